@@ -1,0 +1,8 @@
+"""
+Orderkit: platform orders as files in Git, from a form to their proven end.
+
+The layers, top to bottom, each importing only what is below it: ``cli``, ``web``,
+``flows``, ``adapters``, ``ports``, ``core``. docs/architecture.md has the map.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,94 @@
+"""
+Run ASGI apps on loopback in background threads, and stop them again.
+
+Used by the embedded forge, cluster and catalog and by the service. Listens on 127.0.0.1
+only: the embedded platform is for one machine.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from orderkit.core.errors import OrderkitError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+HOST = "127.0.0.1"
+
+
+class PortInUseError(OrderkitError):
+    """Somebody listens there already."""
+
+    def __init__(self, what: str, port: int) -> None:
+        super().__init__(
+            f"{what}: port {port} on {HOST} is in use",
+            hint=f"stop what listens there, or choose another port (--{what}-port, 0 for any)",
+        )
+
+
+def bind(what: str, port: int) -> socket.socket:
+    """
+    Reserve a loopback port; 0 means any free one.
+
+    Raises:
+        PortInUseError: Another process listens there.
+    """
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((HOST, port))
+        sock.listen(128)
+    except OSError as error:
+        sock.close()
+        raise PortInUseError(what, port) from error
+    return sock
+
+
+class HttpServer:
+    """One app on one bound socket, in a thread of its own."""
+
+    def __init__(self, app: ASGIApp, sock: socket.socket) -> None:
+        import uvicorn  # lazy: heavy
+
+        self._sock = sock
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_level="error",
+                access_log=False,
+                lifespan="off",
+                timeout_graceful_shutdown=1,
+                timeout_keep_alive=30,
+            )
+        )
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+
+    def _run(self) -> None:
+        sockets: list[Any] = [self._sock]
+        self._server.run(sockets=sockets)
+
+    @property
+    def port(self) -> int:
+        return int(self._sock.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    def start(self) -> None:
+        """Start and wait until requests are accepted."""
+        self._thread.start()
+        while not self._server.started:
+            if not self._thread.is_alive():
+                raise RuntimeError("the HTTP server thread ended at start")
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        """Stop accepting, end open requests after a second, free the port."""
+        self._server.should_exit = True
+        self._thread.join(timeout=5)
+        self._sock.close()

@@ -1,0 +1,1 @@
+"""Pure code: no I/O, no clients, no clock. Everything above may import it."""

@@ -1,0 +1,107 @@
+"""
+Errors a caller can act on.
+
+    OrderkitError            exit 1    expected failure: the user or the world has to fix something
+      UsageError             exit 2    the request itself is malformed
+        InvalidInputError    exit 2    a named field has a value that a rule refuses
+      ConflictError          exit 3    somebody else changed it; nothing was written; read again
+        AlreadyOrderedError  exit 3    another order has this id
+      RefusedError           exit 4    unsafe whatever the repetition
+      IncompleteError        exit 5    partly done; the same command finishes it
+      NotFoundError          exit 1    what was asked for does not exist
+      RemoteError            exit 1    a forge, cluster or portal failed; retry if `retryable`
+        UnreachableError     exit 1    nobody answers there; a retry can help
+        AccessError          exit 1    it answered that we may not
+
+Each class fixes three facts: exit code, whether a retry can help, and (per instance) a
+hint for a person. Raise with ``from``. Never print in an error. Programming mistakes are
+plain ``ValueError``/``RuntimeError`` and end as exit 70.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+EXIT_DONE = 0
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+"""Exit codes without an exception class of ours."""
+
+
+class OrderkitError(Exception):
+    """Something the user or the outside world has to fix."""
+
+    exit_code: ClassVar[int] = 1
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(OrderkitError):
+    """The request is malformed; nothing was looked at."""
+
+    exit_code = 2
+
+
+class InvalidInputError(UsageError):
+    """
+    One field has a value that a rule refuses. Nothing was written.
+
+    The message names field, value and rule; the hint names the way out.
+    """
+
+    def __init__(self, field: str, value: object, rule: str, *, hint: str = "") -> None:
+        super().__init__(f"{field}: {shorten(repr(value))} {rule}", hint=hint)
+        self.field, self.value, self.rule = field, value, rule
+
+
+class ConflictError(OrderkitError):
+    """Somebody else changed it after we read it. Nothing was written."""
+
+    exit_code = 3
+    retryable = True
+
+
+class AlreadyOrderedError(ConflictError):
+    """Another order with other values has this id. Nothing was written."""
+
+    retryable = False
+
+
+class RefusedError(OrderkitError):
+    """The request itself is unsafe; repeating it will not help."""
+
+    exit_code = 4
+
+
+class IncompleteError(OrderkitError):
+    """Some steps are done and recorded; the same command does the rest."""
+
+    exit_code = 5
+    retryable = True
+
+
+class NotFoundError(OrderkitError):
+    """What was asked for does not exist, or is hidden from these credentials."""
+
+
+class RemoteError(OrderkitError):
+    """A forge, cluster or portal answered with a failure."""
+
+
+class UnreachableError(RemoteError):
+    """Nobody answers at that address, or not in time."""
+
+    retryable = True
+
+
+class AccessError(RemoteError):
+    """The other side knows us and says no, or does not know us."""
+
+
+def shorten(text: str, *, limit: int = 200) -> str:
+    """Cut a foreign text to `limit` characters so that it fits into a message."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -1,0 +1,52 @@
+"""
+Names and ids: what may be called how, and types that keep them apart.
+
+Rules: RFC 1123 labels as the Kubernetes API server checks them, repository names as Gitea
+does (facts: alphanumeric with ``-_.``, at most 100 characters).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NewType
+
+from orderkit.core.errors import InvalidInputError
+
+OrderId = NewType("OrderId", str)
+"""``<kit>-<name>``: names the repository, the Application and, by default, the XR."""
+TeamName = NewType("TeamName", str)
+"""An organisation of the forge, an AppProject, a folder of the ledger."""
+CommitSha = NewType("CommitSha", str)
+BlobSha = NewType("BlobSha", str)
+
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
+LABEL_MAX = 63
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RepoId:
+    """A repository of the forge: its organisation and its name."""
+
+    owner: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+
+def check_label(field: str, value: str) -> str:
+    """
+    Return `value` if it is an RFC 1123 label.
+
+    Raises:
+        InvalidInputError: It is not; the message names `field`.
+    """
+    if len(value) > LABEL_MAX or not LABEL.match(value):
+        raise InvalidInputError(
+            field,
+            value,
+            f"is no RFC 1123 label (lower-case letters, digits, '-', at most {LABEL_MAX})",
+            hint="start and end with a letter or digit, for example 'ae86'",
+        )
+    return value

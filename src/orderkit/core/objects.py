@@ -1,0 +1,133 @@
+"""
+Kubernetes objects as plain data: kinds, keys, and small questions one asks of a manifest.
+
+No schema, no client. Everything that speaks of cluster objects (ports, pipeline,
+delivery, flows) uses these types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+Manifest = dict[str, Any]
+"""One Kubernetes object as JSON-like data. `Any`: its shape is known only to its schema."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Kind:
+    """Group, version and kind; the core group is the empty string."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @classmethod
+    def parse(cls, api_version: str, kind: str) -> Self:
+        """Read ``group/version`` or ``version``."""
+        group, _, version = api_version.rpartition("/")
+        return cls(group, version, kind)
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        """
+        Return the kind of a manifest.
+
+        Raises:
+            ValueError: ``apiVersion`` or ``kind`` is missing or no text.
+        """
+        api_version, kind = manifest.get("apiVersion"), manifest.get("kind")
+        if not isinstance(api_version, str) or not isinstance(kind, str) or not kind:
+            raise ValueError("not a Kubernetes object: apiVersion or kind is missing")
+        return cls.parse(api_version, kind)
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectKey:
+    """Where an object lives. `namespace` is empty for cluster-scoped objects."""
+
+    kind: Kind
+    name: str
+    namespace: str = ""
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        """
+        Return the key of a manifest.
+
+        Raises:
+            ValueError: Kind or name is missing.
+        """
+        name = metadata(manifest).get("name")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{Kind.of(manifest)} without metadata.name")
+        return cls(Kind.of(manifest), name, metadata(manifest).get("namespace") or "")
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {where}"
+
+
+NAMESPACE = Kind("", "v1", "Namespace")
+CONFIG_MAP = Kind("", "v1", "ConfigMap")
+EVENT = Kind("", "v1", "Event")
+CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+APPLICATION = Kind("argoproj.io", "v1alpha1", "Application")
+APP_PROJECT = Kind("argoproj.io", "v1alpha1", "AppProject")
+XRD = Kind("apiextensions.crossplane.io", "v2", "CompositeResourceDefinition")
+COMPOSITION = Kind("apiextensions.crossplane.io", "v1", "Composition")
+COMPOSITION_REVISION = Kind("apiextensions.crossplane.io", "v1", "CompositionRevision")
+FUNCTION = Kind("pkg.crossplane.io", "v1", "Function")
+
+ARGOCD_NAMESPACE = "argocd"
+"""Where Argo CD looks for Applications and AppProjects by default."""
+
+
+def metadata(manifest: Manifest) -> dict[str, Any]:
+    """Return ``metadata``, or an empty dict when it is missing or no map."""
+    found = manifest.get("metadata")
+    return found if isinstance(found, dict) else {}
+
+
+def annotations_of(manifest: Manifest) -> dict[str, str]:
+    """Return the annotations, or an empty dict."""
+    return metadata(manifest).get("annotations") or {}
+
+
+def labels_of(manifest: Manifest) -> dict[str, str]:
+    """Return the labels, or an empty dict."""
+    return metadata(manifest).get("labels") or {}
+
+
+def dig(value: object, *path: str, default: Any = None) -> Any:
+    """Follow map keys; return `default` as soon as one is missing or the value is no map."""
+    for step in path:
+        if not isinstance(value, Mapping) or step not in value:
+            return default
+        value = value[step]
+    return value
+
+
+def condition(manifest: Manifest, type_: str) -> dict[str, Any] | None:
+    """Return the entry of ``status.conditions`` with this type, or None."""
+    found: Iterable[object] = dig(manifest, "status", "conditions", default=())
+    for entry in found:
+        if isinstance(entry, dict) and entry.get("type") == type_:
+            return entry
+    return None
+
+
+def controller(manifest: Manifest) -> dict[str, Any] | None:
+    """Return the owner reference that is marked as controller, or None."""
+    for reference in metadata(manifest).get("ownerReferences") or ():
+        if isinstance(reference, dict) and reference.get("controller"):
+            return reference
+    return None

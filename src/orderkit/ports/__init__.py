@@ -1,0 +1,1 @@
+"""What the stories need of the world, as small Protocols with one contract suite each."""

@@ -1,0 +1,55 @@
+"""
+The catalog: where the portal keeps entities read from repositories.
+
+The shapes are Backstage's (``/api/catalog``); only what flows need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from orderkit.core.objects import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A registered place from which the catalog reads entities."""
+
+    id: str
+    target: str
+
+
+class Catalog(Protocol):
+    """
+    Entities and the locations they come from.
+
+    Every method may raise UnreachableError, AccessError and RemoteError.
+    """
+
+    def register(self, target: str) -> Sequence[str]:
+        """
+        Register the URL of a ``catalog-info.yaml``. Idempotent.
+
+        Returns:
+            Entity references such as ``component:default/garage-ae86``.
+
+        Raises:
+            InvalidInputError: The file is missing or no entity.
+        """
+        ...
+
+    def unregister(self, target: str) -> bool:
+        """Remove the location and its entities. Idempotent. True if it was registered."""
+        ...
+
+    def locations(self) -> Sequence[Location]: ...
+
+    def entity(self, ref: str) -> Manifest | None:
+        """Return an entity by ``kind:namespace/name``, or None."""
+        ...
+
+    def entities(self, *, kind: str = "") -> Sequence[Manifest]:
+        """Return all entities, or those of one kind."""
+        ...

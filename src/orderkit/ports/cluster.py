@@ -1,0 +1,171 @@
+"""
+The cluster: an object store with the Kubernetes semantics Orderkit relies on.
+
+Argo CD and Crossplane are driven through their custom resources here, never through their
+own APIs. Two adapters: ``adapters.kube`` (any API server) and
+``adapters.embedded.cluster`` (ours, in process). One contract suite holds for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from orderkit.core.errors import ConflictError, OrderkitError
+from orderkit.core.objects import Kind, Manifest, ObjectKey
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+
+class InvalidObjectError(OrderkitError):
+    """
+    The API server refused the object (422, or 400 for a wrong type or unknown field).
+
+    The message is the server's own, for example ``XGarage.blog.opsbogus.dev "x" is invalid:
+    spec.stage: Unsupported value: "stage9": supported values: "stage1", …``.
+    """
+
+
+class WrongTypeError(InvalidObjectError):
+    """Server-side apply could not read a value as its schema's type (Crossplane aborts on it)."""
+
+
+class NoSuchKindError(OrderkitError):
+    """The API server serves no such kind (yet): ``no matches for kind "X" in version "g/v"``."""
+
+    retryable = True
+
+
+class NoSuchNamespaceError(OrderkitError):
+    """The namespace does not exist: ``namespaces "x" not found``."""
+
+    retryable = True
+
+
+class ApplyConflictError(ConflictError):
+    """Another field manager owns a field and `force` was not set."""
+
+
+class ExpiredError(OrderkitError):
+    """The resourceVersion is too old to watch from (410): list again."""
+
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectList:
+    """Objects of one kind and the version to watch from."""
+
+    items: tuple[Manifest, ...]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One change. `object` of a DELETED event is the last known state."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    object: Manifest
+
+
+class Cluster(Protocol):
+    """
+    Objects, addressed by group, version, kind, namespace and name.
+
+    Every method may raise UnreachableError, AccessError (401, 403), NoSuchKindError and
+    RemoteError. Returned manifests are the caller's own copies.
+    """
+
+    def serves(self, kind: Kind) -> bool:
+        """Say whether the kind is served now (asks again; a CRD may have just appeared)."""
+        ...
+
+    def is_namespaced(self, kind: Kind) -> bool: ...
+
+    def get(self, key: ObjectKey) -> Manifest | None:
+        """Return the object, or None if it does not exist."""
+        ...
+
+    def list(
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> ObjectList:
+        """Return all objects of a kind (`namespace` None: everywhere) that carry all `labels`."""
+        ...
+
+    def create(self, manifest: Manifest, *, owner: str) -> Manifest:
+        """
+        Create an object; `owner` is its field manager.
+
+        Raises:
+            ConflictError: It exists already.
+            InvalidObjectError: The server refused it.
+            NoSuchNamespaceError: Its namespace does not exist.
+        """
+        ...
+
+    def apply(
+        self, manifest: Manifest, *, owner: str, force: bool = True, status: bool = False
+    ) -> Manifest:
+        """
+        Server-side apply: make exactly the given fields ours. Idempotent.
+
+        Fields that `owner` set before and now leaves out are removed unless somebody else owns
+        them. `status` applies to the status subresource, where only ``status`` counts and the
+        object must exist. A no-op leaves resourceVersion alone.
+
+        Raises:
+            ApplyConflictError: Another manager owns a field and `force` is False.
+            InvalidObjectError: The server refused it. WrongTypeError: not even the type fits.
+            NoSuchNamespaceError: Its namespace does not exist.
+            NotFoundError: `status` and the object does not exist.
+        """
+        ...
+
+    def replace(self, manifest: Manifest, *, owner: str, status: bool = False) -> Manifest:
+        """
+        Update an object (or its status) as a whole. ``metadata.resourceVersion`` is honoured.
+
+        Raises:
+            ConflictError: The object changed since that resourceVersion.
+            NotFoundError: It does not exist. InvalidObjectError: the server refused it.
+        """
+        ...
+
+    def patch(
+        self, key: ObjectKey, patch: Manifest, *, owner: str, status: bool = False
+    ) -> Manifest:
+        """
+        JSON merge patch (RFC 7386): null removes a field, lists are replaced.
+
+        Raises:
+            ConflictError: The patch carries another resourceVersion.
+            NotFoundError: It does not exist. InvalidObjectError: the server refused it.
+        """
+        ...
+
+    def delete(
+        self, key: ObjectKey, *, propagation: Propagation = "Background", uid: str = ""
+    ) -> bool:
+        """
+        Ask for deletion; finalizers may delay it. Idempotent. False if it did not exist.
+
+        Raises:
+            ConflictError: `uid` is given and another object now has that name.
+        """
+        ...
+
+    def watch(
+        self, kind: Kind, *, namespace: str | None = None, since: str, timeout_s: float
+    ) -> Iterator[WatchEvent]:
+        """
+        Yield changes after the resourceVersion `since`, in order, until `timeout_s` passes.
+
+        Raises:
+            ExpiredError: `since` is too old: list again.
+        """
+        ...

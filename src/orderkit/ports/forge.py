@@ -1,0 +1,193 @@
+"""
+The forge: where repositories live, and the only place Orderkit writes to.
+
+A small Protocol with what flows need. Writes are compare-and-swap on blob ids, carry an
+operation id as a commit trailer, and are read back before a failure is believed, so each
+of them is idempotent. One contract suite (``tests/conformance/forge``) holds for every
+adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from orderkit.core.names import BlobSha, CommitSha, RepoId
+
+OPERATION_TRAILER = "Orderkit-Operation"
+REQUESTER_TRAILER = "Orderkit-Requester"
+"""Commit trailers: what makes a repeated write recognisable, and who asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """What the forge knows of a repository."""
+
+    id: RepoId
+    default_branch: str
+    empty: bool
+    archived: bool
+    private: bool
+    description: str
+    web_url: str
+    clone_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileRevision:
+    """A file as it was read: its bytes and the proof needed to write it back."""
+
+    path: PurePosixPath
+    data: bytes
+    sha: BlobSha
+    """Blob id the forge must still have when we write."""
+
+    @property
+    def text(self) -> str:
+        """The bytes as UTF-8; raises UnicodeDecodeError otherwise."""
+        return self.data.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """
+    One entry of a commit.
+
+    `data` None deletes. `seen` is the blob id read before (None: the path must not exist).
+    """
+
+    path: PurePosixPath
+    data: bytes | None
+    seen: BlobSha | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Why and for whom something is written; `id` makes the write recognisable afterwards."""
+
+    id: str
+    requester: str
+    summary: str
+
+    @property
+    def message(self) -> str:
+        """The commit message: summary line, blank line, trailers."""
+        return (
+            f"{self.summary}\n\n{OPERATION_TRAILER}: {self.id}\n"
+            f"{REQUESTER_TRAILER}: {self.requester}\n"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as the forge shows it."""
+
+    id: CommitSha
+    message: str
+    parents: tuple[CommitSha, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Result of a write. `changed` is False when every file already had its content."""
+
+    commit: CommitSha
+    changed: bool
+
+
+class Forge(Protocol):
+    """
+    A forge such as Gitea.
+
+    Every method may raise UnreachableError (nobody answers), AccessError (401, 403: bad
+    credentials, missing scope or right) and RemoteError (any other failure). Only what goes
+    beyond that stands at the method. `base_url` never ends in a slash.
+    """
+
+    @property
+    def base_url(self) -> str: ...
+
+    def version(self) -> str:
+        """Return the server's version text."""
+        ...
+
+    def user(self) -> str:
+        """Return the login name behind our credentials."""
+        ...
+
+    def ensure_org(self, name: str) -> bool:
+        """Make sure the organisation exists. Idempotent. True if it was created."""
+        ...
+
+    def has_org(self, name: str) -> bool: ...
+
+    def ensure_repo(self, repo: RepoId, *, description: str, private: bool = False) -> Repository:
+        """
+        Make sure the repository exists (created empty, default branch ``main``). Idempotent.
+
+        Raises:
+            NotFoundError: The organisation does not exist.
+        """
+        ...
+
+    def repo(self, repo: RepoId) -> Repository | None:
+        """Return the repository, or None if it does not exist or is hidden from us."""
+        ...
+
+    def repos(self, owner: str) -> Iterator[Repository]:
+        """Yield every repository of an organisation, whatever the page size. None if no org."""
+        ...
+
+    def head(self, repo: RepoId, branch: str = "main") -> CommitSha | None:
+        """Return the commit a branch points to; None if repository or branch does not exist."""
+        ...
+
+    def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
+        """
+        Return every file of a commit with its blob id.
+
+        Raises:
+            NotFoundError: No such commit.
+        """
+        ...
+
+    def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
+        """Return a file at a branch or full commit id; None if it is not there."""
+        ...
+
+    def write(
+        self,
+        repo: RepoId,
+        changes: Sequence[FileChange],
+        operation: Operation,
+        *,
+        branch: str = "main",
+    ) -> Written:
+        """
+        Commit several files at once, or nothing. Idempotent by ``operation.id``.
+
+        Files that already have the wanted content are left out; if none is left, no commit is
+        made. After a lost answer the branch is read again and the trailer looked for.
+
+        Raises:
+            ConflictError: A file is not what `seen` says, or another writer won every round.
+            NotFoundError: No such repository or branch.
+            RefusedError: The repository is archived.
+        """
+        ...
+
+    def commits(
+        self, repo: RepoId, *, ref: str = "main", path: PurePosixPath | None = None, limit: int = 50
+    ) -> Sequence[Commit]:
+        """Return the newest commits first; empty if the repository or branch is empty."""
+        ...
+
+    def archive(self, repo: RepoId) -> None:
+        """Make the repository read-only. Idempotent. NotFoundError if it does not exist."""
+        ...
+
+    def delete_repo(self, repo: RepoId) -> bool:
+        """Remove the repository for good. Idempotent. True if it was there."""
+        ...

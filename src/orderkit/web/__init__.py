@@ -1,0 +1,1 @@
+"""The HTTP service that a portal's template step calls."""

@@ -1,0 +1,30 @@
+"""
+Structural OpenAPI v3 schemas, as the Kubernetes API server treats them.
+
+`default` and `prune` shape a value, `problems` judges it in the server's own words,
+`type_problems` is the narrower judgement of server-side apply, and `check_schema` says
+whether a schema is structural at all. Verdicts come from the ``jsonschema`` library, extended
+for what OpenAPI and Kubernetes add; only the wording is ours.
+
+Not here: CEL rules (``x-kubernetes-validations``), the rules of ``metadata`` itself, and
+ratcheting (the server forgives old faults in fields that an update does not touch). A pattern
+is RE2's; the few that Python cannot read with the same meaning are refused.
+
+Called by the embedded cluster, and by whoever validates form values against an XRD.
+"""
+
+from orderkit.core.structural.applying import type_problems
+from orderkit.core.structural.checking import check_schema
+from orderkit.core.structural.patterns import PatternError
+from orderkit.core.structural.shaping import default, prune
+from orderkit.core.structural.wording import Problem, problems
+
+__all__ = [
+    "PatternError",
+    "Problem",
+    "check_schema",
+    "default",
+    "problems",
+    "prune",
+    "type_problems",
+]

@@ -1,0 +1,174 @@
+"""
+The two ``jsonschema`` classes behind every verdict of this package.
+
+`StructuralValidator` is draft 4 (OpenAPI 3.0's dialect: ``exclusiveMaximum`` is a boolean) with
+``nullable``, int-or-string, RE2 patterns, Kubernetes' formats, embedded resources and list types.
+`TypeValidator` knows types and declared fields only: what server-side apply looks at before
+anything else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from jsonschema import Draft4Validator, ValidationError, validators
+
+from orderkit.core.structural.formats import FORMATS
+from orderkit.core.structural.patterns import compile_pattern
+from orderkit.core.structural.shaping import EMBEDDED, META_FIELDS, PRESERVE
+
+INT_OR_STRING = "x-kubernetes-int-or-string"
+LIST_TYPE = "x-kubernetes-list-type"
+LIST_MAP_KEYS = "x-kubernetes-list-map-keys"
+
+Errors = Iterator[ValidationError]
+Keyword = Callable[[Any, Any, Any, Any], Any]
+
+INT32 = range(-(2**31), 2**31)
+INT64 = range(-(2**63), 2**63)
+
+
+def type_name(value: object) -> str:
+    """Return the JSON type of a value as the API server names it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    names = ((str, "string"), (int, "integer"), (float, "number"), (list, "array"))
+    return next((name for kind, name in names if isinstance(value, kind)), "object")
+
+
+def _is_integer(_checker: object, value: object) -> bool:
+    """3.0 is an integer, true is none."""
+    return (isinstance(value, int) and not isinstance(value, bool)) or (
+        isinstance(value, float) and value.is_integer()
+    )
+
+
+def _type(validator: Any, wanted: str, value: Any, schema: Mapping[str, Any]) -> Errors:
+    if value is None and schema.get("nullable"):
+        return
+    if schema.get(INT_OR_STRING):
+        return  # its own keyword judges
+    if not validator.is_type(value, wanted):
+        yield ValidationError(f"{type_name(value)} is no {wanted}")
+
+
+def _int_or_string(validator: Any, wanted: bool, value: Any, schema: Mapping[str, Any]) -> Errors:  # noqa: FBT001 - jsonschema calls it by position
+    fits = validator.is_type(value, "string") or validator.is_type(value, "integer")
+    if wanted and not fits and not (value is None and schema.get("nullable")):
+        yield ValidationError(f"{type_name(value)} is no integer,string")
+
+
+def _pattern(validator: Any, pattern: str, value: Any, _schema: object) -> Errors:
+    if validator.is_type(value, "string") and not compile_pattern(pattern).search(value):
+        yield ValidationError(f"does not match {pattern}")
+
+
+def _format(validator: Any, name: str, value: Any, _schema: object) -> Errors:
+    bounds = {"int32": INT32, "int64": INT64}.get(name)
+    if bounds is not None:
+        if validator.is_type(value, "integer") and int(value) not in bounds:
+            yield ValidationError(f"is out of the range of {name}")
+        return
+    check = FORMATS.get(name.replace("-", ""))
+    if check and isinstance(value, str) and not check(value):
+        yield ValidationError(f"is no {name}")
+
+
+def _embedded(validator: Any, wanted: bool, value: Any, _schema: object) -> Errors:  # noqa: FBT001 - jsonschema calls it by position
+    if not wanted or not validator.is_type(value, "object"):
+        return
+    for name in ("apiVersion", "kind"):
+        if not value.get(name):
+            yield ValidationError("must not be empty", path=(name,))
+
+
+def _list_type(_validator: object, kind: str, value: Any, schema: Mapping[str, Any]) -> Errors:
+    if kind not in {"set", "map"} or not isinstance(value, list):
+        return
+    seen = set()
+    for index, entry in enumerate(value):
+        identity = _identity(entry, schema) if kind == "map" else entry
+        text = json.dumps(identity, sort_keys=True)
+        if text in seen:
+            yield ValidationError("duplicate", path=(index,), instance=identity)
+        seen.add(text)
+
+
+def _identity(entry: Any, schema: Mapping[str, Any]) -> Any:
+    keys = schema.get(LIST_MAP_KEYS) or ()
+    return {k: entry[k] for k in keys if k in entry} if isinstance(entry, dict) else entry
+
+
+def _unless_null(keyword: Keyword) -> Keyword:
+    """Of a null, the server judges only type and enum."""
+
+    def judge(validator: Any, argument: Any, value: Any, schema: Any) -> Errors:
+        if value is not None:
+            yield from keyword(validator, argument, value, schema)
+
+    return judge
+
+
+_extend: Any = validators.extend  # untyped in its stubs
+_CHECKER = Draft4Validator.TYPE_CHECKER.redefine("integer", _is_integer)
+_JUNCTORS = {
+    name: _unless_null(Draft4Validator.VALIDATORS[name])
+    for name in ("allOf", "anyOf", "oneOf", "not")
+}
+
+StructuralValidator: Any = _extend(
+    Draft4Validator,
+    {
+        **_JUNCTORS,
+        "type": _type,
+        "pattern": _pattern,
+        "format": _format,
+        INT_OR_STRING: _int_or_string,
+        EMBEDDED: _embedded,
+        LIST_TYPE: _list_type,
+    },
+    type_checker=_CHECKER,
+)
+
+
+def _apply_type(validator: Any, wanted: str, value: Any, schema: Mapping[str, Any]) -> Errors:
+    """Server-side apply takes null everywhere and tells integers from no other number."""
+    wanted = "number" if wanted == "integer" else wanted
+    if value is None or schema.get(INT_OR_STRING) or validator.is_type(value, wanted):
+        return
+    yield ValidationError(f"expected {wanted}")
+
+
+def _apply_scalar(validator: Any, wanted: bool, value: Any, _schema: object) -> Errors:  # noqa: FBT001 - jsonschema calls it by position
+    if wanted and (validator.is_type(value, "object") or validator.is_type(value, "array")):
+        yield ValidationError("expected any scalar")
+
+
+def _declared(validator: Any, properties: Mapping[str, Any], value: Any, schema: Any) -> Errors:
+    if not validator.is_type(value, "object"):
+        return
+    open_ended = schema.get(PRESERVE) or schema.get("additionalProperties")
+    for name, entry in value.items():
+        if schema.get(EMBEDDED) and name in META_FIELDS:
+            continue
+        if name in properties:
+            yield from validator.descend(entry, properties[name], path=name, schema_path=name)
+        elif not open_ended:
+            yield ValidationError("field not declared in schema", path=(name,))
+
+
+TypeValidator: Any = validators.create(
+    meta_schema={},
+    validators={
+        "type": _apply_type,
+        "properties": _declared,
+        "items": Draft4Validator.VALIDATORS["items"],
+        "additionalProperties": Draft4Validator.VALIDATORS["additionalProperties"],
+        INT_OR_STRING: _apply_scalar,
+    },
+    type_checker=_CHECKER,
+)

@@ -1,0 +1,58 @@
+"""
+Bake a platform's values into a pack's files.
+
+A pack knows no installation: where one is needed it has a sentinel such as
+``__ORDERKIT_FORGE_URL__``, which the form's guard patterns and Kubernetes refuse. Publishing
+the pack to a platform replaces each of them by plain text. Values are limited to characters
+that need no quoting in YAML, JSON or a URL, so replacing cannot change a file's structure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.pack import Files
+
+SENTINEL = re.compile(rb"__ORDERKIT_([A-Z][A-Z_]*?)__")
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*\Z")
+BAKED_FOLDERS = ("templates", "day2", "gitops")
+"""Where sentinels may stand. Other files are published as they are."""
+
+
+def bake(files: Files, values: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
+    """
+    Replace every sentinel below the baked folders.
+
+    Args:
+        values: By the sentinel's inner name, for example ``FORGE_URL``.
+
+    Raises:
+        InvalidInputError: A sentinel has no value, or a value has unsafe characters.
+    """
+    for name, value in values.items():
+        if not _SAFE.match(value):
+            raise InvalidInputError(
+                name, value, "may hold letters, digits and . _ : / - only, because it is baked"
+            )
+    return {
+        path: _bake_one(path, data, values) if path.parts[0] in BAKED_FOLDERS else data
+        for path, data in files.items()
+    }
+
+
+def _bake_one(path: PurePosixPath, data: bytes, values: Mapping[str, str]) -> bytes:
+    def value(match: re.Match[bytes]) -> bytes:
+        name = match[1].decode()
+        if name not in values:
+            raise InvalidInputError(
+                str(path),
+                match[0].decode(),
+                "is a sentinel this platform has no value for",
+                hint=f"values: {', '.join(sorted(values))}",
+            )
+        return values[name].encode()
+
+    return SENTINEL.sub(value, data)

@@ -1,0 +1,144 @@
+"""
+``platform.yaml``: where one platform's forge, cluster, portal and service are.
+
+It holds addresses and the *files* that hold credentials, never a credential. Relative paths
+are relative to the file itself. ``orderkit up`` writes one into its state folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from orderkit.core import yamltext
+from orderkit.core.names import RepoId
+from orderkit.core.pack import API_VERSION
+
+_ENDPOINT = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["url", "tokenFile"],
+    "properties": {
+        "url": {"type": "string", "pattern": r"^https?://[^\s/]+(/[^\s]*[^\s/])?$"},
+        "tokenFile": {"type": "string", "minLength": 1},
+    },
+}
+_REPOSITORY = {"type": "string", "pattern": r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "Platform"},
+        "metadata": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}},
+        },
+        "spec": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["forge", "cluster", "portal", "service"],
+            "properties": {
+                "forge": _ENDPOINT,
+                "portal": _ENDPOINT,
+                "service": _ENDPOINT,
+                "cluster": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["kubeconfig"],
+                    "properties": {
+                        "kubeconfig": {"type": "string"},
+                        "context": {"type": "string"},
+                    },
+                },
+                "packRepository": _REPOSITORY,
+                "ledgerRepository": _REPOSITORY,
+                "teams": {"type": "array", "items": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An HTTP service: base URL without a final slash, and the file with its token."""
+
+    url: str
+    token_file: PurePath
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformSettings:
+    """One platform, as platform.yaml describes it."""
+
+    name: str
+    forge: Endpoint
+    portal: Endpoint
+    service: Endpoint
+    kubeconfig: PurePath
+    context: str | None = None
+    pack: RepoId = RepoId("platform", "pack")
+    ledger: RepoId = RepoId("platform", "ledger")
+    teams: Sequence[str] = ()
+
+    def to_yaml(self) -> str:
+        """Write it as ``platform.yaml``, paths as they are."""
+
+        def endpoint(value: Endpoint) -> dict[str, str]:
+            return {"url": value.url, "tokenFile": str(value.token_file)}
+
+        cluster = {"kubeconfig": str(self.kubeconfig)}
+        if self.context:
+            cluster["context"] = self.context
+        return yamltext.dump(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "Platform",
+                "metadata": {"name": self.name},
+                "spec": {
+                    "forge": endpoint(self.forge),
+                    "cluster": cluster,
+                    "portal": endpoint(self.portal),
+                    "service": endpoint(self.service),
+                    "packRepository": str(self.pack),
+                    "ledgerRepository": str(self.ledger),
+                    "teams": list(self.teams),
+                },
+            }
+        )
+
+
+def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> PlatformSettings:
+    """
+    Read ``platform.yaml``; `folder` is where the file lies.
+
+    Raises:
+        InvalidInputError: A key or value the schema refuses.
+    """
+    found = yamltext.load(text, name=name, schema=SCHEMA)
+    spec = found["spec"]
+
+    def endpoint(key: str) -> Endpoint:
+        return Endpoint(spec[key]["url"], folder / spec[key]["tokenFile"])
+
+    def repository(key: str, default: RepoId) -> RepoId:
+        owner, _, repo = spec.get(key, str(default)).partition("/")
+        return RepoId(owner, repo)
+
+    return PlatformSettings(
+        name=found["metadata"]["name"],
+        forge=endpoint("forge"),
+        portal=endpoint("portal"),
+        service=endpoint("service"),
+        kubeconfig=folder / spec["cluster"]["kubeconfig"],
+        context=spec["cluster"].get("context"),
+        pack=repository("packRepository", RepoId("platform", "pack")),
+        ledger=repository("ledgerRepository", RepoId("platform", "ledger")),
+        teams=tuple(spec.get("teams", ())),
+    )

@@ -1,0 +1,111 @@
+"""
+Read and write small YAML documents of our own: pack.yaml, kit.yaml, platform.yaml, records.
+
+Reading is YAML 1.1 without dates (a timestamp stays text) and checks a JSON Schema, so a
+misspelt key is an error that names the key. Writing quotes every text that YAML 1.1 or 1.2
+would read as something else. Files from repositories of others go through
+``core.manifests``, which adds limits.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import yaml
+
+from orderkit.core.errors import InvalidInputError
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe loader that leaves dates as text: JSON has none."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Safe dumper with indented lists and quotes around everything ambiguous."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - PyYAML's signature
+        super().increase_indent(flow, indentless=False)
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
+        return True
+
+
+# YAML 1.2 reads 0o17 and 1e3 as numbers and YAML 1.1 does not (nor the reverse for 017, yes,
+# 12:30): a plain scalar must be text in both.
+_AMBIGUOUS = (
+    r"^(?:[-+]?0[xob][0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?)$"
+)
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    import re
+
+    style = "|" if "\n" in value else ("'" if re.match(_AMBIGUOUS, value) else None)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """
+    Read one document and check it against a JSON Schema.
+
+    Args:
+        name: What to call the file in messages.
+
+    Raises:
+        InvalidInputError: Not YAML, not one map, or a key or value the schema refuses.
+    """
+    import jsonschema
+
+    try:
+        found = yaml.load(text, _Loader)  # noqa: S506 - a subclass of SafeLoader
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InvalidInputError(name, "", f"is no readable YAML: {error}") from error
+    problem = jsonschema.exceptions.best_match(
+        jsonschema.Draft202012Validator(schema).iter_errors(found)
+    )
+    if problem is not None:
+        raise _invalid(name, problem)
+    if not isinstance(found, dict):
+        raise InvalidInputError(name, found, "is no map")
+    return found
+
+
+def _invalid(name: str, problem: Any) -> InvalidInputError:
+    path = ".".join(str(step) for step in problem.absolute_path)
+    field = f"{name}: {path}" if path else name
+    if problem.validator == "additionalProperties":
+        known = list(problem.schema.get("properties", ()))
+        unknown = next(key for key in problem.instance if key not in known)
+        near = difflib.get_close_matches(unknown, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+        return InvalidInputError(field, unknown, "is no known key", hint=hint)
+    return InvalidInputError(field, problem.instance, f"is refused: {problem.message}")
+
+
+def dump(value: dict[str, Any]) -> str:
+    """Write one document, keys in their order, ``---`` first, a newline last."""
+    return dump_all([value])
+
+
+def dump_all(values: list[dict[str, Any]]) -> str:
+    """Write a stream of documents."""
+    return yaml.dump_all(
+        values,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        explicit_start=True,
+        width=100,
+        default_flow_style=False,
+    )

@@ -1,0 +1,314 @@
+"""
+End an order and prove that it is gone.
+
+Removing the only manifest does not prune it: Argo CD answers "app path does not exist" or
+"auto-sync will wipe out all resources" (observed on 3.2.11). Hence the order of steps, each
+recorded in the ledger before it is taken:
+
+    marked         end mark; the Application without self-heal and allowed to become empty
+    emptying       the manifests replaced by .gitkeep; everything seen to be gone, twice
+    removing       the Application out of the ledger, seen to be gone
+    unregistering  the entity out of the catalog
+    closing        the repository archived or deleted; the tombstone
+
+Called by ``orderkit destroy``. Repeating it goes on at the recorded step. Functions do not run
+for deleted XRs, so nothing here depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TypeVar
+
+from orderkit.core import ledger, orderstate, yamltext
+from orderkit.core.endrecord import EndRecord, Step, Survivor, parse
+from orderkit.core.errors import NotFoundError, RefusedError
+from orderkit.core.ledger import OrderEntry
+from orderkit.core.names import CommitSha, OrderId, TeamName
+from orderkit.core.objects import Manifest, ObjectKey, dig
+from orderkit.flows import orders, tracing
+from orderkit.flows.platform import (
+    Platform,
+    get_object,
+    ledger_snapshot,
+    read_text,
+    snapshot,
+    write_ledger,
+)
+from orderkit.flows.refreshing import application_key, end_older_operation, refresh
+from orderkit.flows.waiting import until
+from orderkit.ports.forge import FileChange, Operation
+
+MANIFESTS = PurePosixPath("manifests")
+_LOOKS = 2
+"""How often in a row an object must be absent: one read may come from a stale cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndRequest:
+    """What to end, for whom, and what becomes of the repository."""
+
+    order: str
+    requester: str
+    repository: Survivor = "archive"
+    timeout_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The tombstone, and whether this call wrote it."""
+
+    record: EndRecord
+    team: TeamName
+    changed: bool
+
+
+T = TypeVar("T")
+OnStep = Callable[[Step, str], None]
+
+
+def destroy(platform: Platform, wanted: EndRequest, *, on_step: OnStep) -> Ended:
+    """
+    End an order, or go on ending it. Idempotent, resumable.
+
+    Raises:
+        NotFoundError: There is no such order, and no tombstone of one.
+        IncompleteError: Something is not gone in time; the message lists it.
+    """
+    paths = ledger_snapshot(platform).blobs
+    entry = ledger.ending(paths, wanted.order)
+    tombstones = ledger.tombstones(paths, wanted.order)
+    if entry is None and tombstones and wanted.order not in _living(paths):
+        return _already_ended(platform, wanted, tombstones[-1])
+    entry = entry or orders.find(wanted.order, paths)
+    return _End(platform, entry, wanted, on_step).run(_record(platform, entry, wanted))
+
+
+def _living(paths: Iterable[PurePosixPath]) -> set[str]:
+    return {entry.order for entry in ledger.entries(paths)}
+
+
+def _already_ended(platform: Platform, wanted: EndRequest, tombstone: PurePosixPath) -> Ended:
+    """Only the repository may still change: from archived to deleted."""
+    entry = OrderEntry(TeamName(tombstone.parts[1]), OrderId(wanted.order))
+    text = read_text(platform, platform.ledger, tombstone, "main") or ""
+    record = parse(text, name=str(tombstone))
+    if wanted.repository == "delete" and platform.forge.delete_repo(entry.repository):
+        record = replace(record, repository="delete")
+        _write_tombstone(platform, entry, record, wanted.requester)
+        return Ended(record, entry.team, changed=True)
+    return Ended(record, entry.team, changed=False)
+
+
+def _write_tombstone(
+    platform: Platform, entry: OrderEntry, record: EndRecord, requester: str
+) -> None:
+    """Replace the end mark by the tombstone, in one commit."""
+    write_ledger(
+        platform,
+        {entry.tombstone_path(record.started_at): record.to_yaml(), entry.end_path: None},
+        Operation(
+            f"end-{entry.order}-tombstone-{record.repository}-{record.started_at}",
+            requester,
+            f"{entry.order}: ended, repository {record.repository}d",
+        ),
+    )
+
+
+def _record(platform: Platform, entry: OrderEntry, wanted: EndRequest) -> EndRecord:
+    text = read_text(platform, platform.ledger, entry.end_path, "main")
+    if text is not None:
+        record = parse(text, name=str(entry.end_path))
+        return replace(record, repository="delete") if wanted.repository == "delete" else record
+    found = tracing.trace(platform, entry.order)
+    gone = [node.key for _, node in found.root.walk() if node.key != found.root.key]
+    return EndRecord(
+        order=entry.order,
+        kit=found.report.kit,
+        requester=wanted.requester,
+        repository=wanted.repository,
+        step="marked",
+        started_at=platform.clock.now().isoformat(timespec="seconds"),
+        must_be_gone=tuple(gone),
+    )
+
+
+class _End:
+    """One run through the steps that are not done yet."""
+
+    def __init__(
+        self, platform: Platform, entry: OrderEntry, wanted: EndRequest, on_step: OnStep
+    ) -> None:
+        self._platform, self._entry, self._wanted = platform, entry, wanted
+        self._on_step = on_step
+
+    def run(self, record: EndRecord) -> Ended:
+        if not record.passed("marked"):
+            self._mark(record)
+            record = self._note(record.at("emptying"))
+        if not record.passed("emptying"):
+            record = self._empty(record)
+            record = self._note(record.at("removing"))
+        if not record.passed("removing"):
+            self._remove()
+            record = self._note(record.at("unregistering"))
+        if not record.passed("unregistering"):
+            self._unregister()
+            record = self._note(record.at("closing"))
+        return Ended(self._close(record), self._entry.team, changed=True)
+
+    def _operation(self, record: EndRecord, summary: str) -> Operation:
+        digest = f"{record.step}-{record.started_at}-{record.emptied_at[:8]}"
+        return Operation(
+            f"end-{self._entry.order}-{digest}",
+            self._wanted.requester,
+            f"{self._entry.order}: {summary}",
+        )
+
+    def _note(self, record: EndRecord) -> EndRecord:
+        """Record that a step begins."""
+        write_ledger(
+            self._platform,
+            {self._entry.end_path: record.to_yaml()},
+            self._operation(record, record.step),
+        )
+        return record
+
+    def _mark(self, record: EndRecord) -> None:
+        """Commit end mark and relaxed Application, wait until the cluster shows exactly that."""
+        application = ledger.order_application(
+            self._entry,
+            kit=record.kit,
+            forge_url=self._platform.forge.base_url,
+            ending=True,
+        )
+        write_ledger(
+            self._platform,
+            {
+                self._entry.end_path: record.to_yaml(),
+                self._entry.application_path: yamltext.dump(application),
+            },
+            self._operation(record, "ends"),
+        )
+        refresh(self._platform, ledger.team_application(self._entry.team))
+        wanted = application["spec"]["syncPolicy"]["automated"]
+        self._until(
+            self._application,
+            lambda found: found is None or dig(found, "spec", "syncPolicy", "automated") == wanted,
+            what="Argo CD taking over the end mark",
+        )
+        self._on_step("marked", "self-heal is off, the Application may become empty")
+
+    def _application(self) -> Manifest | None:
+        return get_object(self._platform, application_key(self._entry.order))
+
+    def _empty(self, record: EndRecord) -> EndRecord:
+        """Commit the order without manifests, wait until everything is seen to be gone, twice."""
+        commit = self._empty_repository(record)
+        refresh(self._platform, self._entry.order)
+        if commit and self._application() is not None:
+            self._until(
+                self._application,
+                lambda found: found is None or not orderstate.undelivered(found, commit),
+                what=f"delivery of {orderstate.short(commit)}",
+                why_not=lambda found: orderstate.undelivered(found or {}, commit),
+                on_look=lambda found: end_older_operation(self._platform, found or {}, commit),
+            )
+        self._until_gone(record.must_be_gone)
+        self._on_step("emptying", f"{len(record.must_be_gone)} objects seen to be gone, twice")
+        return replace(record, emptied_at=commit or "")
+
+    def _empty_repository(self, record: EndRecord) -> CommitSha | None:
+        seen = snapshot(self._platform, self._entry.repository)
+        if seen is None:
+            return None  # it was never written, or somebody deleted it
+        keep = MANIFESTS / ledger.KEEP
+        old = [p for p in seen.blobs if p.is_relative_to(MANIFESTS) and p != keep]
+        changes = [FileChange(path, None, seen.blobs[path]) for path in sorted(old)]
+        if keep not in seen.blobs:
+            changes.append(FileChange(keep, b"", None))
+        if not changes:
+            return seen.commit
+        operation = self._operation(record, "ends, nothing to deliver any more")
+        try:
+            return self._platform.forge.write(self._entry.repository, changes, operation).commit
+        except RefusedError:
+            return seen.commit  # archived by hand; what is gone is judged by the cluster
+
+    def _until_gone(self, keys: Sequence[ObjectKey]) -> None:
+        absent_looks = 0
+
+        def look() -> list[ObjectKey]:
+            nonlocal absent_looks
+            left = [key for key in keys if get_object(self._platform, key) is not None]
+            absent_looks = 0 if left else absent_looks + 1
+            return left
+
+        self._until(
+            look,
+            lambda left: not left and absent_looks >= _LOOKS,
+            what="the removal of every part",
+            why_not=lambda left: "still there: " + ", ".join(str(key) for key in left),
+        )
+
+    def _remove(self) -> None:
+        """Take the Application out of the ledger and see it go."""
+        record = Operation(
+            f"end-{self._entry.order}-application",
+            self._wanted.requester,
+            f"{self._entry.order}: Application removed",
+        )
+        write_ledger(self._platform, {self._entry.application_path: None}, record)
+        refresh(self._platform, ledger.team_application(self._entry.team))
+        self._until(
+            self._application,
+            lambda found: found is None,
+            what="the removal of the Application",
+            why_not=lambda found: orderstate.delivery_failure(found or {}),
+        )
+        self._on_step("removing", "the Application is gone")
+
+    def _unregister(self) -> None:
+        found = False
+        for location in self._platform.catalog.locations():
+            prefix = f"{self._platform.forge.base_url}/{self._entry.repository}/"
+            if location.target.startswith(prefix):
+                found = self._platform.catalog.unregister(location.target) or found
+        done = "the catalog forgot it" if found else "the catalog did not know it"
+        self._on_step("unregistering", done)
+
+    def _close(self, record: EndRecord) -> EndRecord:
+        repo = self._entry.repository
+        if record.repository == "delete":
+            self._platform.forge.delete_repo(repo)
+        else:
+            try:
+                self._platform.forge.archive(repo)
+            except NotFoundError:
+                record = replace(record, repository="delete")
+        ended = replace(record, ended_at=self._platform.clock.now().isoformat(timespec="seconds"))
+        _write_tombstone(self._platform, self._entry, ended, self._wanted.requester)
+        done = "deleted" if record.repository == "delete" else "archived"
+        self._on_step("closing", f"repository {repo} {done}, tombstone written")
+        return ended
+
+    def _until(
+        self,
+        look: Callable[[], T],
+        done: Callable[[T], bool],
+        *,
+        what: str,
+        why_not: Callable[[T], str] = lambda _: "",
+        on_look: Callable[[T], object] = lambda _: None,
+    ) -> None:
+        until(
+            self._platform.clock,
+            look,
+            done,
+            timeout_s=self._wanted.timeout_s,
+            what=f"{self._entry.order}: {what}",
+            why_not=why_not,
+            on_look=on_look,
+        )

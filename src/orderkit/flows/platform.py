@@ -1,0 +1,138 @@
+"""
+What every story needs: one platform's ports, and the two repositories Orderkit keeps there.
+
+``adapters.connecting`` makes it from ``platform.yaml``; tests make it from what they like.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import NotFoundError
+from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.core.objects import Manifest, ObjectKey
+from orderkit.core.pack import Pack, read_pack
+from orderkit.ports.catalog import Catalog
+from orderkit.ports.clock import Clock
+from orderkit.ports.cluster import Cluster, NoSuchKindError
+from orderkit.ports.forge import FileChange, Forge, Operation, Written
+from orderkit.ports.portal import Portal
+
+_KIT_FILES = ("templates/*/kit.yaml", "gitops/apis/*/definition.yaml")
+"""What describes a kit; everything else of the pack is read only for the kit at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """One platform's ports and repositories."""
+
+    name: str
+    forge: Forge
+    cluster: Cluster
+    catalog: Catalog
+    portal: Portal
+    clock: Clock
+    pack_repo: RepoId
+    ledger: RepoId
+    teams: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A repository's files at one commit."""
+
+    commit: CommitSha
+    blobs: dict[PurePosixPath, BlobSha]
+
+
+def default_requester() -> str:
+    """Name the person at the terminal as a catalog reference. A claim, not a proof."""
+    return f"user:default/{getpass.getuser()}"
+
+
+def snapshot(platform: Platform, repo: RepoId) -> Snapshot | None:
+    """Return a repository's files at the head of ``main``; None if it is missing or empty."""
+    commit = platform.forge.head(repo)
+    if commit is None:
+        return None
+    return Snapshot(commit, dict(platform.forge.tree(repo, commit)))
+
+
+def ledger_snapshot(platform: Platform) -> Snapshot:
+    """
+    Return the ledger's files at its head.
+
+    Raises:
+        NotFoundError: The platform was never bootstrapped.
+    """
+    found = snapshot(platform, platform.ledger)
+    if found is None:
+        raise NotFoundError(
+            f"{platform.ledger}: no ledger on {platform.forge.base_url}",
+            hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
+        )
+    return found
+
+
+def read_text(platform: Platform, repo: RepoId, path: PurePosixPath, ref: str) -> str | None:
+    """Return a file's text at a commit or branch; None if it is not there."""
+    found = platform.forge.read(repo, path, ref)
+    return None if found is None else found.text
+
+
+def published_pack(platform: Platform, *, kit: str | None = None) -> Pack:
+    """
+    Read the pack as published to this platform: what the portal sees.
+
+    Args:
+        kit: Read the template and skeleton of this kit too.
+
+    Raises:
+        NotFoundError: Nothing is published yet. InvalidInputError: it is no pack.
+    """
+    found = snapshot(platform, platform.pack_repo)
+    if found is None:
+        raise NotFoundError(
+            f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
+            hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
+        )
+    patterns = ("pack.yaml", *_KIT_FILES)
+    folder = PurePosixPath("templates", kit or "-")
+    files: dict[PurePosixPath, bytes] = {}
+    for path in found.blobs:
+        if path.is_relative_to(folder) or any(path.match(pattern) for pattern in patterns):
+            revision = platform.forge.read(platform.pack_repo, path, found.commit)
+            if revision is not None:
+                files[path] = revision.data
+    return read_pack(files)
+
+
+def get_object(platform: Platform, key: ObjectKey) -> Manifest | None:
+    """Return an object; None also while its kind is not served."""
+    try:
+        return platform.cluster.get(key)
+    except NoSuchKindError:
+        return None
+
+
+def write_ledger(
+    platform: Platform, contents: dict[PurePosixPath, str | None], operation: Operation
+) -> Written:
+    """
+    Put files into the ledger (None removes one) in a single commit. Idempotent.
+
+    Raises:
+        ConflictError: Other writers won every round.
+    """
+    seen = ledger_snapshot(platform).blobs
+    changes = [
+        FileChange(path, None if text is None else text.encode(), seen.get(path))
+        for path, text in contents.items()
+        if text is not None or path in seen
+    ]
+    if not changes:
+        return Written(ledger_snapshot(platform).commit, changed=False)
+    return platform.forge.write(platform.ledger, changes, operation)

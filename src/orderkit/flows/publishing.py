@@ -1,0 +1,108 @@
+"""
+Publish an order's repository: the interpreter's ``publish:gitea``, with *ensure* semantics.
+
+Backstage's own action dies on a second run ("409 Conflict", measured). Here a repository that
+already holds the same order is the order; one that holds another order is a clear error. The
+XR is checked against the XRD before the repository is even created.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core import orderfile
+from orderkit.core.errors import AlreadyOrderedError, ConflictError
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.flows.registering import archived
+from orderkit.ports.forge import FileChange, Forge, Operation, Repository
+
+Files = Mapping[PurePosixPath, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What shall stand in the repository, and why."""
+
+    repo: RepoId
+    files: Files
+    description: str
+    message: str
+    requester: str
+    private: bool = False
+
+    @property
+    def operation(self) -> Operation:
+        """The same files for the same repository are the same operation, whenever repeated."""
+        digest = hashlib.sha256(str(self.repo).encode())
+        for path in sorted(self.files):
+            digest.update(b"\0" + str(path).encode() + b"\0" + self.files[path])
+        return Operation(f"publish-{digest.hexdigest()[:20]}", self.requester, self.message)
+
+
+def publish(forge: Forge, wanted: Publication) -> CommitSha:
+    """
+    Make sure the repository holds this order; return its head. Idempotent.
+
+    Raises:
+        AlreadyOrderedError: It holds something else, or was archived at its end.
+        NotFoundError: The organisation does not exist.
+        ConflictError: Others wrote in every round.
+    """
+    repository = forge.ensure_repo(
+        wanted.repo, description=wanted.description, private=wanted.private
+    )
+    if repository.archived:
+        raise archived(wanted.repo)
+    head = forge.head(wanted.repo)
+    if head is None:
+        return _first_commit(forge, wanted)
+    return _same_order(forge, repository, wanted, head)
+
+
+def _first_commit(forge: Forge, wanted: Publication) -> CommitSha:
+    changes = [FileChange(path, wanted.files[path], None) for path in sorted(wanted.files)]
+    try:
+        return forge.write(wanted.repo, changes, wanted.operation).commit
+    except ConflictError:
+        # Somebody placed an order of this name at the same moment: ours or another?
+        head = forge.head(wanted.repo)
+        repository = forge.repo(wanted.repo)
+        if head is None or repository is None:
+            raise
+        return _same_order(forge, repository, wanted, head)
+
+
+def _same_order(
+    forge: Forge, repository: Repository, wanted: Publication, head: CommitSha
+) -> CommitSha:
+    found = forge.read(wanted.repo, orderfile.PATH, head)
+    ours = wanted.files.get(orderfile.PATH)
+    if found is None or ours is None:
+        raise AlreadyOrderedError(
+            f"{wanted.repo} exists and is no order of ours",
+            hint=f"look at {repository.web_url}, or order under another name",
+        )
+    old = orderfile.parse(found.data, name=f"{wanted.repo}/{orderfile.PATH}")
+    new = orderfile.parse(ours, name=str(orderfile.PATH))
+    if not old.same_order(new):
+        raise AlreadyOrderedError(
+            f"{wanted.repo.name} was ordered by {old.requester} with other values: "
+            f"{_differences(old, new)}",
+            hint="change the live order through Git, or order under another name",
+        )
+    return head
+
+
+def _differences(old: orderfile.OrderFile, new: orderfile.OrderFile) -> str:
+    keys = sorted({*old.ordered, *new.ordered})
+    parts = [
+        f"{key} is {old.ordered.get(key)!r}, asked for {new.ordered.get(key)!r}"
+        for key in keys
+        if old.ordered.get(key) != new.ordered.get(key)
+    ]
+    if old.kit != new.kit or old.team != new.team:
+        parts.append(f"kit {old.kit} of team {old.team}")
+    return "; ".join(parts)

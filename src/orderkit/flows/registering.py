@@ -1,0 +1,119 @@
+"""
+Register an order: one commit in the ledger, after the order's repository proved itself.
+
+Called by the service (a portal's template step) and thereby by every ``orderkit order``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core import ledger, orderfile, yamltext
+from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, NotFoundError
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
+from orderkit.flows.platform import Platform, ledger_snapshot, read_text, write_ledger
+from orderkit.flows.refreshing import refresh
+from orderkit.ports.forge import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a portal asks for. Everything in it is a claim until the repository confirms it."""
+
+    order: OrderId
+    kit: str
+    team: TeamName
+    requester: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """`changed` is False when the ledger already had exactly this."""
+
+    order: OrderId
+    team: TeamName
+    kit: str
+    repository: RepoId
+    commit: CommitSha
+    changed: bool
+
+
+def register(platform: Platform, wanted: Registration) -> Registered:
+    """
+    Enter an order into the ledger, or find it there. Idempotent, one commit.
+
+    Raises:
+        NotFoundError: Team or repository does not exist.
+        InvalidInputError: The repository's record says something else.
+        AlreadyOrderedError: The order ended, or its id belongs to another team.
+        ConflictError: The ledger was changed by others in every round.
+    """
+    entry = ledger.OrderEntry(wanted.team, wanted.order)
+    paths = ledger_snapshot(platform).blobs
+    if ledger.team_path(wanted.team) not in paths:
+        raise unknown_team(wanted.team, list(ledger.teams(paths)))
+    _check_free(entry, paths)
+    _check_record(platform, wanted, entry.repository)
+    application = ledger.order_application(entry, kit=wanted.kit, forge_url=platform.forge.base_url)
+    written = write_ledger(
+        platform,
+        {entry.application_path: yamltext.dump(application)},
+        Operation(f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered"),
+    )
+    if written.changed:
+        refresh(platform, ledger.team_application(wanted.team))
+    return Registered(
+        wanted.order, wanted.team, wanted.kit, entry.repository, written.commit, written.changed
+    )
+
+
+def unknown_team(team: str, known: list[TeamName]) -> NotFoundError:
+    """Make the error for a team that the ledger does not have."""
+    return NotFoundError(
+        f"team '{team}' is not in the ledger (teams: {', '.join(known) or 'none'})",
+        hint=f"add it first: orderkit team add {team}",
+    )
+
+
+def archived(repo: RepoId) -> AlreadyOrderedError:
+    """Make the error for an order whose repository was archived at its end."""
+    return AlreadyOrderedError(
+        f"{repo} is archived: the order ended",
+        hint=f"'orderkit destroy {repo.name} --delete-repository' frees the name; or order another",
+    )
+
+
+def _check_free(entry: ledger.OrderEntry, found: Collection[PurePosixPath]) -> None:
+    if entry.end_path in found:
+        raise AlreadyOrderedError(
+            f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"
+        )
+    for other in ledger.entries(found):
+        if other.order == entry.order and other.team != entry.team:
+            raise AlreadyOrderedError(
+                f"{entry.order} is an order of team {other.team}", hint="order another name"
+            )
+
+
+def _check_record(platform: Platform, wanted: Registration, repo: RepoId) -> None:
+    repository = platform.forge.repo(repo)
+    if repository is not None and repository.archived:
+        raise archived(repo)
+    text = read_text(platform, repo, orderfile.PATH, "main")
+    if text is None:
+        raise NotFoundError(
+            f"{repo}: no {orderfile.PATH} on branch main", hint="publish the order first"
+        )
+    record = orderfile.parse(text.encode(), name=f"{repo}/{orderfile.PATH}")
+    claims = {
+        "order": (wanted.order, record.order),
+        "kit": (wanted.kit, record.kit),
+        "team": (wanted.team, record.team),
+    }
+    for field, (claimed, recorded) in claims.items():
+        if claimed != recorded:
+            raise InvalidInputError(
+                field, claimed, f"is not what {repo}/{orderfile.PATH} says: '{recorded}'"
+            )

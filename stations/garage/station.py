@@ -1,0 +1,32 @@
+"""
+Assemble a garage: the team's Namespace and, once that exists, its ConfigMap ``spec-sheet``.
+
+The ConfigMap waits for the observed Namespace, because Crossplane applies in random order and
+gives up the whole round at the first missing namespace. Both kinds are judged by
+function-auto-ready, so readiness is left to it.
+"""
+
+from __future__ import annotations
+
+from orderkit.core.station import StationRequest, StationResponse
+
+
+def station(request: StationRequest) -> StationResponse:
+    """Want the bay always, the spec sheet as soon as the bay exists."""
+    response = StationResponse.to(request)
+    spec = request.xr["spec"]
+    team, stage = str(spec["teamName"]), str(spec["stage"])
+    bay = f"garage-{team}"
+    response.want("namespace", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": bay}})
+    if request.observed_resource("namespace") is not None:
+        response.want(
+            "spec-sheet",
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "spec-sheet", "namespace": bay},
+                "data": {"stage": stage, "team": team},
+            },
+        )
+    response.merge_status({"namespace": bay, "stage": stage})
+    return response

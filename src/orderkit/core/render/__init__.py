@@ -1,0 +1,51 @@
+"""
+Rendering: strings, data and trees, as Backstage's scaffolder renders them, or an error.
+
+The public names are here; modules below are layered ``faults < javascript < library, lexer <
+grammar < parser < engine < data, tree``. Importing this package imports Jinja2 (about 50 ms),
+so commands import it when they need it. No I/O.
+"""
+
+from orderkit.core.render.data import render_data
+from orderkit.core.render.engine import Renderable, compile_template
+from orderkit.core.render.faults import (
+    LimitError,
+    Position,
+    RenderError,
+    UndefinedValueError,
+    UnsupportedError,
+)
+from orderkit.core.render.javascript import UNDEFINED, Undefined, Value, truthy
+from orderkit.core.render.lexer import BACKSTAGE, COOKIECUTTER, Delimiters
+from orderkit.core.render.tree import (
+    SkeletonFile,
+    Tree,
+    TreeOptions,
+    check_path,
+    check_tree,
+    render_tree,
+)
+
+__all__ = [
+    "BACKSTAGE",
+    "COOKIECUTTER",
+    "UNDEFINED",
+    "Delimiters",
+    "LimitError",
+    "Position",
+    "RenderError",
+    "Renderable",
+    "SkeletonFile",
+    "Tree",
+    "TreeOptions",
+    "Undefined",
+    "UndefinedValueError",
+    "UnsupportedError",
+    "Value",
+    "check_path",
+    "check_tree",
+    "compile_template",
+    "render_data",
+    "render_tree",
+    "truthy",
+]

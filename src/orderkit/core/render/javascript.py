@@ -1,0 +1,399 @@
+"""
+JavaScript's semantics for JSON-like values: printing, truth, equality, arithmetic, members.
+
+Values are what JSON has (None is ``null``; numbers are doubles, held as int or float) and
+``Undefined``. Checked against Node for what the renderer uses; what JavaScript does with
+objects of other kinds (functions, dates, symbols) does not occur here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.render.faults import Fault, LimitFault, MissingFault
+
+Value = Any
+"""A JSON-like value or an `Undefined`. `Any`: its shape is the template's business."""
+
+SAFE_INTEGER = 2**53
+SPACE = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+"""What ``\\s`` matches and ``trim()`` removes."""
+TEXT_MAX = 1 << 24
+"""Longest text an operation may build, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """
+    ``undefined``, and why.
+
+    `missing` is a message if the value was never passed and strictness is on; then every use
+    as text or number is a fault. Tests, ``default`` and conditions are always allowed.
+    """
+
+    missing: str = ""
+    hint: str = ""
+
+    def use(self) -> None:
+        """Raise MissingFault if the value was never passed and strictness is on."""
+        if self.missing:
+            raise MissingFault(self.missing, hint=self.hint)
+
+
+UNDEFINED = Undefined()
+
+
+class Closed(dict[str, Value]):
+    """A map whose missing members are mistakes, not ``undefined``: ``values`` of a skeleton."""
+
+    def missing(self, key: object) -> Undefined:
+        known = ", ".join(self) or "none"
+        return Undefined(
+            f"values.{key} is used, but no value of that name was passed",
+            f'pass it in the step\'s `values`, or write `values.{key} | default("…", true)`; '
+            f"known values: {known}",
+        )
+
+
+def is_number(value: Value) -> bool:
+    """Say whether the value is a number (Python's booleans are not)."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_text(number: float) -> str:
+    """Write a number as ``String(n)`` does, doubles included."""
+    if isinstance(number, int) and abs(number) < SAFE_INTEGER:
+        return str(number)
+    try:
+        double = float(number)
+    except OverflowError:
+        return "Infinity" if number > 0 else "-Infinity"
+    if math.isnan(double):
+        return "NaN"
+    if math.isinf(double):
+        return "Infinity" if double > 0 else "-Infinity"
+    if double == 0:
+        return "0"
+    return ("-" if double < 0 else "") + _digits(abs(double))
+
+
+def _digits(double: float) -> str:
+    """Lay out the shortest digits of a positive double (ECMA-262, Number::toString)."""
+    mantissa, _, exponent = f"{double!r}".partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    fraction = "" if fraction == "0" else fraction
+    digits = (whole + fraction).lstrip("0")
+    leading = len(whole + fraction) - len(digits)
+    point = len(whole) + int(exponent or 0) - leading
+    digits = digits.rstrip("0")
+    size = len(digits)
+    if size <= point <= 21:  # noqa: PLR2004 - the standard's own number
+        return digits + "0" * (point - size)
+    if 0 < point <= 21:  # noqa: PLR2004
+        return f"{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:  # noqa: PLR2004
+        return "0." + "0" * -point + digits
+    power = f"e{'+' if point > 0 else '-'}{abs(point - 1)}"
+    return (digits if size == 1 else f"{digits[0]}.{digits[1:]}") + power
+
+
+def text(value: Value) -> str:
+    """Return ``String(value)``."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, Undefined):
+        value.use()
+        return "undefined"
+    if isinstance(value, int | float):
+        return number_text(value)
+    return _container_text(value)
+
+
+def _container_text(value: Value) -> str:
+    if isinstance(value, list):
+        return ",".join("" if _nothing(item) else text(item) for item in value)
+    if isinstance(value, Mapping):
+        return "[object Object]"
+    raise Fault("a function is no text", hint="call it: add parentheses")
+
+
+def _nothing(value: Value) -> bool:
+    return value is None or isinstance(value, Undefined)
+
+
+def printed(value: Value) -> str:
+    """Return what ``${{ value }}`` writes: nothing for undefined and null."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Undefined):
+        value.use()
+        return ""
+    return "" if value is None else text(value)
+
+
+def truthy(value: Value) -> bool:
+    """Return ``Boolean(value)``: empty lists and maps are true."""
+    if isinstance(value, list | dict):
+        return True
+    if isinstance(value, float):
+        return value != 0 and not math.isnan(value)
+    return bool(value) and not isinstance(value, Undefined)
+
+
+def number(value: Value) -> float:
+    """Return ``Number(value)``."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int | float):
+        return value
+    if value is None:
+        return 0
+    if isinstance(value, Undefined):
+        value.use()
+        return math.nan
+    return _parse_number(text(value))
+
+
+def _parse_number(source: str) -> float:
+    stripped = source.strip()
+    if not stripped:
+        return 0
+    try:
+        if stripped[:2].lower() in {"0x", "0b", "0o"}:
+            return int(stripped, 0) if "_" not in stripped else math.nan
+        if stripped.lstrip("+-") == "Infinity":
+            return -math.inf if stripped.startswith("-") else math.inf
+        if "_" in stripped or stripped.lstrip("+-")[:1].isalpha() or not stripped.isascii():
+            return math.nan
+        return float(stripped) if not stripped.lstrip("+-").isdigit() else int(stripped)
+    except ValueError:
+        return math.nan
+
+
+def normal(result: float) -> float:
+    """Keep whole numbers as int where a double is exact, so that they print and compare alike."""
+    if isinstance(result, int):
+        return result if abs(result) <= SAFE_INTEGER else float(result)
+    if result.is_integer() and abs(result) <= SAFE_INTEGER:
+        return int(result)
+    return result
+
+
+def strictly_equal(left: Value, right: Value) -> bool:
+    """Return ``left === right``; lists and maps are equal only to themselves."""
+    if is_number(left) and is_number(right):
+        return bool(left == right)
+    if isinstance(left, Undefined) and isinstance(right, Undefined):
+        return True
+    if type(left) is not type(right):
+        return False
+    return left is right if isinstance(left, list | dict) else bool(left == right)
+
+
+def loosely_equal(left: Value, right: Value) -> bool:
+    """Return ``left == right`` with JavaScript's conversions."""
+    if _nothing(left) or _nothing(right):
+        return _nothing(left) and _nothing(right)
+    if isinstance(left, list | dict) and isinstance(right, list | dict):
+        return left is right
+    if isinstance(left, str) and isinstance(right, str):
+        return left == right
+    if isinstance(left, list | dict):
+        return loosely_equal(text(left), right)
+    if isinstance(right, list | dict):
+        return loosely_equal(left, text(right))
+    return number(left) == number(right)
+
+
+def less(left: Value, right: Value, *, or_equal: bool = False) -> bool:
+    """Return ``left < right`` or ``left <= right``: texts by UTF-16 units, the rest as numbers."""
+    a: Any = text(left) if isinstance(left, list | dict) else left
+    b: Any = text(right) if isinstance(right, list | dict) else right
+    if isinstance(a, str) and isinstance(b, str):
+        a, b = a.encode("utf-16-be", "surrogatepass"), b.encode("utf-16-be", "surrogatepass")
+    else:
+        a, b = number(a), number(b)
+    return bool(a <= b) if or_equal else bool(a < b)
+
+
+def add(left: Value, right: Value) -> Value:
+    """Return ``left + right``: text as soon as one side is text, list or map."""
+    if isinstance(left, str | list | dict) or isinstance(right, str | list | dict):
+        joined = text(left) + text(right)
+        if len(joined) > TEXT_MAX:
+            raise LimitFault(f"a text of more than {TEXT_MAX} characters")
+        return joined
+    return normal(number(left) + number(right))
+
+
+def calculate(operator: str, left: Value, right: Value) -> Value:
+    """Return the result of ``- * / % // **`` on ``Number(left)`` and ``Number(right)``."""
+    a, b = number(left), number(right)
+    try:
+        return normal(_CALCULATIONS[operator](float(a), float(b)))
+    except OverflowError:
+        return math.inf
+
+
+def _divide(a: float, b: float) -> float:
+    if b == 0:
+        return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a)
+    return a / b
+
+
+def _floor(a: float, b: float) -> float:
+    quotient = _divide(a, b)
+    return quotient if math.isnan(quotient) or math.isinf(quotient) else math.floor(quotient)
+
+
+def _remainder(a: float, b: float) -> float:
+    return math.nan if b == 0 or math.isinf(a) else math.fmod(a, b)
+
+
+def _power(a: float, b: float) -> float:
+    result = math.nan if a < 0 and not b.is_integer() else (math.inf if a == 0 > b else a**b)
+    return float(result)
+
+
+_CALCULATIONS = {
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": _divide,
+    "%": _remainder,
+    "//": _floor,
+    "**": _power,
+}
+
+
+def contains(needle: Value, haystack: Value) -> bool:
+    """Return ``needle in haystack``: items of a list, parts of a text, keys of a map."""
+    if isinstance(haystack, list):
+        return any(strictly_equal(needle, item) for item in haystack)
+    if isinstance(haystack, str):
+        return text(needle) in haystack
+    if isinstance(haystack, dict):
+        return text(needle) in haystack
+    if isinstance(haystack, Undefined):
+        haystack.use()
+    raise Fault(
+        "`in` needs a list, a text or a map on its right",
+        hint="give it a default: `x in (values.list or [])`",
+    )
+
+
+def utf16_length(source: str) -> int:
+    """Return ``source.length``: code points above U+FFFF count twice."""
+    return (
+        len(source) if source.isascii() else len(source.encode("utf-16-le", "surrogatepass")) // 2
+    )
+
+
+_OBJECT_NAMES = frozenset(
+    {
+        "__proto__", "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable",
+        "prototype", "toLocaleString", "toString", "valueOf",
+    }
+)  # fmt: skip
+
+
+def member(value: Value, key: Value) -> Value:
+    """
+    Return ``value[key]``: undefined where there is none, also of null and undefined.
+
+    Raises:
+        Fault: The name is one that JavaScript's objects have themselves.
+    """
+    if isinstance(value, dict):
+        name = text(key)
+        if name in value:
+            return value[name]
+        if name in _OBJECT_NAMES:
+            raise Fault(f"'{name}' is a member of every JavaScript object, not data")
+        return value.missing(name) if isinstance(value, Closed) else UNDEFINED
+    if isinstance(value, Undefined):
+        return value
+    if isinstance(value, str | list):
+        return _item(value, key)
+    return UNDEFINED
+
+
+def _item(value: str | list[Value], key: Value) -> Value:
+    if key == "length" and isinstance(key, str):
+        return utf16_length(value) if isinstance(value, str) else len(value)
+    name = text(key)
+    if name in _OBJECT_NAMES:
+        raise Fault(f"'{name}' is a member of every JavaScript object, not data")
+    if not (name.isascii() and name.isdigit()) or str(int(name[:10])) != name:
+        return UNDEFINED
+    index = int(name)
+    if isinstance(value, list):
+        return value[index] if index < len(value) else UNDEFINED
+    if not value.isascii() and utf16_length(value) != len(value):
+        raise Fault("an index into text with characters above U+FFFF splits one of them")
+    return value[index] if index < len(value) else UNDEFINED
+
+
+def to_json(value: Value, indent: Value = None) -> Value:
+    """Return ``JSON.stringify(value, null, indent)``; undefined stays undefined."""
+    if isinstance(value, Undefined):
+        return value
+    pad = " " * min(int(indent), 10) if is_number(indent) else str(indent or "")[:10]
+    return _json(value, pad, "\n")
+
+
+def _json(value: Value, pad: str, newline: str) -> str:
+    if isinstance(value, str):
+        return _quoted(value)
+    if is_number(value):
+        return number_text(value) if math.isfinite(float(value)) else "null"
+    inner = newline + pad
+    if isinstance(value, list):
+        parts = ["null" if _nothing(item) else _json(item, pad, inner) for item in value]
+        return _enclose("[", parts, "]", pad, newline)
+    if isinstance(value, dict):
+        colon = ": " if pad else ":"
+        parts = [
+            _quoted(key) + colon + _json(item, pad, inner)
+            for key, item in ordered(value)
+            if not isinstance(item, Undefined)
+        ]
+        return _enclose("{", parts, "}", pad, newline)
+    return text(value)
+
+
+def _enclose(start: str, parts: list[str], end: str, pad: str, newline: str) -> str:
+    if not parts or not pad:
+        return start + ",".join(parts) + end
+    inner = newline + pad
+    return start + inner + ("," + inner).join(parts) + newline + end
+
+
+def _quoted(source: str) -> str:
+    quoted = json.dumps(source, ensure_ascii=False)
+    if quoted.isascii():
+        return quoted
+    return "".join(f"\\u{ord(c):04x}" if 0xD800 <= ord(c) <= 0xDFFF else c for c in quoted)  # noqa: PLR2004
+
+
+def ordered(value: Mapping[str, Value]) -> list[tuple[str, Value]]:
+    """Return the entries as JavaScript orders them: array indices first, ascending."""
+    indices = [key for key in value if key.isascii() and key.isdigit() and _is_index(key)]
+    if not indices:
+        return list(value.items())
+    rest = [item for item in value.items() if item[0] not in indices]
+    return [(key, value[key]) for key in sorted(indices, key=int)] + rest
+
+
+def _is_index(key: str) -> bool:
+    return len(key) <= 10 and str(int(key)) == key and int(key) < 2**32 - 1  # noqa: PLR2004

@@ -1,0 +1,233 @@
+"""
+`KubeCluster`: the ``Cluster`` port on a real (or the embedded) Kubernetes API server.
+
+Creates, replacements and patches are strict: a field that the schema does not know is refused
+instead of dropped in silence. Watches reconnect from the last version they saw until their time
+is over. It keeps no copy of any object; informers and caches are not its business.
+
+Called by whoever builds flows for a platform; the contract is ``tests/conformance/cluster``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from orderkit.adapters.kube.discovery import Discovery, Resource
+from orderkit.adapters.kube.transport import APPLY_PATCH, MERGE_PATCH, Call, Method, Transport
+from orderkit.core.errors import NotFoundError
+from orderkit.core.objects import Kind, Manifest, ObjectKey, metadata
+from orderkit.ports.cluster import (
+    ExpiredError,
+    InvalidObjectError,
+    NoSuchKindError,
+    ObjectList,
+    Propagation,
+    WatchEvent,
+)
+
+PAGE_SIZE = 500
+RECONNECT_PAUSE_S = 0.2
+"""Between two connections of one watch, so that a server that hangs up at once is not flooded."""
+
+
+class KubeCluster:
+    """An API server behind a kubeconfig. Safe to use from several threads."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._discovery = Discovery(transport)
+
+    @classmethod
+    def from_kubeconfig(cls, path: Path, context: str | None = None) -> Self:
+        """
+        Connect as a kubeconfig says. Nothing is sent before the first question.
+
+        Raises:
+            InvalidInputError: The file cannot be used or has no such context.
+        """
+        return cls(Transport.from_kubeconfig(path, context))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._transport.close()
+
+    @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return self._transport.server
+
+    def serves(self, kind: Kind) -> bool:
+        return self._discovery.ask(kind) is not None
+
+    def is_namespaced(self, kind: Kind) -> bool:
+        return self._discovery.resource(kind).namespaced
+
+    def get(self, key: ObjectKey) -> Manifest | None:
+        with self._resource(key.kind) as resource:
+            if resource.namespaced and not key.namespace:
+                return None
+            try:
+                return self._json(Call("GET", resource.item(key.namespace, key.name)))
+            except NotFoundError:
+                return None
+
+    def list(
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> ObjectList:
+        query = {"limit": str(PAGE_SIZE)}
+        if labels:
+            query["labelSelector"] = ",".join(f"{k}={v}" for k, v in labels.items())
+        with self._resource(kind) as resource:
+            path = resource.collection(namespace)
+            try:
+                return self._pages(kind, path, query)
+            except ExpiredError:  # the list changed too much between two pages: all at once
+                return self._pages(kind, path, {**query, "limit": "0"})
+
+    def _pages(self, kind: Kind, path: str, query: Mapping[str, str]) -> ObjectList:
+        items: list[Manifest] = []
+        token = ""
+        while True:
+            page = self._json(
+                Call("GET", path, {**query, **({"continue": token} if token else {})})
+            )
+            items.extend(_complete(kind, item) for item in page.get("items") or ())
+            token = metadata(page).get("continue") or ""
+            if not token:
+                return ObjectList(tuple(items), metadata(page).get("resourceVersion") or "")
+
+    def create(self, manifest: Manifest, *, owner: str) -> Manifest:
+        with self._resource(Kind.of(manifest)) as resource:
+            namespace = _namespace(resource, manifest)
+            return self._write("POST", resource.collection(namespace), manifest, owner)
+
+    def apply(
+        self, manifest: Manifest, *, owner: str, force: bool = True, status: bool = False
+    ) -> Manifest:
+        path = self._item(manifest, status=status)
+        with self._resource(Kind.of(manifest)):
+            query = {"fieldManager": owner, "force": str(force).lower()}
+            return self._json(Call("PATCH", path, query, manifest, APPLY_PATCH))
+
+    def replace(self, manifest: Manifest, *, owner: str, status: bool = False) -> Manifest:
+        path = self._item(manifest, status=status)
+        with self._resource(Kind.of(manifest)):
+            return self._write("PUT", path, manifest, owner)
+
+    def patch(
+        self, key: ObjectKey, patch: Manifest, *, owner: str, status: bool = False
+    ) -> Manifest:
+        with self._resource(key.kind) as resource:
+            _check_status(resource, key.kind, status=status)
+            path = resource.item(key.namespace, key.name, status=status)
+            query = {"fieldManager": owner, "fieldValidation": "Strict"}
+            return self._json(Call("PATCH", path, query, patch, MERGE_PATCH))
+
+    def delete(
+        self, key: ObjectKey, *, propagation: Propagation = "Background", uid: str = ""
+    ) -> bool:
+        options: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": propagation,
+        }
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        with self._resource(key.kind) as resource:
+            if resource.namespaced and not key.namespace:
+                return False
+            try:
+                path = resource.item(key.namespace, key.name)
+                self._json(Call("DELETE", path, body=options))
+            except NotFoundError:
+                return False
+        return True
+
+    def watch(
+        self, kind: Kind, *, namespace: str | None = None, since: str, timeout_s: float
+    ) -> Iterator[WatchEvent]:
+        deadline = time.monotonic() + timeout_s
+        version = since
+        with self._resource(kind) as resource:
+            path = resource.collection(namespace)
+            while (left_s := deadline - time.monotonic()) > 0:
+                for event in self._transport.events(_watch(path, version, left_s)):
+                    item = _complete(kind, event["object"])
+                    version = metadata(item).get("resourceVersion") or version
+                    yield WatchEvent(event["type"], item)
+                    if time.monotonic() >= deadline:
+                        return
+                time.sleep(max(0.0, min(RECONNECT_PAUSE_S, deadline - time.monotonic())))
+
+    def _item(self, manifest: Manifest, *, status: bool) -> str:
+        """Return the path of the object that a manifest describes."""
+        key = ObjectKey.of(manifest)
+        resource = self._discovery.resource(key.kind)
+        _check_status(resource, key.kind, status=status)
+        return resource.item(_namespace(resource, manifest), key.name, status=status)
+
+    def _write(self, method: Method, path: str, manifest: Manifest, owner: str) -> Manifest:
+        query = {"fieldManager": owner, "fieldValidation": "Strict"}
+        return self._json(Call(method, path, query, manifest))
+
+    def _json(self, call: Call) -> Manifest:
+        answer: Manifest = self._transport.json(call)
+        return answer
+
+    @contextmanager
+    def _resource(self, kind: Kind) -> Iterator[Resource]:
+        """Give where a kind lives; forget it when the server no longer knows that path."""
+        try:
+            yield self._discovery.resource(kind)
+        except NoSuchKindError:
+            self._discovery.forget(kind)
+            raise
+
+
+def _watch(path: str, version: str, left_s: float) -> Call:
+    query = {
+        "watch": "true",
+        "resourceVersion": version,
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": str(max(1, math.ceil(left_s))),
+    }
+    return Call("GET", path, query, read_timeout_s=max(left_s, 0.001))
+
+
+def _complete(kind: Kind, item: Manifest) -> Manifest:
+    """Say kind and version in items of a list, where built-in types leave them out."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **item}
+
+
+def _namespace(resource: Resource, manifest: Manifest) -> str:
+    namespace = str(metadata(manifest).get("namespace") or "")
+    if resource.namespaced and not namespace:
+        name = metadata(manifest).get("name")
+        raise InvalidObjectError(
+            f'{Kind.of(manifest)} "{name}" is invalid: metadata.namespace: Required value',
+            hint="name the namespace in the manifest",
+        )
+    return namespace
+
+
+def _check_status(resource: Resource, kind: Kind, *, status: bool) -> None:
+    if status and not resource.has_status:
+        raise NotFoundError(
+            f"{kind} has no status subresource",
+            hint="write the status with the object, or enable the subresource in its CRD",
+        )

@@ -1,0 +1,84 @@
+"""
+Which kinds an API server has, and under which paths.
+
+One request per group and version, kept in memory for the life of the client; a kind that is not
+in it makes us ask again, since a CustomResourceDefinition may have appeared meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from orderkit.adapters.kube.transport import Call, Transport
+from orderkit.core.errors import NotFoundError
+from orderkit.core.objects import Kind
+from orderkit.ports.cluster import NoSuchKindError
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Where objects of a kind live."""
+
+    root: str
+    plural: str
+    namespaced: bool
+    has_status: bool
+
+    def collection(self, namespace: str | None) -> str:
+        """Return the path of all objects, or of those in one namespace."""
+        if self.namespaced and namespace:
+            return f"{self.root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
+        return f"{self.root}/{self.plural}"
+
+    def item(self, namespace: str, name: str, *, status: bool = False) -> str:
+        """Return the path of one object or of its status."""
+        path = f"{self.collection(namespace)}/{quote(name, safe='')}"
+        return f"{path}/status" if status else path
+
+
+class Discovery:
+    """The kinds of one API server."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._known: dict[Kind, Resource] = {}
+
+    def resource(self, kind: Kind) -> Resource:
+        """
+        Return where a kind lives.
+
+        Raises:
+            NoSuchKindError: The server does not serve it (asked just now).
+        """
+        found = self._known.get(kind) or self.ask(kind)
+        if found is None:
+            raise NoSuchKindError(
+                f'no matches for kind "{kind.kind}" in version "{kind.api_version}"',
+                hint="is its CustomResourceDefinition or XRD applied and established?",
+            )
+        return found
+
+    def ask(self, kind: Kind) -> Resource | None:
+        """Ask the server now; None if it does not serve the kind."""
+        root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+        try:
+            answer = self._transport.json(Call("GET", root))
+        except (NoSuchKindError, NotFoundError):
+            self.forget(kind)
+            return None
+        entries = answer.get("resources") or ()
+        names = {entry["name"] for entry in entries}
+        for entry in entries:
+            if entry.get("kind") == kind.kind and "/" not in entry["name"]:
+                plural = entry["name"]
+                has_status = f"{plural}/status" in names
+                found = Resource(root, plural, bool(entry.get("namespaced")), has_status)
+                self._known[kind] = found
+                return found
+        self.forget(kind)
+        return None
+
+    def forget(self, kind: Kind) -> None:
+        """Ask again the next time: the server no longer answers under that path."""
+        self._known.pop(kind, None)

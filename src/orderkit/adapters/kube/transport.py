@@ -1,0 +1,220 @@
+"""
+One API server: requests with time-outs, credentials from a kubeconfig, answers as JSON.
+
+The lowest layer of the official client is used (`Configuration`, `kube_config`,
+`RESTClientObject`: TLS, proxies, credential plug-ins, connection pool). What lies above it stands
+in the way: models refuse what other versions write, `DynamicClient` keeps a discovery file that
+processes share, its watch cannot be resumed, and time-outs are off. urllib3's own retries are
+switched off (they would send a stuck GET four times); a GET whose connection broke before an
+answer is sent once more. Redirects are not followed.
+
+Called by ``cluster`` and ``discovery``. Tokens stay in headers: they enter no message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, cast
+from urllib.parse import urlencode
+
+from orderkit.adapters.kube.refusals import refusal, refusal_of_event
+from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
+
+CONNECT_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 30.0
+
+Loader = Callable[..., None]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request: what is asked, with what body, and how long we wait for a byte."""
+
+    method: Method
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    content_type: str = JSON
+    read_timeout_s: float = READ_TIMEOUT_S
+
+    @property
+    def target(self) -> str:
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+
+
+class Transport:
+    """
+    A connection pool to one API server, safe to use from several threads.
+
+    Every call may raise UnreachableError, AccessError and RemoteError.
+    """
+
+    def __init__(self, configuration: Any) -> None:
+        from kubernetes.client.rest import RESTClientObject  # lazy: heavy
+
+        configuration.retries = False
+        self._configuration = configuration
+        self._rest: Any = RESTClientObject(configuration)
+
+    @classmethod
+    def from_kubeconfig(cls, path: Path, context: str | None = None) -> Self:
+        """
+        Connect as the kubeconfig says; nothing is sent yet.
+
+        Raises:
+            InvalidInputError: The file cannot be read or has no such context.
+        """
+        from kubernetes.client.configuration import Configuration  # lazy: heavy
+        from kubernetes.config import kube_config
+        from kubernetes.config.config_exception import ConfigException
+        from yaml import YAMLError
+
+        configuration, load = Configuration(), cast("Loader", kube_config.load_kube_config)
+        try:
+            load(str(path), context, client_configuration=configuration, persist_config=False)
+        except (
+            ConfigException,
+            YAMLError,
+            OSError,
+            TypeError,
+            ValueError,
+            AttributeError,
+        ) as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            hint = "name a kubeconfig that kubectl can use, and one of its contexts"
+            raise InvalidInputError(
+                "kubeconfig", str(path), f"cannot be used: {why}", hint=hint
+            ) from error
+        return cls(configuration)
+
+    @property
+    def server(self) -> str:
+        return str(self._configuration.host)
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._rest.close()
+
+    def json(self, call: Call) -> Any:
+        """Return the answer of a request as JSON."""
+        response = self._send(call)
+        try:
+            data = self._read(response)
+        finally:
+            response.response.release_conn()
+        if not response.status < 300:  # noqa: PLR2004 - HTTP: 2xx is success
+            raise refusal(response.status, data, call.method, call.path)
+        try:
+            return json.loads(data)
+        except ValueError as error:
+            raise RemoteError(
+                f"{self.server}{call.path} answered no JSON",
+                hint="does this address belong to a Kubernetes API server?",
+            ) from error
+
+    def events(self, call: Call) -> Iterator[dict[str, Any]]:
+        """
+        Yield the events of a watch until the server ends it or `read_timeout_s` brings nothing.
+
+        Raises:
+            ExpiredError: The server no longer knows the version to start from.
+        """
+        from urllib3.exceptions import HTTPError, ReadTimeoutError  # lazy: comes with the client
+
+        response = self._send(call)
+        try:
+            if response.status != 200:  # noqa: PLR2004 - HTTP: a watch is 200
+                data = self._read(response)
+                raise refusal(response.status, data, call.method, call.path)
+            for line in _lines(response.response.stream(None, decode_content=True)):
+                event = json.loads(line)
+                if event.get("type") == "ERROR":
+                    raise refusal_of_event(event.get("object") or {})
+                yield event
+        except ReadTimeoutError:
+            return
+        except (HTTPError, ValueError) as error:
+            raise self._unreachable(error) from error
+        finally:
+            response.response.close()
+
+    def _send(self, call: Call) -> Any:
+        from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError  # lazy
+
+        try:
+            return self._send_once(call)
+        except ReadTimeoutError as error:
+            raise self._unreachable(error) from error
+        except ProtocolError as error:
+            if call.method != "GET":
+                raise self._unreachable(error) from error
+        except HTTPError as error:
+            raise self._unreachable(error) from error
+        try:
+            return self._send_once(call)
+        except HTTPError as error:
+            raise self._unreachable(error) from error
+
+    def _send_once(self, call: Call) -> Any:
+        from kubernetes.client.exceptions import ApiException  # lazy: heavy
+
+        headers = {"Accept": JSON, "Content-Type": call.content_type, "User-Agent": "orderkit"}
+        token = self._configuration.get_api_key_with_prefix("BearerToken", "authorization")
+        if token:
+            headers["authorization"] = token
+        try:
+            return self._rest.request(
+                call.method,
+                self.server + call.target,
+                headers=headers,
+                body=call.body,
+                _request_timeout=(CONNECT_TIMEOUT_S, call.read_timeout_s),
+            )
+        except ApiException as error:  # the client's word for a failed TLS handshake
+            raise RemoteError(
+                f"{self.server}: {' '.join(str(error.reason).split())}",
+                hint="check certificate-authority and server in the kubeconfig",
+            ) from error
+
+    def _read(self, response: Any) -> bytes:
+        from urllib3.exceptions import HTTPError  # lazy: comes with the client
+
+        try:
+            return bytes(response.read())
+        except HTTPError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: Exception) -> UnreachableError:
+        why = _reason(error)
+        return UnreachableError(
+            f"no answer from the API server at {self.server}: {why}",
+            hint="is the cluster running, and does the kubeconfig name its address?",
+        )
+
+
+def _reason(error: Exception) -> str:
+    """Say in a few words what urllib3 says in a paragraph; never the request itself."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConnectionRefusedError):
+            return "connection refused"
+        cause = cause.__cause__ or cause.__context__
+    names = {"ConnectTimeoutError": "time-out", "ReadTimeoutError": "time-out"}
+    names |= {"NameResolutionError": "unknown host name", "ProtocolError": "connection broken"}
+    return names.get(type(error).__name__, type(error).__name__)
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Cut a stream into lines, whatever the size of its chunks."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line for line in whole if line.strip())

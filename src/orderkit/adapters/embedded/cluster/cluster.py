@@ -1,0 +1,279 @@
+"""
+The embedded cluster as the Cluster port: for reconcilers in this process, and under the HTTP API.
+
+Reads come from memory; returned manifests are copies. Field validation is the server's default
+for machines: unknown fields are dropped without a word on create, replace and patch, and refused
+by server-side apply.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Literal
+
+from orderkit.adapters.embedded.cluster.admission import Admission, admit_all
+from orderkit.adapters.embedded.cluster.collector import Collector
+from orderkit.adapters.embedded.cluster.hub import Watcher
+from orderkit.adapters.embedded.cluster.journal import HISTORY
+from orderkit.adapters.embedded.cluster.kinds import ServedKind
+from orderkit.adapters.embedded.cluster.patches import merge_patch
+from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired, NotFound
+from orderkit.adapters.embedded.cluster.registry import Registry
+from orderkit.adapters.embedded.cluster.store import Store
+from orderkit.adapters.embedded.cluster.writes import (
+    PROTECTED_NAMESPACES,
+    Deletion,
+    Write,
+    Writes,
+    place_of,
+    presented,
+)
+from orderkit.core.objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, labels_of, metadata
+from orderkit.ports.cluster import ObjectList, Propagation, WatchEvent
+
+
+class EmbeddedCluster:
+    """One cluster in one SQLite file. Thread-safe; close it when done."""
+
+    def __init__(
+        self, path: Path, *, admission: Admission = admit_all, history: int = HISTORY
+    ) -> None:
+        """
+        Open or make the cluster stored at `path`.
+
+        Args:
+            path: The SQLite file; its folder is made.
+            admission: Called before every write (see ``admission``).
+            history: How many changes at least can be watched from.
+
+        Raises:
+            RefusedError: The file was written by a newer Orderkit.
+        """
+        self.store = Store(path, history=history)
+        self.registry = Registry()
+        for definition in self.store.scan(CRD.group, CRD.kind):
+            self.registry.define(definition)
+        self.writes = Writes(self.store, self.registry, admission)
+        self._ensure_namespaces()
+        self._collector = Collector(self.store, self.registry, self.writes)
+        self._collector.start()
+
+    def _ensure_namespaces(self) -> None:
+        served = self.registry.get(NAMESPACE)
+        for name in PROTECTED_NAMESPACES:
+            if self.store.get(place_of(served, "", name)) is None:
+                manifest = {"metadata": {"name": name}}
+                self.writes.create(served, manifest, Write("kube-apiserver"))
+
+    def close(self) -> None:
+        """End all watches, stop the collector, close the file. Idempotent."""
+        self.store.close()
+        self._collector.stop()
+
+    # -- reading
+
+    def serves(self, kind: Kind) -> bool:
+        """Say whether the kind is served now."""
+        return self.registry.find(kind) is not None
+
+    def is_namespaced(self, kind: Kind) -> bool:
+        """
+        Say whether objects of the kind live in namespaces.
+
+        Raises:
+            NoSuchKindError: The kind is not served.
+        """
+        return self.registry.get(kind).namespaced
+
+    def get(self, key: ObjectKey) -> Manifest | None:
+        """
+        Return the object, or None if it does not exist.
+
+        Raises:
+            NoSuchKindError: The kind is not served.
+        """
+        served = self.registry.get(key.kind)
+        found = self.store.get(place_of(served, key.namespace, key.name))
+        return None if found is None else presented(served, found)
+
+    def list(
+        self,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> ObjectList:
+        """
+        Return all objects of a kind (`namespace` None: everywhere) that carry all `labels`.
+
+        Sorted by namespace and name, one consistent state.
+
+        Raises:
+            NoSuchKindError: The kind is not served.
+        """
+        served = self.registry.get(kind)
+        wanted = (labels or {}).items()
+        with self.store.lock:
+            version = self.store.version
+            found = self.store.scan(kind.group, kind.kind, namespace)
+        items = tuple(presented(served, m) for m in found if wanted <= labels_of(m).items())
+        return ObjectList(items, str(version))
+
+    def watch(
+        self, kind: Kind, *, namespace: str | None = None, since: str, timeout_s: float
+    ) -> Iterator[WatchEvent]:
+        """
+        Yield changes after the resourceVersion `since`, in order, until `timeout_s` passes.
+
+        A last BOOKMARK tells how far the watch has seen. Ends early when the cluster is closed.
+
+        Raises:
+            ExpiredError: `since` is too old: list again.
+            NoSuchKindError: The kind is not served.
+            InvalidObjectError: `since` is no resourceVersion.
+        """
+        served = self.registry.get(kind)
+        if not since.isdigit():
+            raise BadRequest(f'resourceVersion: Invalid value: "{since}": must be a number')
+        deadline = time.monotonic() + timeout_s
+        with self.watching(served, namespace=namespace, since=int(since)) as watcher:
+            while (left_s := deadline - time.monotonic()) > 0 and not watcher.closed:
+                for change in watcher.take(left_s):
+                    yield WatchEvent(change.type, presented(served, change.manifest))
+            if watcher.overrun:
+                raise Expired(int(since), self.store.version)
+            yield from self._last_words(served, watcher)
+
+    def _last_words(self, served: ServedKind, watcher: Watcher) -> Iterator[WatchEvent]:
+        with self.store.lock:
+            version, rest = self.store.version, watcher.take()
+        for change in rest:
+            yield WatchEvent(change.type, presented(served, change.manifest))
+        yield WatchEvent("BOOKMARK", bookmark(served, version))
+
+    def watching(
+        self, served: ServedKind, *, namespace: str | None, since: int | None
+    ) -> AbstractContextManager[Watcher]:
+        """Open a watch on a kind; see ``Store.watching``."""
+        kind = (served.kind.group, served.kind.kind)
+        return self.store.watching(kind, namespace=namespace, since=since)
+
+    # -- writing
+
+    def create(self, manifest: Manifest, *, owner: str) -> Manifest:
+        """
+        Create an object; `owner` is its field manager.
+
+        Raises:
+            ConflictError: It exists already.
+            InvalidObjectError: The server refused it.
+            NoSuchNamespaceError: Its namespace does not exist.
+            NoSuchKindError: The kind is not served.
+            AccessError: Its namespace is being deleted.
+        """
+        served = self._served(manifest)
+        return presented(served, self.writes.create(served, manifest, Write(owner)))
+
+    def apply(
+        self, manifest: Manifest, *, owner: str, force: bool = True, status: bool = False
+    ) -> Manifest:
+        """
+        Server-side apply: make exactly the given fields ours. Idempotent.
+
+        Raises:
+            ApplyConflictError: Another manager owns a field and `force` is False.
+            InvalidObjectError: The server refused it. WrongTypeError: not even the type fits.
+            NoSuchNamespaceError: Its namespace does not exist.
+            NotFoundError: `status` and the object does not exist.
+            NoSuchKindError: The kind is not served.
+            AccessError: Its namespace is being deleted.
+        """
+        served = self._served(manifest)
+        write = Write(owner, subresource=_subresource(served, manifest, status=status))
+        return presented(served, self.writes.apply(served, manifest, write, force=force))
+
+    def replace(self, manifest: Manifest, *, owner: str, status: bool = False) -> Manifest:
+        """
+        Update an object (or its status) as a whole. ``metadata.resourceVersion`` is honoured.
+
+        Raises:
+            ConflictError: The object changed since that resourceVersion.
+            NotFoundError: It does not exist.
+            InvalidObjectError: The server refused it.
+            NoSuchKindError: The kind is not served.
+        """
+        served = self._served(manifest)
+        key = ObjectKey.of(manifest)
+        write = Write(owner, subresource=_subresource(served, manifest, status=status))
+        new = self.writes.change(served, key.namespace, key.name, lambda _old: manifest, write)
+        return presented(served, new)
+
+    def patch(
+        self, key: ObjectKey, patch: Manifest, *, owner: str, status: bool = False
+    ) -> Manifest:
+        """
+        JSON merge patch (RFC 7386): null removes a field, lists are replaced.
+
+        Raises:
+            ConflictError: The patch carries another resourceVersion.
+            NotFoundError: It does not exist.
+            InvalidObjectError: The server refused it.
+            NoSuchKindError: The kind is not served.
+        """
+        served = self.registry.get(key.kind)
+        named = {"metadata": {"name": key.name}}
+        write = Write(owner, subresource=_subresource(served, named, status=status))
+        new = self.writes.change(
+            served, key.namespace, key.name, lambda live: merge_patch(live, patch), write
+        )
+        return presented(served, new)
+
+    def delete(
+        self, key: ObjectKey, *, propagation: Propagation = "Background", uid: str = ""
+    ) -> bool:
+        """
+        Ask for deletion; finalizers may delay it. Idempotent. False if it did not exist.
+
+        Raises:
+            ConflictError: `uid` is given and another object now has that name.
+            NoSuchKindError: The kind is not served.
+            AccessError: It may not be deleted (``default``, ``kube-system``).
+        """
+        served = self.registry.get(key.kind)
+        how = Deletion(propagation=propagation, uid=uid)
+        try:
+            self.writes.delete(served, key.namespace, key.name, how)
+        except NotFound:
+            return False
+        return True
+
+    def _served(self, manifest: Manifest) -> ServedKind:
+        try:
+            kind = Kind.of(manifest)
+        except ValueError as error:
+            raise BadRequest(str(error)) from error
+        return self.registry.get(kind)
+
+
+def bookmark(served: ServedKind, version: int) -> Manifest:
+    """Return the object of a BOOKMARK event."""
+    return {
+        "apiVersion": served.kind.api_version,
+        "kind": served.kind.kind,
+        "metadata": {"resourceVersion": str(version), "creationTimestamp": None},
+    }
+
+
+def _subresource(served: ServedKind, manifest: Manifest, *, status: bool) -> Literal["", "status"]:
+    """
+    Return the subresource of a write.
+
+    Raises:
+        NotFound: The kind has no status subresource.
+    """
+    if status and not served.has_status:
+        raise NotFound(served.subject(str(metadata(manifest).get("name", ""))))
+    return "status" if status else ""

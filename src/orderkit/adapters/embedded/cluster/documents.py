@@ -1,0 +1,62 @@
+"""
+Plain JSON documents: copy, encode, decode, and the two stamps the server sets.
+
+Faster than ``copy.deepcopy`` by an order of magnitude because it knows that there are only
+dicts, lists and scalars.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from orderkit.core.objects import Manifest
+
+T = TypeVar("T")
+
+
+def clone(value: T) -> T:
+    """Return a copy that shares no dict or list with `value`."""
+    if isinstance(value, dict):
+        return {k: clone(v) if isinstance(v, dict | list) else v for k, v in value.items()}  # type: ignore[return-value]  # same shape by construction
+    if isinstance(value, list):
+        return [clone(v) if isinstance(v, dict | list) else v for v in value]  # type: ignore[return-value]  # same shape by construction
+    return value
+
+
+def encode(document: object) -> str:
+    """Return compact JSON in ASCII (also for lone surrogates)."""
+    return json.dumps(document, separators=(",", ":"))
+
+
+def decode(text: str | bytes) -> Any:
+    """
+    Read JSON strictly.
+
+    Raises:
+        ValueError: Not JSON, or one of the non-JSON numbers NaN and Infinity.
+    """
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def meta(manifest: Manifest) -> dict[str, Any]:
+    """Return the object's metadata for writing; it is made if missing."""
+    found = manifest.setdefault("metadata", {})
+    if not isinstance(found, dict):
+        found = manifest["metadata"] = {}
+    return found
+
+
+def now() -> str:
+    """Return the time as Kubernetes writes it: UTC, whole seconds."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def new_uid() -> str:
+    return str(uuid.uuid4())

@@ -1,0 +1,264 @@
+"""
+Who owns which field: ``metadata.managedFields``, server-side apply and its conflicts.
+
+`record_update` notes what a create, replace or patch touched; `apply` merges what a manager
+wants into the live object, takes away what that manager gave up, and refuses to overwrite
+fields of others unless forced. Pure; called by ``writes`` with the write lock held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from orderkit.adapters.embedded.cluster import typed
+from orderkit.adapters.embedded.cluster.documents import clone, now
+from orderkit.adapters.embedded.cluster.fieldsets import (
+    SELF,
+    FieldSet,
+    difference,
+    intersection,
+    paths,
+    union,
+)
+from orderkit.adapters.embedded.cluster.refusals import ApplyConflict, Cause, Subject
+from orderkit.core.objects import Manifest, metadata
+
+_SERVER_SET = frozenset(
+    {
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "resourceVersion",
+        "generation",
+        "managedFields",
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    }
+)
+"""Metadata that nobody owns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """An identity in managedFields. Applying managers are the same in every API version."""
+
+    name: str
+    operation: str
+    subresource: str = ""
+    api_version: str = ""
+
+    def __str__(self) -> str:
+        text = f'"{self.name}"'
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        return text
+
+
+class Entry(NamedTuple):
+    """What a manager owns, in which API version it said so, and when."""
+
+    fields: FieldSet
+    api_version: str
+    time: str
+
+
+Entries = dict[Manager, Entry]
+
+
+class Author(NamedTuple):
+    """Who writes, through which API version and subresource."""
+
+    owner: str
+    api_version: str
+    subresource: str = ""
+
+    def updating(self) -> Manager:
+        return Manager(self.owner, "Update", self.subresource, self.api_version)
+
+    def applying(self) -> Manager:
+        return Manager(self.owner, "Apply", self.subresource)
+
+
+def read(manifest: Manifest) -> Entries:
+    """Return the managers of an object in their order."""
+    found: Entries = {}
+    for entry in metadata(manifest).get("managedFields") or ():
+        operation, api_version = entry.get("operation", ""), entry.get("apiVersion", "")
+        manager = Manager(
+            entry.get("manager", ""),
+            operation,
+            entry.get("subresource", ""),
+            "" if operation == "Apply" else api_version,
+        )
+        found[manager] = Entry(entry.get("fieldsV1") or {}, api_version, entry.get("time", ""))
+    return found
+
+
+def _write(manifest: Manifest, entries: Entries) -> None:
+    manifest["metadata"]["managedFields"] = [
+        {
+            "manager": manager.name,
+            "operation": manager.operation,
+            "apiVersion": entry.api_version,
+            "time": entry.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": entry.fields,
+        }
+        | ({"subresource": manager.subresource} if manager.subresource else {})
+        for manager, entry in entries.items()
+    ]
+
+
+def visible(manifest: Manifest) -> Manifest:
+    """Return the part of an object that can have owners."""
+    out = {k: v for k, v in manifest.items() if k not in {"apiVersion", "kind", "metadata"}}
+    kept = {k: v for k, v in metadata(manifest).items() if k not in _SERVER_SET}
+    if kept:
+        out["metadata"] = kept
+    return out
+
+
+def record_update(
+    old: Manifest | None, new: Manifest, schema: Mapping[str, Any] | None, author: Author
+) -> None:
+    """
+    Set ``managedFields`` of `new`: what changed against `old` now belongs to `author`.
+
+    An explicit ``managedFields: [{}]`` in `new` forgets all owners, as on the real server.
+    """
+    entries = {} if _reset_wanted(new) else read(old or {})
+    before, after = visible(old or {}), visible(new)
+    changes = typed.compare(before, after, schema)
+    changes.touched.get("f:metadata", {}).pop(SELF, None)
+    manager = author.updating()
+    lost = union(changes.touched, changes.removed)
+    entries = _without(entries, lost, spare=manager)
+    _take(entries, manager, author, changes)
+    _write(new, entries)
+
+
+def _reset_wanted(new: Manifest) -> bool:
+    stated = metadata(new).get("managedFields")
+    return stated is not None and all(not entry for entry in stated)
+
+
+def _without(entries: Entries, lost: FieldSet, *, spare: Manager) -> Entries:
+    if not lost:
+        return entries
+    out: Entries = {}
+    for manager, entry in entries.items():
+        if manager == spare:
+            out[manager] = entry
+            continue
+        rest = difference(entry.fields, lost)
+        if rest:
+            out[manager] = entry if rest == entry.fields else entry._replace(fields=rest)
+    return out
+
+
+def _take(entries: Entries, manager: Manager, author: Author, changes: typed.Changes) -> None:
+    mine = entries.get(manager, Entry({}, author.api_version, ""))
+    fields = union(difference(mine.fields, changes.removed), changes.touched)
+    if not fields:
+        entries.pop(manager, None)
+    elif fields != mine.fields:
+        entries[manager] = Entry(fields, author.api_version, now())
+
+
+def apply(
+    live: Manifest,
+    config: Manifest,
+    schema: Mapping[str, Any] | None,
+    author: Author,
+    *,
+    force: bool,
+    subject: Subject,
+) -> Manifest:
+    """
+    Return `live` with exactly the fields of `config` owned by `author`, managedFields set.
+
+    `live` is the object's skeleton (name only) when it does not exist yet.
+
+    Raises:
+        ApplyConflict: Another manager owns a field that would change, and `force` is False.
+    """
+    entries = read(live)
+    manager = author.applying()
+    wanted = visible(config)
+    claimed = typed.fields_of(wanted, schema)
+    before = visible(live)
+    merged = typed.merge(before, wanted, schema)
+    last = entries.get(manager)
+    others = _all_fields(entries, but=manager)
+    if last is not None:
+        merged = typed.prune(merged, last.fields, union(others, claimed), schema)
+    changes = typed.compare(before, merged, schema)
+    if not force:
+        _refuse_conflicts(entries, manager, changes.touched, subject)
+    entries = _without(entries, union(changes.touched, changes.removed), spare=manager)
+    _claim(entries, manager, author, claimed, last)
+    return _assembled(live, merged, entries)
+
+
+def _all_fields(entries: Entries, *, but: Manager) -> FieldSet:
+    out: FieldSet = {}
+    for manager, entry in entries.items():
+        if manager != but:
+            out = union(out, entry.fields)
+    return out
+
+
+def _claim(
+    entries: Entries, manager: Manager, author: Author, claimed: FieldSet, last: Entry | None
+) -> None:
+    if not claimed:
+        entries.pop(manager, None)
+    elif last is None or last.fields != claimed or last.api_version != author.api_version:
+        entries[manager] = Entry(claimed, author.api_version, now())
+
+
+def _assembled(live: Manifest, merged: Manifest, entries: Entries) -> Manifest:
+    """Return the merged object: server-set metadata from `live`, the rest from `merged`."""
+    kept = {k: v for k, v in metadata(live).items() if k in _SERVER_SET}
+    rest = clone(merged)
+    out = {
+        "apiVersion": live["apiVersion"],
+        "kind": live["kind"],
+        "metadata": {**clone(kept), **rest.pop("metadata", {})},
+        **rest,
+    }
+    _write(out, entries)
+    return out
+
+
+def _refuse_conflicts(
+    entries: Entries, manager: Manager, touched: FieldSet, subject: Subject
+) -> None:
+    found: list[tuple[str, str]] = []
+    for other, entry in entries.items():
+        if other == manager:
+            continue
+        who = str(other)
+        if other.operation == "Update":
+            who += f" using {entry.api_version}"
+        found += [(who, path) for path in paths(intersection(entry.fields, touched))]
+    if found:
+        causes = [
+            Cause(path, f"conflict with {who}", "FieldManagerConflict") for who, path in found
+        ]
+        raise ApplyConflict(_conflict_text(found), subject=subject, causes=causes)
+
+
+def _conflict_text(found: list[tuple[str, str]]) -> str:
+    if len(found) == 1:
+        who, path = found[0]
+        return f"Apply failed with 1 conflict: conflict with {who}: {path}"
+    groups = [
+        f"conflicts with {who}:\n" + "\n".join(f"- {path}" for w, path in found if w == who)
+        for who in sorted({who for who, _ in found})
+    ]
+    return f"Apply failed with {len(found)} conflicts: " + "\n".join(groups)

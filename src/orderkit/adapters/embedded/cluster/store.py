@@ -1,0 +1,185 @@
+"""
+All objects in memory, backed by the journal: one lock, one version counter, three indexes.
+
+A change is written to disk first, then to memory, then published to watchers, all under
+`lock`. Manifests in here are shared and never changed in place: whoever writes brings a new
+one, whoever hands one out copies it. Used by ``writes``, ``collector`` and the facade.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orderkit.adapters.embedded.cluster.hub import Hub, Watcher
+from orderkit.adapters.embedded.cluster.journal import (
+    HISTORY,
+    Change,
+    ChangeType,
+    Journal,
+    Place,
+)
+from orderkit.adapters.embedded.cluster.refusals import Expired
+from orderkit.core.objects import Manifest, labels_of, metadata
+
+_Table = dict[tuple[str, str], Manifest]
+
+
+class Store:
+    """Objects by place, by uid, by owner and by namespace."""
+
+    def __init__(self, path: Path, *, history: int = HISTORY) -> None:
+        self.lock = threading.RLock()
+        """Held over every read-decide-write; re-entrant."""
+        self._journal = Journal(path, history=history)
+        self._hub = Hub()
+        self._tables: dict[tuple[str, str], _Table] = {}
+        self._by_uid: dict[str, Place] = {}
+        self._by_owner: dict[str, set[Place]] = {}
+        self._by_namespace: dict[str, set[Place]] = {}
+        self._closed = False
+        self._version = self._journal.version()
+        self._changed_at = {(g, k): version for g, k, version in self._journal.latest_versions()}
+        for place, manifest in self._journal.objects():
+            self._index(place, manifest)
+
+    @property
+    def version(self) -> int:
+        """The version of the newest change."""
+        return self._version
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """End all watches and close the file. Idempotent."""
+        with self.lock:
+            if not self._closed:
+                self._closed = True
+                self._hub.close_all()
+                self._journal.close()
+
+    def get(self, place: Place) -> Manifest | None:
+        """Return the stored (shared) manifest."""
+        return self._tables.get((place.group, place.kind), {}).get((place.namespace, place.name))
+
+    def scan(self, group: str, kind: str, namespace: str | None = None) -> list[Manifest]:
+        """Return the stored (shared) manifests of a kind, sorted by namespace and name."""
+        with self.lock:
+            found = sorted(self._tables.get((group, kind), {}).items(), key=lambda item: item[0])
+        return [m for (where, _), m in found if namespace is None or where == namespace]
+
+    def places(self) -> list[Place]:
+        """Return where everything is."""
+        with self.lock:
+            return list(self._by_uid.values())
+
+    def place_of(self, uid: str) -> Place | None:
+        return self._by_uid.get(uid)
+
+    def dependents(self, uid: str) -> list[Place]:
+        """Return the objects that name `uid` as an owner."""
+        with self.lock:
+            return sorted(self._by_owner.get(uid, ()))
+
+    def content(self, namespace: str) -> list[Place]:
+        """Return what lives in a namespace."""
+        with self.lock:
+            return sorted(self._by_namespace.get(namespace, ()))
+
+    def commit(self, type_: ChangeType, place: Place, manifest: Manifest) -> Manifest:
+        """
+        Make one change durable and visible; return the manifest with its new version.
+
+        `manifest` becomes the store's own. For DELETED it is the last state.
+        """
+        with self.lock:
+            if self._closed:
+                raise RuntimeError("the cluster is closed")
+            version = self._version + 1
+            manifest["metadata"]["resourceVersion"] = str(version)
+            old = self.get(place)
+            old_labels = None if old is None else labels_of(old)
+            change = Change(version, type_, place, manifest, old_labels)
+            self._journal.write(change)
+            self._version = version
+            self._changed_at[place.group, place.kind] = version
+            if old is not None:
+                self._unindex(place, old)
+            if type_ != "DELETED":
+                self._index(place, manifest)
+            self._hub.publish(change)
+            return manifest
+
+    def _index(self, place: Place, manifest: Manifest) -> None:
+        table = self._tables.setdefault((place.group, place.kind), {})
+        table[place.namespace, place.name] = manifest
+        self._by_uid[metadata(manifest)["uid"]] = place
+        for uid in owner_uids(manifest):
+            self._by_owner.setdefault(uid, set()).add(place)
+        if place.namespace:
+            self._by_namespace.setdefault(place.namespace, set()).add(place)
+
+    def _unindex(self, place: Place, manifest: Manifest) -> None:
+        del self._tables[place.group, place.kind][place.namespace, place.name]
+        del self._by_uid[metadata(manifest)["uid"]]
+        for uid in owner_uids(manifest):
+            _discard(self._by_owner, uid, place)
+        if place.namespace:
+            _discard(self._by_namespace, place.namespace, place)
+
+    @contextmanager
+    def watching(
+        self,
+        kind: tuple[str, str] | None,
+        *,
+        namespace: str | None = None,
+        since: int | None = None,
+        on_ready: Callable[[], None] | None = None,
+    ) -> Iterator[Watcher]:
+        """
+        Open a watch; `since` None starts with the next change.
+
+        Raises:
+            Expired: `since` is older than the history, or from another cluster's future.
+        """
+        watcher = Watcher(namespace, on_ready)
+        with self.lock:
+            if self._closed:
+                raise RuntimeError("the cluster is closed")
+            if since is not None and kind is not None:
+                watcher.push(self._missed(kind, since))
+            self._hub.add(kind, watcher)
+        try:
+            yield watcher
+        finally:
+            with self.lock:
+                self._hub.remove(kind, watcher)
+
+    def _missed(self, kind: tuple[str, str], since: int) -> list[Change]:
+        if since > self._version:
+            raise Expired(since, self._version)
+        if since >= self._changed_at.get(kind, 0):
+            trimmed = self._journal.trimmed() if kind not in self._changed_at else 0
+            if since >= trimmed:
+                return []
+        if since < self._journal.trimmed():
+            raise Expired(since, self._journal.trimmed())
+        return self._journal.changes_after(since, *kind)
+
+
+def owner_uids(manifest: Manifest) -> list[str]:
+    """Return the uids of all owner references."""
+    references = metadata(manifest).get("ownerReferences") or ()
+    return [reference["uid"] for reference in references]
+
+
+def _discard(index: dict[str, set[Place]], key: str, place: Place) -> None:
+    places = index.get(key)
+    if places is not None:
+        places.discard(place)
+        if not places:
+            del index[key]

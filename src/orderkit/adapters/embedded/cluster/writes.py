@@ -1,0 +1,549 @@
+"""
+How an object gets into the store: the path every write takes, whoever asks.
+
+Shape (prune, default), judge (schema, metadata, kind's own rules, admission), note the field
+owners, decide whether anything changed, store. Each method is one critical section under the
+store's lock, so read-decide-write is atomic and optimistic concurrency is exact.
+
+Called by the facade (Python) and by the HTTP side. Returned manifests are the store's own:
+callers copy before they hand them out.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from orderkit.adapters.embedded.cluster import definitions, managers, strategies
+from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest
+from orderkit.adapters.embedded.cluster.checking import metadata_faults
+from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, now
+from orderkit.adapters.embedded.cluster.journal import Place
+from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
+from orderkit.adapters.embedded.cluster.refusals import (
+    AlreadyExists,
+    BadRequest,
+    Cause,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NamespaceMissing,
+    NotAllowed,
+    NotFound,
+    TerminatingNamespace,
+    WrongType,
+)
+from orderkit.adapters.embedded.cluster.registry import Registry
+from orderkit.adapters.embedded.cluster.store import Store
+from orderkit.core.objects import CRD, NAMESPACE, Manifest, dig, metadata
+from orderkit.core.structural import default, problems, prune, type_problems
+from orderkit.ports.cluster import Propagation
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+"""Finalizers by which a deletion tells the garbage collector what to do first."""
+PROTECTED_NAMESPACES = ("default", "kube-system")
+
+Strictness = Literal["Strict", "Warn", "Ignore"]
+Edit = Callable[[Manifest], Manifest]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Who writes and how."""
+
+    owner: str
+    subresource: Literal["", "status", "finalize"] = ""
+    dry_run: bool = False
+    strictness: Strictness = "Ignore"
+    """What happens to unknown fields besides being dropped."""
+    warnings: list[str] = field(default_factory=list)
+    """Filled with what the client should be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """How to delete. None leaves finalizers as they are (same as Background)."""
+
+    propagation: Propagation | None = None
+    uid: str = ""
+    resource_version: str = ""
+    dry_run: bool = False
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The object's last or present state, and whether it is gone already."""
+
+    manifest: Manifest
+    gone: bool
+
+
+def place_of(served: ServedKind, namespace: str, name: str) -> Place:
+    """Return where an object of a kind is stored."""
+    return Place(served.kind.group, served.kind.kind, namespace if served.namespaced else "", name)
+
+
+class Writes:
+    """Every way to change the store."""
+
+    def __init__(self, store: Store, registry: Registry, admission: Admission) -> None:
+        self._store, self._registry, self._admission = store, registry, admission
+
+    def create(self, served: ServedKind, manifest: Manifest, write: Write) -> Manifest:
+        """
+        Store a new object.
+
+        Raises:
+            AlreadyExists: Its name is taken. BadRequest, Invalid, Forbidden: it is refused.
+            NamespaceMissing: Its namespace does not exist.
+        """
+        new = self._normalised(served, manifest)
+        if metadata(new).get("resourceVersion"):
+            raise BadRequest("resourceVersion should not be set on objects to be created")
+        self._name(served, new)
+        with self._store.lock:
+            return self._create(served, new, write, author=_author(served, write))
+
+    def change(
+        self, served: ServedKind, namespace: str, name: str, edit: Edit, write: Write
+    ) -> Manifest:
+        """
+        Replace an object by what `edit` makes of it. `edit` gets a copy it may keep.
+
+        Raises:
+            NotFound: It does not exist.
+            Conflict: The result carries another resourceVersion or uid.
+            BadRequest, Invalid, Forbidden: It is refused.
+        """
+        place = place_of(served, namespace, name)
+        with self._store.lock:
+            old = self._existing(served, place)
+            live = presented(served, old)
+            if write.strictness != "Ignore":
+                live = prune(served.typed, live)[0]
+            new = self._normalised(served, edit(live))
+            self._refuse_other_identity(served, place, old, new)
+            return self._update(served, place, old, new, write, author=_author(served, write))
+
+    def apply(
+        self, served: ServedKind, manifest: Manifest, write: Write, *, force: bool
+    ) -> Manifest:
+        """
+        Apply server-side: create, or make exactly these fields the owner's.
+
+        Raises:
+            ApplyConflict: Another manager owns a field, and `force` is False.
+            WrongType: A value does not fit its schema at all.
+            NotFound: The write is for the status and the object does not exist.
+            BadRequest, Invalid, Forbidden, NamespaceMissing, Conflict: It is refused.
+        """
+        config = self._normalised(served, manifest)
+        if not metadata(config).get("name"):
+            raise BadRequest("metadata.name is required to apply an object")
+        if metadata(config).get("managedFields"):
+            raise BadRequest("metadata.managedFields must be nil")
+        _refuse_wrong_types(served, config)
+        config = default_nulls(_only_subresource(served, config, write))
+        place = place_of(served, metadata(config).get("namespace", ""), metadata(config)["name"])
+        author = _author(served, write)
+        with self._store.lock:
+            old = self._store.get(place)
+            if old is None and write.subresource:
+                raise NotFound(served.subject(place.name))
+            live = _skeleton(served, place) if old is None else presented(served, old)
+            stated = metadata(config).get("resourceVersion")
+            new = managers.apply(
+                live,
+                config,
+                served.typed,
+                author,
+                force=force,
+                subject=served.subject(place.name),
+            )
+            if old is None:
+                return self._create(served, new, write, author=None)
+            if stated:
+                meta(new)["resourceVersion"] = stated
+            self._refuse_other_identity(served, place, old, new)
+            return self._update(served, place, old, new, write, author=None)
+
+    def delete(self, served: ServedKind, namespace: str, name: str, how: Deletion) -> Deleted:
+        """
+        Delete an object, or mark it for deletion if finalizers hold it.
+
+        Raises:
+            NotFound: It does not exist. Conflict: a precondition does not hold.
+            Forbidden: It may not be deleted.
+        """
+        place = place_of(served, namespace, name)
+        with self._store.lock:
+            old = self._existing(served, place)
+            self._check_preconditions(served, old, how)
+            if served.kind == NAMESPACE and name in PROTECTED_NAMESPACES:
+                raise Forbidden(
+                    f'namespaces "{name}" is forbidden: this namespace may not be deleted',
+                    subject=served.subject(name),
+                )
+            self._admit("DELETE", served, None, old, "", how.owner)
+            new = _marked(served, old, how)
+            gone = not _held(served, new)
+            if how.dry_run or (not gone and new == old):
+                return Deleted(old if new == old else new, gone)
+            return Deleted(self._commit(served, place, new, gone=gone), gone)
+
+    # -- the steps
+
+    def _normalised(self, served: ServedKind, manifest: Manifest) -> Manifest:
+        kind = served.kind
+        new = {"apiVersion": "", "kind": "", **clone(manifest)}
+        new["apiVersion"], new["kind"] = kind.api_version, kind.kind
+        if not served.namespaced:
+            meta(new).pop("namespace", None)
+        else:
+            meta(new)
+        return new
+
+    def _name(self, served: ServedKind, new: Manifest) -> None:
+        found = meta(new)
+        if not found.get("name") and found.get("generateName"):
+            found["name"] = f"{found['generateName']}{secrets.token_hex(3)[:5]}"
+        if not found.get("name"):
+            raise Invalid(
+                served.subject(""),
+                [
+                    Cause(
+                        "metadata.name",
+                        "Required value: name or generateName is required",
+                        "FieldValueRequired",
+                    )
+                ],
+            )
+
+    def _existing(self, served: ServedKind, place: Place) -> Manifest:
+        found = self._store.get(place)
+        if found is None:
+            raise NotFound(served.subject(place.name))
+        return found
+
+    def _create(
+        self, served: ServedKind, new: Manifest, write: Write, *, author: managers.Author | None
+    ) -> Manifest:
+        place = place_of(served, metadata(new).get("namespace") or "", metadata(new)["name"])
+        self._refuse_bad_place(served, place)
+        if served.has_status and served.kind != CRD:
+            new.pop("status", None)
+        owned = metadata(new).get("managedFields")
+        new = self._shaped(served, new, None, write)
+        if self._store.get(place) is not None:
+            raise AlreadyExists(served.subject(place.name))
+        found = _stamped(served, new)
+        if author is not None:
+            managers.record_update(None, new, served.typed, author)
+        else:
+            found["managedFields"] = owned
+        self._admit("CREATE", served, new, None, write.subresource, write.owner)
+        return new if write.dry_run else self._commit(served, place, new, created=True)
+
+    def _update(
+        self,
+        served: ServedKind,
+        place: Place,
+        old: Manifest,
+        new: Manifest,
+        write: Write,
+        *,
+        author: managers.Author | None,
+    ) -> Manifest:
+        new = _protected(served, old, new, write)
+        owned = metadata(new).get("managedFields")
+        new = self._shaped(served, new, old, write)
+        found = meta(new)
+        if author is not None:
+            managers.record_update(old, new, served.typed, author)
+        elif owned is not None:
+            found["managedFields"] = owned
+        new["apiVersion"] = old["apiVersion"]
+        if new == old and not _bool_differs(new, old):
+            return old
+        if served.has_generation and _desired(served, new) != _desired(served, old):
+            found["generation"] = found.get("generation", 0) + 1
+        self._admit("UPDATE", served, new, old, write.subresource, write.owner)
+        gone = bool(found.get("deletionTimestamp")) and not _held(served, new)
+        return new if write.dry_run else self._commit(served, place, new, gone=gone)
+
+    def _shaped(
+        self, served: ServedKind, new: Manifest, old: Manifest | None, write: Write
+    ) -> Manifest:
+        new, unknown = prune(served.typed, new)
+        _report_unknown(served, unknown, write, created=old is None)
+        new = default(served.typed, new)
+        new = strategies.prepare(served.kind, new, old, finalize=write.subresource == "finalize")
+        faults = [Cause(p.path, p.message, p.reason) for p in problems(served.schema, new)]
+        faults += metadata_faults(served, new, old)
+        if not faults:
+            faults = strategies.faults(served.kind, new, old)
+        if faults:
+            raise Invalid(served.subject(str(metadata(new).get("name", ""))), faults)
+        return definitions.established(new) if served.kind == CRD else new
+
+    def _refuse_bad_place(self, served: ServedKind, place: Place) -> None:
+        subject = served.subject(place.name)
+        if served.namespaced:
+            if not place.namespace:
+                raise BadRequest("an empty namespace may not be set during creation")
+            namespace = self._store.get(Place("", "Namespace", "", place.namespace))
+            if namespace is None:
+                raise NamespaceMissing(place.namespace)
+            if metadata(namespace).get("deletionTimestamp"):
+                raise TerminatingNamespace(subject, place.namespace)
+        if served.custom:
+            definition = self._store.get(Place(CRD.group, CRD.kind, "", subject.resource))
+            if definition is not None and definitions.terminating(definition):
+                raise NotAllowed(
+                    "create not allowed while custom resource definition is terminating",
+                    subject=subject,
+                )
+
+    def _refuse_other_identity(
+        self, served: ServedKind, place: Place, old: Manifest, new: Manifest
+    ) -> None:
+        was, becomes = metadata(old), metadata(new)
+        subject = served.subject(place.name)
+        if becomes.get("name", place.name) != place.name:
+            raise BadRequest(
+                f"the name of the object ({becomes['name']}) does not match the name on the URL "
+                f"({place.name})"
+            )
+        if (becomes.get("namespace") or place.namespace) != place.namespace:
+            raise BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the "
+                "request"
+            )
+        uid = becomes.get("uid")
+        if uid and uid != was["uid"]:
+            raise Conflict(
+                subject,
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
+                f"{was['uid']}",
+            )
+        stated = becomes.get("resourceVersion")
+        if stated and stated != was["resourceVersion"]:
+            raise Conflict(subject)
+
+    def _check_preconditions(self, served: ServedKind, old: Manifest, how: Deletion) -> None:
+        found = metadata(old)
+        subject = served.subject(found["name"])
+        if how.uid and how.uid != found["uid"]:
+            raise Conflict(
+                subject,
+                f"Precondition failed: UID in precondition: {how.uid}, UID in object meta: "
+                f"{found['uid']}",
+            )
+        if how.resource_version and how.resource_version != found["resourceVersion"]:
+            raise Conflict(
+                subject,
+                "Precondition failed: ResourceVersion in precondition: "
+                f"{how.resource_version}, ResourceVersion in object meta: "
+                f"{found['resourceVersion']}",
+            )
+
+    def _admit(
+        self,
+        operation: Literal["CREATE", "UPDATE", "DELETE"],
+        served: ServedKind,
+        new: Manifest | None,
+        old: Manifest | None,
+        subresource: str,
+        owner: str,
+    ) -> None:
+        self._admission(
+            AdmissionRequest(operation, served.kind, served.plural, subresource, owner, new, old)
+        )
+
+    def _commit(
+        self,
+        served: ServedKind,
+        place: Place,
+        new: Manifest,
+        *,
+        created: bool = False,
+        gone: bool = False,
+    ) -> Manifest:
+        if gone:
+            stored = self._store.commit("DELETED", place, new)
+        else:
+            stored = self._store.commit("ADDED" if created else "MODIFIED", place, new)
+        if served.kind == CRD:
+            if gone:
+                self._registry.forget(place.name)
+            else:
+                self._registry.define(stored)
+        return stored
+
+
+def presented(served: ServedKind, manifest: Manifest) -> Manifest:
+    """Return a copy of a stored object in the version of `served`."""
+    return {**clone(manifest), "apiVersion": served.kind.api_version}
+
+
+def default_nulls(config: Any) -> Any:
+    """Return an applied document without nulls: to set nothing is to leave the field out."""
+    if isinstance(config, dict):
+        return {k: default_nulls(v) for k, v in config.items() if v is not None}
+    return config
+
+
+def _author(served: ServedKind, write: Write) -> managers.Author:
+    return managers.Author(write.owner, served.kind.api_version, write.subresource)
+
+
+def _skeleton(served: ServedKind, place: Place) -> Manifest:
+    found = {"name": place.name}
+    if place.namespace:
+        found["namespace"] = place.namespace
+    return {
+        "apiVersion": served.kind.api_version,
+        "kind": served.kind.kind,
+        "metadata": found,
+    }
+
+
+def _only_subresource(served: ServedKind, config: Manifest, write: Write) -> Manifest:
+    if not write.subresource:
+        dropped = {"status"} if served.has_status else set()
+        return {k: v for k, v in config.items() if k not in dropped}
+    identity = {
+        k: v
+        for k, v in metadata(config).items()
+        if k in {"name", "namespace", "uid", "resourceVersion"}
+    }
+    kept = {k: v for k, v in config.items() if k in {"apiVersion", "kind", "status"}}
+    return {**kept, "metadata": identity}
+
+
+def _refuse_wrong_types(served: ServedKind, config: Manifest) -> None:
+    found = [f"{p.path}: {p.message}" for p in type_problems(served.typed, config)]
+    found += [
+        f".metadata{p.path}: {p.message}" for p in type_problems(OBJECT_META, metadata(config))
+    ]
+    if not found:
+        return
+    where, what = metadata(config).get("namespace", ""), metadata(config).get("name", "")
+    about = f"{where}/{what}; {served.kind.api_version}, Kind={served.kind.kind}"
+    why = found[0] if len(found) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in found)
+    raise WrongType(f"failed to create typed patch object ({about}): {why}")
+
+
+def _report_unknown(served: ServedKind, unknown: list[str], write: Write, *, created: bool) -> None:
+    if not unknown or write.strictness == "Ignore":
+        return
+    texts = [f'unknown field "{path}"' for path in unknown]
+    if write.strictness == "Warn":
+        write.warnings.extend(texts)
+        return
+    kind = served.kind
+    handled = (
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+        if created
+        else ""
+    )
+    raise BadRequest(f"{handled}strict decoding error: {', '.join(texts)}")
+
+
+def _stamped(served: ServedKind, new: Manifest) -> dict[str, Any]:
+    """Set what the server alone decides about a new object."""
+    found = meta(new)
+    for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        found.pop(name, None)
+    found["uid"], found["creationTimestamp"] = new_uid(), now()
+    if served.has_generation:
+        found["generation"] = 1
+    if served.kind == CRD:
+        kept = found.get("finalizers") or []
+        found["finalizers"] = list(dict.fromkeys([*kept, definitions.CLEANUP_FINALIZER]))
+    return found
+
+
+_KEPT_META = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "resourceVersion",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generateName",
+)
+
+
+def _protected(served: ServedKind, old: Manifest, new: Manifest, write: Write) -> Manifest:
+    """Return `new` with what this write may not change taken from `old`."""
+    if write.subresource == "status":
+        owned = metadata(new).get("managedFields", metadata(old).get("managedFields"))
+        out = {**clone(old), "apiVersion": new["apiVersion"]}
+        out.pop("status", None)
+        if "status" in new:
+            out["status"] = new["status"]
+        out["metadata"]["managedFields"] = owned
+        return out
+    found = meta(new)
+    for name in _KEPT_META:
+        if name in metadata(old):
+            found[name] = metadata(old)[name]
+        else:
+            found.pop(name, None)
+    if served.has_status and write.subresource != "finalize":
+        new.pop("status", None)
+        if "status" in old:
+            new["status"] = clone(old["status"])
+    return new
+
+
+def _desired(served: ServedKind, manifest: Manifest) -> Manifest:
+    """Return the part of an object whose change makes a new generation."""
+    ignored = {"apiVersion", "kind", "metadata"} | ({"status"} if served.has_status else set())
+    return {k: v for k, v in manifest.items() if k not in ignored}
+
+
+def _bool_differs(left: Any, right: Any) -> bool:
+    """Say whether equal-looking documents differ in a boolean against a number."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return any(_bool_differs(left[k], right[k]) for k in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return any(_bool_differs(a, b) for a, b in zip(left, right, strict=True))
+    return isinstance(left, bool) != isinstance(right, bool)
+
+
+def _marked(served: ServedKind, old: Manifest, how: Deletion) -> Manifest:
+    """Return the object as a deletion leaves it, finalizers set as the propagation asks."""
+    new = clone(old)
+    found = meta(new)
+    finalizers = list(found.get("finalizers") or ())
+    wanted = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(how.propagation or "")
+    if how.propagation is not None:
+        finalizers = [f for f in finalizers if f not in {FOREGROUND, ORPHAN}]
+    if wanted:
+        finalizers.append(wanted)
+    if finalizers != (found.get("finalizers") or []):
+        found["finalizers"] = finalizers
+    if not found.get("deletionTimestamp"):
+        found["deletionTimestamp"], found["deletionGracePeriodSeconds"] = now(), 0
+        if served.has_generation:
+            found["generation"] = found.get("generation", 0) + 1
+    if served.kind == NAMESPACE:
+        new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
+    if not found.get("finalizers"):
+        found.pop("finalizers", None)
+    return new
+
+
+def _held(served: ServedKind, manifest: Manifest) -> bool:
+    """Say whether finalizers keep a deleted object."""
+    if metadata(manifest).get("finalizers"):
+        return True
+    return served.kind == NAMESPACE and bool(dig(manifest, "spec", "finalizers"))

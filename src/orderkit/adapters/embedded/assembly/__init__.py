@@ -1,0 +1,28 @@
+"""
+Crossplane's part on the embedded platform: XRDs become APIs, XRs become composed resources.
+
+Reconcilers over watches on the ``Cluster`` port; nothing is a script. The algorithm itself is
+pure and lives in ``core.pipeline``, so a plan computes with the very code that runs here.
+
+What it does not do: pull packages or run functions that are no Python of this process; providers
+and managed resources; claims, legacy connection secrets, Usages, Operations, EnvironmentConfigs;
+RBAC (missing rights never show here); the circuit breaker; admission of XRDs and Compositions
+beyond their CRDs.
+
+Assembled by ``adapters.embedded.platform``.
+"""
+
+from __future__ import annotations
+
+from orderkit.adapters.embedded.assembly.assembly import Assembly
+from orderkit.adapters.embedded.assembly.crds import crossplane_crds
+from orderkit.adapters.embedded.assembly.functions import embedded_functions
+from orderkit.adapters.embedded.assembly.stations import BrokenStation, load_stations
+
+__all__ = [
+    "Assembly",
+    "BrokenStation",
+    "crossplane_crds",
+    "embedded_functions",
+    "load_stations",
+]

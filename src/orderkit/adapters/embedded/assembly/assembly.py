@@ -1,0 +1,105 @@
+"""The assembly as a whole: one controller for each kind of Crossplane's own, started together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from orderkit.adapters.embedded.assembly.composites import BACKOFF
+from orderkit.adapters.embedded.assembly.definitions import DefinitionReconciler
+from orderkit.adapters.embedded.assembly.events import Recorder
+from orderkit.adapters.embedded.assembly.functions import FunctionReconciler
+from orderkit.adapters.embedded.assembly.revisions import CompositionReconciler, RevisionReconciler
+from orderkit.adapters.embedded.assembly.site import Site, side_by_side
+from orderkit.adapters.embedded.controller import Controller
+from orderkit.core.errors import ConflictError
+from orderkit.core.objects import (
+    COMPOSITION,
+    COMPOSITION_REVISION,
+    CRD,
+    FUNCTION,
+    Kind,
+    Manifest,
+    ObjectKey,
+    controller,
+)
+from orderkit.core.station import Station
+from orderkit.core.xrd import XRD_KIND
+from orderkit.ports.clock import Clock, SystemClock
+from orderkit.ports.cluster import Cluster
+
+_AGAIN_S = 0.02
+
+
+class Assembly:
+    """
+    Crossplane's reconcilers on a cluster that already serves `crossplane_crds`.
+
+    `start` returns at once; `stop` waits for what is running. One instance starts once. What a
+    stopped (or killed) one left undone, the next one finishes.
+
+    Args:
+        functions: What runs in this process, by the name of the Function object that a
+            Composition refers to. The object must exist too, as in Crossplane.
+        seed: For the order of applying; by default it is random, as in Crossplane.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        functions: Mapping[str, Station],
+        *,
+        clock: Clock | None = None,
+        seed: int | None = None,
+    ) -> None:
+        clock = clock or SystemClock()
+        self._recorder = Recorder(cluster, clock)
+        chance = random.Random(seed)  # noqa: S311 - an order, not a secret
+        self._site = Site(cluster, functions, self._recorder, clock, chance)
+        self._definitions = DefinitionReconciler(self._site)
+        definitions = self._controller("definitions", XRD_KIND, self._definitions)
+        definitions.watch(CRD, _defining_xrd)
+        self._controllers = (
+            self._controller("functions", FUNCTION, FunctionReconciler(self._site)),
+            self._controller("compositions", COMPOSITION, CompositionReconciler(self._site)),
+            self._controller("revisions", COMPOSITION_REVISION, RevisionReconciler(self._site)),
+            definitions,
+        )
+
+    def _controller(
+        self,
+        name: str,
+        kind: Kind,
+        reconcile: DefinitionReconciler
+        | FunctionReconciler
+        | CompositionReconciler
+        | RevisionReconciler,
+    ) -> Controller:
+        def patiently(key: ObjectKey) -> float | None:
+            try:
+                return reconcile(key)
+            except ConflictError:
+                return _AGAIN_S
+
+        made = Controller(name, self._site.cluster, patiently, workers=1, backoff=BACKOFF)
+        made.watch(kind)
+        return made
+
+    def start(self) -> None:
+        """Start everything; returns at once."""
+        self._recorder.start()
+        for running in self._controllers:
+            running.start()
+
+    def stop(self) -> None:
+        """Stop everything; no reconcile runs afterwards. Safe to call twice."""
+        stops = [running.stop for running in self._controllers]
+        side_by_side([*stops, self._definitions.close])
+        self._recorder.stop()
+
+
+def _defining_xrd(crd: Manifest) -> list[ObjectKey]:
+    owner = controller(crd)
+    if owner is None or owner.get("kind") != XRD_KIND.kind:
+        return []
+    return [ObjectKey(XRD_KIND, owner["name"])]

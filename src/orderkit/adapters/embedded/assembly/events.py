@@ -1,0 +1,149 @@
+"""
+Events on objects, as core/v1 Event objects, deduplicated.
+
+The same statement about the same object is one Event with a count. Writing happens in a thread
+of its own: no reconcile waits for it and no failure to write reaches one. A statement that
+keeps coming is counted in memory and written at most every few seconds.
+
+Not here: Kubernetes' limits per source, and the removal of old Events after an hour.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import queue
+import threading
+from dataclasses import dataclass
+
+from orderkit.core.errors import ConflictError
+from orderkit.core.objects import EVENT, Manifest, ObjectKey, metadata
+from orderkit.core.pipeline import Event
+from orderkit.ports.clock import Clock
+from orderkit.ports.cluster import Cluster
+
+OWNER = "crossplane"
+"""Field manager of plain updates, and the component named in Events."""
+CLUSTER_SCOPED_HOME = "default"
+"""Namespace of Events about objects that have none."""
+
+_MESSAGE_MAX = 1024
+_REWRITE_AFTER_S = 5.0
+_REMEMBERED_MAX = 10_000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Told:
+    """How often something was said, and when that was last written."""
+
+    count: int
+    written_s: float
+
+
+class Recorder:
+    """Say things about objects. Thread-safe; `start` before, `stop` writes what is waiting."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster, self._clock = cluster, clock
+        self._queue: queue.SimpleQueue[tuple[Manifest, Event] | None] = queue.SimpleQueue()
+        self._told: dict[ObjectKey, _Told] = {}
+        self._thread = threading.Thread(target=self._write_all, name="events", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what is waiting, then end."""
+        self._queue.put(None)
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def normal(self, about: Manifest, reason: str, message: str) -> None:
+        self.record(about, Event("Normal", reason, message))
+
+    def warning(self, about: Manifest, reason: str, message: str) -> None:
+        self.record(about, Event("Warning", reason, message))
+
+    def record(self, about: Manifest, event: Event) -> None:
+        """Say it; returns at once."""
+        self._queue.put((_reference(about), event))
+
+    def _write_all(self) -> None:
+        while (item := self._queue.get()) is not None:
+            try:
+                self._write(*item)
+            except Exception as error:  # noqa: BLE001 - an unwritten event must not end the thread
+                logger.info("event on %s not written: %s", item[0].get("name"), error)
+
+    def _write(self, about: Manifest, event: Event) -> None:
+        key = _key(about, event)
+        told = self._told.get(key)
+        now_s = self._clock.monotonic_s()
+        if told is None:
+            if len(self._told) >= _REMEMBERED_MAX:
+                self._told.clear()
+            self._told[key] = _Told(self._create(key, about, event), now_s)
+            return
+        told.count += 1
+        if now_s - told.written_s >= _REWRITE_AFTER_S:
+            told.written_s = now_s
+            self._count(key, told.count)
+
+    def _create(self, key: ObjectKey, about: Manifest, event: Event) -> int:
+        """Create the Event, or count up one that an earlier process left; return the count."""
+        now = self.now()
+        try:
+            self._cluster.create(_manifest(key, about, event, now), owner=OWNER)
+        except ConflictError:
+            found = self._cluster.get(key) or {}
+            count = int(found.get("count") or 0) + 1
+            self._count(key, count)
+            return count
+        return 1
+
+    def _count(self, key: ObjectKey, count: int) -> None:
+        patch = {"count": count, "lastTimestamp": self.now()}
+        self._cluster.patch(key, patch, owner=OWNER)
+
+    def now(self) -> str:
+        """Return the time as Kubernetes writes it."""
+        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _reference(about: Manifest) -> Manifest:
+    meta = metadata(about)
+    found = {
+        "apiVersion": about.get("apiVersion"),
+        "kind": about.get("kind"),
+        "name": meta.get("name"),
+        "namespace": meta.get("namespace"),
+        "uid": meta.get("uid"),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _key(about: Manifest, event: Event) -> ObjectKey:
+    said = "\0".join((str(about.get("uid")), event.type, event.reason, event.message))
+    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+    name = f"{str(about.get('name'))[:200]}.{digest}"
+    return ObjectKey(EVENT, name, about.get("namespace") or CLUSTER_SCOPED_HOME)
+
+
+def _manifest(key: ObjectKey, about: Manifest, event: Event, now: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "involvedObject": about,
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message[:_MESSAGE_MAX],
+        "count": 1,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": OWNER},
+        "reportingComponent": OWNER,
+        "reportingInstance": OWNER,
+    }

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from orderkit.core import yamltext
 from orderkit.core.names import OrderId
-from orderkit.core.objects import Kind, ObjectKey
+from orderkit.core.objects import ObjectKey
 from orderkit.core.pack import API_VERSION
 
 Step = Literal["marked", "emptying", "removing", "unregistering", "closing"]
@@ -94,7 +94,7 @@ class EndRecord:
             "startedAt": self.started_at,
             "emptiedAt": self.emptied_at,
             "endedAt": self.ended_at,
-            "mustBeGone": [_to_dict(key) for key in self.must_be_gone],
+            "mustBeGone": [key.to_json() for key in self.must_be_gone],
         }
         return yamltext.dump(
             {
@@ -122,17 +122,7 @@ def parse(text: str, *, name: str) -> EndRecord:
         repository=spec["repository"],
         step=spec["step"],
         started_at=spec.get("startedAt", ""),
-        must_be_gone=tuple(_to_key(entry) for entry in spec["mustBeGone"]),
+        must_be_gone=tuple(ObjectKey.from_json(entry) for entry in spec["mustBeGone"]),
         emptied_at=spec.get("emptiedAt", ""),
         ended_at=spec.get("endedAt", ""),
     )
-
-
-def _to_dict(key: ObjectKey) -> dict[str, str]:
-    found = {"apiVersion": key.kind.api_version, "kind": key.kind.kind, "name": key.name}
-    return found | ({"namespace": key.namespace} if key.namespace else {})
-
-
-def _to_key(entry: dict[str, str]) -> ObjectKey:
-    kind = Kind.parse(entry["apiVersion"], entry["kind"])
-    return ObjectKey(kind, entry["name"], entry.get("namespace", ""))

@@ -71,6 +71,17 @@ class ObjectKey:
             raise ValueError(f"{Kind.of(manifest)} without metadata.name")
         return cls(Kind.of(manifest), name, metadata(manifest).get("namespace") or "")
 
+    def to_json(self) -> dict[str, str]:
+        """Return it as Kubernetes writes a reference."""
+        found = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "name": self.name}
+        return found | ({"namespace": self.namespace} if self.namespace else {})
+
+    @classmethod
+    def from_json(cls, reference: Mapping[str, str]) -> Self:
+        """Read a reference with apiVersion, kind, name and perhaps namespace."""
+        kind = Kind.parse(reference["apiVersion"], reference["kind"])
+        return cls(kind, reference.get("name", ""), reference.get("namespace", ""))
+
     def __str__(self) -> str:
         where = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.kind} {where}"

@@ -65,6 +65,10 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+PACK, LEDGER = RepoId("platform", "pack"), RepoId("platform", "ledger")
+"""The two repositories Orderkit keeps on a forge, unless platform.yaml names others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """An HTTP service: base URL without a final slash, and the file with its token."""
@@ -83,8 +87,8 @@ class PlatformSettings:
     service: Endpoint
     kubeconfig: PurePath
     context: str | None = None
-    pack: RepoId = RepoId("platform", "pack")
-    ledger: RepoId = RepoId("platform", "ledger")
+    pack: RepoId = PACK
+    ledger: RepoId = LEDGER
     teams: Sequence[str] = ()
 
     def to_yaml(self) -> str:
@@ -138,7 +142,7 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
         service=endpoint("service"),
         kubeconfig=folder / spec["cluster"]["kubeconfig"],
         context=spec["cluster"].get("context"),
-        pack=repository("packRepository", RepoId("platform", "pack")),
-        ledger=repository("ledgerRepository", RepoId("platform", "ledger")),
+        pack=repository("packRepository", PACK),
+        ledger=repository("ledgerRepository", LEDGER),
         teams=tuple(spec.get("teams", ())),
     )

@@ -11,6 +11,7 @@ import difflib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from orderkit.core import ledger, orderstate
 from orderkit.core.errors import NotFoundError
@@ -41,6 +42,21 @@ class OrderReport:
     state: OrderState
     repository_url: str
     xr: ObjectKey | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape that command line and service both answer with."""
+        return {
+            "order": self.entry.order,
+            "team": self.entry.team,
+            "kit": self.kit,
+            "phase": self.state.phase,
+            "ready": self.state.ready,
+            "reason": self.state.reason,
+            "head": self.state.head,
+            "revision": self.state.revision,
+            "repository": self.repository_url,
+            "xr": self.xr.to_json() if self.xr else None,
+        }
 
 
 def list_orders(platform: Platform) -> list[OrderReport]:

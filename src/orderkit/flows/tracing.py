@@ -7,10 +7,11 @@ What ``crossplane resource trace`` shows for an XR, beginning one step earlier, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from orderkit.core import orderstate
-from orderkit.core.objects import Kind, Manifest, ObjectKey, condition, dig, metadata
+from orderkit.core.objects import Manifest, ObjectKey, condition, dig, metadata
 from orderkit.flows.orders import OrderReport, status
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.refreshing import application_key
@@ -26,6 +27,16 @@ class Node:
     reason: str
     children: tuple[Node, ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        """Return this node and all below it."""
+        return {
+            **self.key.to_json(),
+            "synced": self.synced,
+            "ready": self.ready,
+            "reason": self.reason,
+            "children": [child.to_json() for child in self.children],
+        }
+
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Node]]:
         """Yield this node and all below it, with their depth."""
         yield depth, self
@@ -39,7 +50,7 @@ class Trace:
 
     report: OrderReport
     root: Node
-    failing: Node | None = field(default=None)
+    failing: Node | None = None
 
 
 def trace(platform: Platform, order: str) -> Trace:
@@ -82,15 +93,10 @@ def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> No
     )
     children = tuple(
         _node(platform, child, above | {key})
-        for child in (_child_key(reference) for reference in references)
+        for child in (ObjectKey.from_json(reference) for reference in references)
         if child not in above
     )
     return Node(key, _status(found, "Synced"), _status(found, "Ready"), _reason(found), children)
-
-
-def _child_key(reference: dict[str, str]) -> ObjectKey:
-    kind = Kind.parse(reference["apiVersion"], reference["kind"])
-    return ObjectKey(kind, reference.get("name", ""), reference.get("namespace", ""))
 
 
 def _status(found: Manifest, type_: str) -> str:

@@ -1,0 +1,45 @@
+# The project's verbs. Each works on a fresh machine with Python 3.11, git and make;
+# what it needs is installed into .venv first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.run-installed
+DEV := $(VENV)/.dev-installed
+
+.PHONY: help setup demo fmt check test e2e soak bench docs clean
+
+help: ## say what each verb does
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 16
+
+$(RUN): requirements.lock pyproject.toml
+	scripts/install.sh "$(PYTHON)" requirements.lock
+	touch $@
+
+$(DEV): requirements-dev.lock $(RUN)
+	scripts/install.sh "$(PYTHON)" requirements-dev.lock
+	touch $@
+
+setup: $(RUN) ## install Orderkit into .venv (then: .venv/bin/orderkit --help)
+
+demo: $(RUN) ## show the whole loop: order, change, repair, end
+	$(BIN)/orderkit demo
+
+fmt: $(DEV) ## format the code
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix-only
+
+check: $(DEV) ## style, types, layers, YAML, generated files
+	scripts/check.sh
+
+test: $(DEV) ## the tests that need Python, git and what scripts/test-tools.sh installs
+	scripts/test.sh
+
+soak: $(DEV) ## the full random counts (long)
+	scripts/test.sh --soak
+
+bench: $(DEV) ## measure; one JSON object a line
+	$(BIN)/python -m bench
+
+clean: ## remove what was installed and cached
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,6 @@
+#!/bin/sh
+# Run the tests; arguments go to pytest.
+set -eu
+cd "$(dirname "$0")/.."
+scripts/test-tools.sh
+exec .venv/bin/python -m pytest "$@"

@@ -1,0 +1,182 @@
+"""
+Assemble the embedded platform: forge, cluster, delivery, assembly, catalog, in one process.
+
+It stands for Gitea, the Kubernetes API server, Argo CD, Crossplane and Backstage's catalog on
+one machine. Everybody else talks to it over HTTP, by the ``platform.yaml`` it writes. What
+each part does not do stands at the top of its module.
+
+Called by ``orderkit up``, the demo and the tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orderkit.adapters.embedded import serving
+from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds, load_functions
+from orderkit.adapters.embedded.catalog import EmbeddedCatalog
+from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.adapters.embedded.cluster.http import cluster_app
+from orderkit.adapters.embedded.delivery import BareRepositories, Delivery, argocd_crds
+from orderkit.adapters.embedded.forge import EmbeddedForge
+from orderkit.adapters.embedded.state import PLATFORM_FILE, State, write_atomically
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.objects import ARGOCD_NAMESPACE
+from orderkit.core.settings import Endpoint, PlatformSettings
+
+BOT = "orderkit"
+"""The forge user that writes; a person's name stands in each commit's trailer."""
+BOT_SCOPES = ("write:organization", "write:repository", "write:user", "read:admin")
+VIEWER = "viewer"
+"""A forge user without rights, to look around with (password: viewer)."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Loopback ports; 0 takes any free one."""
+
+    forge: int = 7300
+    cluster: int = 7344
+    portal: int = 7307
+    service: int = 7399
+
+
+class EmbeddedPlatform:
+    """One platform on one state folder."""
+
+    def __init__(self, state: Path, *, pack: Path, ports: Ports, teams: Sequence[str]) -> None:
+        """
+        Open the state and reserve the ports; nothing runs yet.
+
+        Raises:
+            PortInUseError: One of the ports is taken.
+            RefusedError, ConflictError: The state folder cannot be used (see ``state``).
+        """
+        self._undo = contextlib.ExitStack()
+        with contextlib.ExitStack() as undo:
+            self._state = State(state)
+            undo.callback(self._state.close)
+            self._sockets = {
+                "forge": serving.bind("forge", ports.forge),
+                "cluster": serving.bind("cluster", ports.cluster),
+                "portal": serving.bind("portal", ports.portal),
+                "service": serving.bind("service", ports.service),
+            }
+            for sock in self._sockets.values():
+                undo.callback(sock.close)
+            self._undo = undo.pop_all()
+        self._pack, self._teams = pack, teams
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def service_socket(self) -> socket.socket:
+        """Where the service shall listen; who starts the platform starts the service too."""
+        return self._sockets["service"]
+
+    def url(self, part: str) -> str:
+        return f"http://{serving.HOST}:{self._sockets[part].getsockname()[1]}"
+
+    def start(self) -> PlatformSettings:
+        """Start every part, write ``platform.yaml`` and ``kubeconfig``, return the settings."""
+        forge = self._start_forge()
+        cluster = self._start_cluster()
+        catalog = self._start_catalog()
+        delivery = Delivery(
+            cluster, BareRepositories(self.url("forge"), self._state.part("forge") / "repos")
+        )
+        assembly = Assembly(cluster, load_functions(self._pack / "stations"))
+        for part in (assembly, delivery):
+            part.start()
+            self._undo.callback(part.stop)
+
+        def pushed(repo: RepoId, branch: str, commit: CommitSha) -> None:
+            logger.debug("push to %s %s: %s", repo, branch, commit)
+            delivery.notify(repo)
+            catalog.notify(repo)
+
+        forge.on_push(pushed)
+        settings = self._settings()
+        write_atomically(self._state.folder / PLATFORM_FILE, settings.to_yaml())
+        return settings
+
+    def stop(self) -> None:
+        """Stop everything, in reverse order; safe to call twice."""
+        self._undo.close()
+
+    def _serve(self, part: str, app: object) -> None:
+        server = serving.HttpServer(app, self._sockets[part])  # type: ignore[arg-type]  # Starlette is an ASGI app
+        server.start()
+        self._undo.callback(server.stop)
+
+    def _start_forge(self) -> EmbeddedForge:
+        forge = EmbeddedForge(self._state.part("forge"))
+        self._undo.callback(forge.close)
+        forge.set_base_url(self.url("forge"))
+        forge.ensure_user(BOT, self._state.credential("forge-password"), admin=True)
+        forge.ensure_user(VIEWER, VIEWER)
+        forge.ensure_token(BOT, "platform", self._state.credential("forge-token"), BOT_SCOPES)
+        self._serve("forge", forge.app)
+        return forge
+
+    def _start_cluster(self) -> EmbeddedCluster:
+        cluster = EmbeddedCluster(self._state.part("cluster") / "cluster.sqlite")
+        self._undo.callback(cluster.close)
+        for crd in (*argocd_crds(), *crossplane_crds()):
+            cluster.apply(crd, owner=BOT)
+        namespace = {"apiVersion": "v1", "kind": "Namespace"}
+        cluster.apply({**namespace, "metadata": {"name": ARGOCD_NAMESPACE}}, owner=BOT)
+        self._serve("cluster", cluster_app(cluster, token=self._state.credential("cluster-token")))
+        return cluster
+
+    def _start_catalog(self) -> EmbeddedCatalog:
+        reader = GiteaForge(self.url("forge"), token=self._state.credential("forge-token"))
+        catalog = EmbeddedCatalog(self._state.part("catalog") / "catalog.sqlite", reader)
+        self._undo.callback(catalog.close)
+        self._serve("portal", catalog.app(token=self._state.credential("portal-token")))
+        return catalog
+
+    def _settings(self) -> PlatformSettings:
+        kubeconfig = self._state.folder / "kubeconfig"
+        write_atomically(kubeconfig, self._kubeconfig(), mode=0o600)
+
+        def endpoint(part: str) -> Endpoint:
+            return Endpoint(self.url(part), self._state.credential_path(f"{part}-token"))
+
+        return PlatformSettings(
+            name="embedded",
+            forge=endpoint("forge"),
+            portal=endpoint("portal"),
+            service=endpoint("service"),
+            kubeconfig=kubeconfig,
+            teams=self._teams,
+        )
+
+    def _kubeconfig(self) -> str:
+        return f"""apiVersion: v1
+kind: Config
+current-context: orderkit
+clusters:
+- name: orderkit
+  cluster:
+    server: {self.url("cluster")}
+contexts:
+- name: orderkit
+  context:
+    cluster: orderkit
+    user: orderkit
+users:
+- name: orderkit
+  user:
+    token: {self._state.credential("cluster-token")}
+"""

@@ -1,0 +1,100 @@
+"""
+Read a pack from a folder on disk, and say which commit it is.
+
+The reference pack lies beside the sources in a checkout and inside the package in a wheel.
+Only the rooms of a pack are read; symbolic links are refused, sizes are capped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import orderkit
+from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.pack import Files
+
+ROOMS = ("templates", "day2", "stations", "gitops", "skeletons")
+_FILE_MAX_BYTES = 1_000_000
+_FILES_MAX = 5_000
+_NOISE = {"__pycache__", ".DS_Store"}
+
+
+def reference_pack() -> Path:
+    """
+    Return the folder of the pack that comes with Orderkit.
+
+    Raises:
+        NotFoundError: The installation lacks it.
+    """
+    package = Path(orderkit.__file__).parent
+    for folder in (package / "reference_pack", package.parents[1]):
+        if (folder / "pack.yaml").is_file():
+            return folder
+    raise NotFoundError(
+        "the reference pack is missing in this installation", hint="install Orderkit again"
+    )
+
+
+def read_folder(folder: Path) -> Files:
+    """
+    Read ``pack.yaml`` and the pack's rooms.
+
+    Raises:
+        InvalidInputError: No pack there, a link, or more than 5,000 files or 1 MB in one.
+    """
+    if not (folder / "pack.yaml").is_file():
+        raise InvalidInputError(
+            "pack", str(folder), "has no pack.yaml", hint="give the root of a pack"
+        )
+    found = {PurePosixPath("pack.yaml"): (folder / "pack.yaml").read_bytes()}
+    for room in ROOMS:
+        for path in sorted((folder / room).rglob("*")):
+            if path.is_dir() or not _NOISE.isdisjoint(path.parts):
+                continue
+            found[PurePosixPath(path.relative_to(folder))] = _read(path)
+    if len(found) > _FILES_MAX:
+        raise InvalidInputError("pack", str(folder), f"has more than {_FILES_MAX} files")
+    return found
+
+
+def _read(path: Path) -> bytes:
+    if path.is_symlink():
+        raise InvalidInputError(str(path), None, "is a symbolic link; a pack has none")
+    if path.stat().st_size > _FILE_MAX_BYTES:
+        raise InvalidInputError(str(path), path.stat().st_size, "bytes are more than 1 MB")
+    return path.read_bytes()
+
+
+def pack_commit(folder: Path, files: Files) -> str:
+    """
+    Return 40 hexadecimal digits that identify the pack.
+
+    The checkout's HEAD if git has exactly these files; otherwise (a wheel, a dirty tree) a
+    digest of the files, so that two different packs never have the same identity.
+    """
+    rooms = ["pack.yaml", *ROOMS]
+    changed = _git(folder, "status", "--porcelain", "--", *rooms)
+    if changed == "":
+        head = _git(folder, "rev-parse", "HEAD")
+        if head:
+            return head
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(str(path).encode() + b"\0" + files[path] + b"\0")
+    return digest.hexdigest()[:40]
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed arguments
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 - git from PATH
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

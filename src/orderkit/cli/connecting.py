@@ -1,0 +1,89 @@
+"""
+Turn ``platform.yaml`` into ports: the one place that knows which adapter stands behind which.
+
+The embedded platform is reached like any other: over HTTP, by its addresses.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
+from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.kube import KubeCluster
+from orderkit.core import settings as platform_settings
+from orderkit.core.errors import NotFoundError
+from orderkit.core.secrets import register
+from orderkit.core.settings import Endpoint, PlatformSettings
+from orderkit.flows.platform import Platform
+from orderkit.ports.clock import SystemClock
+
+SERVICE_PROXY = "orderkit"
+"""The portal's proxy endpoint that leads to our service: ``/proxy/orderkit``."""
+SECRET_HEADER = "X-Orderkit-Secret"  # noqa: S105 - the header's name
+"""What the portal's proxy adds so that the service knows it; templates cannot see it."""
+
+
+def settings_path(given: str | None) -> Path:
+    """Return the platform.yaml that is meant: given, else beside the default state."""
+    if given:
+        return Path(given)
+    state = os.environ.get("ORDERKIT_STATE")
+    return (Path(state) if state else default_state()) / PLATFORM_FILE
+
+
+def load_settings(given: str | None) -> PlatformSettings:
+    """
+    Read ``platform.yaml``.
+
+    Raises:
+        NotFoundError: There is none. InvalidInputError: it is broken.
+    """
+    path = settings_path(given)
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise NotFoundError(
+            f"no platform: {path} cannot be read ({error.strerror})",
+            hint="start one with 'orderkit up', or name one with --platform FILE",
+        ) from error
+    return platform_settings.parse(text, folder=path.resolve().parent, name=str(path))
+
+
+def token(endpoint: Endpoint) -> str:
+    """
+    Read an endpoint's token and register it for redaction.
+
+    Raises:
+        NotFoundError: The file cannot be read.
+    """
+    try:
+        found = Path(endpoint.token_file).read_text().strip()
+    except OSError as error:
+        raise NotFoundError(
+            f"the token for {endpoint.url} cannot be read from {endpoint.token_file}",
+            hint="check tokenFile in platform.yaml",
+        ) from error
+    register(found)
+    return found
+
+
+def connect(settings: PlatformSettings) -> Platform:
+    """Make the ports of a platform. Nothing is contacted yet."""
+    service = ProxyTarget(settings.service.url, {SECRET_HEADER: token(settings.service)})
+    portal_token = token(settings.portal)
+    return Platform(
+        name=settings.name,
+        forge=GiteaForge(settings.forge.url, token=token(settings.forge)),
+        cluster=KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context),
+        catalog=BackstageCatalog(settings.portal.url, token=portal_token),
+        portal=BackstagePortal(
+            settings.portal.url, token=portal_token, proxies={SERVICE_PROXY: service}
+        ),
+        clock=SystemClock(),
+        pack_repo=settings.pack,
+        ledger=settings.ledger,
+        teams=settings.teams,
+    )

@@ -1,0 +1,79 @@
+"""Options that several commands share, and how they reach a platform."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from orderkit.flows.platform import Platform
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+platform_option = click.option(
+    "--platform",
+    "platform_file",
+    envvar="ORDERKIT_PLATFORM",
+    metavar="FILE",
+    help="The platform's platform.yaml. Default: what 'orderkit up' wrote.",
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object with a schema field."
+)
+requester_option = click.option(
+    "--requester",
+    metavar="REF",
+    help="For whom, as a catalog reference. Default: user:default/<your login>.",
+)
+
+
+def state_option(function: F) -> F:
+    """Add ``--state``: the folder of an embedded platform."""
+    return click.option(
+        "--state",
+        "state_folder",
+        envvar="ORDERKIT_STATE",
+        metavar="DIR",
+        help="State folder of the embedded platform. Default: $XDG_STATE_HOME/orderkit.",
+    )(function)
+
+
+def timeout_option(default_s: float) -> Callable[[F], F]:
+    """Add ``--timeout`` in seconds."""
+    return functools.partial(
+        click.option(
+            "--timeout",
+            "timeout_s",
+            type=click.FloatRange(min=0),
+            default=default_s,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long to wait, in seconds.",
+        )
+    )
+
+
+def state_path(given: str | None) -> Path:
+    """Return the state folder that is meant."""
+    from pathlib import Path
+
+    from orderkit.adapters.embedded.state import default_state
+
+    return Path(given) if given else default_state()
+
+
+def connect_to(platform_file: str | None) -> Platform:
+    """
+    Connect to the platform that is meant.
+
+    Raises:
+        NotFoundError: Its platform.yaml is missing. InvalidInputError: it is broken.
+    """
+    from orderkit.cli.connecting import connect, load_settings
+
+    return connect(load_settings(platform_file))

@@ -1,0 +1,52 @@
+"""
+Print one result: data to stdout, everything else to stderr.
+
+``--json`` prints one stable object with a ``schema`` field. Progress goes to stderr, one line
+a step, and only for people: on a terminal, unless ``--json``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+Row = tuple[str, ...]
+
+
+def emit_json(schema: str, value: dict[str, Any]) -> None:
+    """Print one JSON object; `schema` is for example ``orderkit.order/v1``."""
+    click.echo(json.dumps({"schema": schema, **value}, indent=2, ensure_ascii=False))
+
+
+def emit_table(head: Row, rows: Sequence[Row]) -> None:
+    """Print rows in columns as wide as their widest cell; trailing blanks are cut."""
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    for row in (head, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("   ".join(cells).rstrip())
+
+
+class Progress:
+    """Say on stderr what has just been done, with the seconds since the start."""
+
+    def __init__(self, *, enabled: bool | None = None) -> None:
+        self._enabled = sys.stderr.isatty() if enabled is None else enabled
+        self._begin_s = time.monotonic()
+
+    def __call__(self, step: str, summary: str) -> None:
+        if self._enabled:
+            elapsed_s = time.monotonic() - self._begin_s
+            label = click.style(f"{step:<14}", bold=True)
+            click.echo(f"{elapsed_s:6.2f} s  {label} {summary}", err=True, color=_color())
+
+
+def _color() -> bool | None:
+    """Colour on a terminal only, and never with NO_COLOR."""
+    import os
+
+    return False if os.environ.get("NO_COLOR") else None

@@ -1,0 +1,94 @@
+"""``orderkit up``: keep an embedded platform running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from orderkit.cli.options import state_option, state_path
+
+if TYPE_CHECKING:
+    from orderkit.cli.running import Running
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _port(name: str, default: int, what: str) -> Callable[[F], F]:
+    return click.option(
+        f"--{name}-port",
+        type=click.IntRange(0, 65535),
+        default=default,
+        show_default=True,
+        help=f"Loopback port of {what}; 0 takes any free one.",
+    )
+
+
+@click.command("up", short_help="Run the embedded platform until ctrl-C.")
+@state_option
+@click.option("--pack", "pack_folder", metavar="DIR", help="The pack to serve. Default: ours.")
+@click.option("--team", "teams", multiple=True, default=("ae86",), help="A team that may order.")
+@_port("forge", 7300, "the forge")
+@_port("cluster", 7344, "the Kubernetes API")
+@_port("portal", 7307, "the catalog")
+@_port("service", 7399, "Orderkit's service")
+def up_command(
+    state_folder: str | None,
+    pack_folder: str | None,
+    teams: tuple[str, ...],
+    forge_port: int,
+    cluster_port: int,
+    portal_port: int,
+    service_port: int,
+) -> None:
+    """
+    Run forge, cluster, delivery, assembly and catalog on this machine.
+
+    State stays on disk: stopping and starting loses nothing. Listens on 127.0.0.1 only.
+
+    Example: orderkit up --team ae86 --team rx7
+    """
+    import signal
+    import threading
+    from pathlib import Path
+
+    from orderkit.adapters.embedded.platform import Ports
+    from orderkit.adapters.packfolder import reference_pack
+    from orderkit.cli.output import Progress
+    from orderkit.cli.running import RunRequest, running
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    wanted = RunRequest(
+        state_path(state_folder),
+        Path(pack_folder) if pack_folder else reference_pack(),
+        Ports(forge_port, cluster_port, portal_port, service_port),
+        teams,
+    )
+    with running(wanted, on_step=Progress(enabled=True)) as platform:
+        click.echo(_welcome(platform))
+        stop.wait()
+
+
+def _welcome(running: Running) -> str:
+    settings, folder = running.settings, running.embedded.state.folder
+    return f"""
+Orderkit's embedded platform runs. State: {folder}
+
+  forge     {settings.forge.url}   (look around: user viewer, password viewer)
+  cluster   {running.embedded.url("cluster")}   export KUBECONFIG={folder / "kubeconfig"}
+  catalog   {settings.portal.url}/api/catalog/entities
+  service   {settings.service.url}
+
+Next, in another terminal:
+
+  orderkit order garage team_name=ae86 stage=stage2
+  orderkit list
+  orderkit trace garage-ae86
+  KUBECONFIG={folder / "kubeconfig"} kubectl get xgarages
+  orderkit destroy garage-ae86
+
+Stop with ctrl-C; nothing is lost.
+"""

@@ -1,0 +1,67 @@
+"""Run the embedded platform and the service in this process, bootstrapped and ready."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
+from orderkit.adapters.embedded.serving import HttpServer
+from orderkit.adapters.packfolder import pack_commit, read_folder
+from orderkit.cli.connecting import SECRET_HEADER, connect, token
+from orderkit.core.settings import PlatformSettings
+from orderkit.flows.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.platform import Platform, default_requester
+from orderkit.web.service import service_app
+
+LOCAL_REGISTRY = "registry.local"
+"""Stands where a real platform names the registry of its function packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A platform that runs: its addresses, its ports, and the object that runs it."""
+
+    settings: PlatformSettings
+    platform: Platform
+    embedded: EmbeddedPlatform
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """Where and with what to run."""
+
+    state: Path
+    pack: Path
+    ports: Ports
+    teams: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Iterator[Running]:
+    """
+    Start everything, bootstrap, hand out, stop everything.
+
+    Raises:
+        PortInUseError: A port is taken. RefusedError, ConflictError: the state folder.
+        InvalidInputError: The pack is broken. IncompleteError: a layer is not healthy in time.
+    """
+    files = read_folder(wanted.pack)
+    commit = pack_commit(wanted.pack, files)
+    embedded = EmbeddedPlatform(
+        wanted.state, pack=wanted.pack, ports=wanted.ports, teams=wanted.teams
+    )
+    with contextlib.ExitStack() as undo:
+        undo.callback(embedded.stop)
+        settings = embedded.start()
+        on_step("platform", f"forge {settings.forge.url}, cluster {embedded.url('cluster')}")
+        platform = connect(settings)
+        app = service_app(platform, secret=token(settings.service), header=SECRET_HEADER)
+        service = HttpServer(app, embedded.service_socket)
+        service.start()
+        undo.callback(service.stop)
+        request = BootstrapRequest(files, commit, LOCAL_REGISTRY, default_requester())
+        bootstrap(platform, request, on_step=on_step)
+        yield Running(settings, platform, embedded)

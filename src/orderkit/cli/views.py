@@ -1,0 +1,158 @@
+"""
+How results look: one function a result, as text for people or as one JSON object.
+
+The JSON shapes are stable: fields are added, never renamed, while the ``schema`` stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from orderkit.cli.output import Row, emit_json, emit_table
+from orderkit.core.errors import UsageError
+from orderkit.core.orderstate import short
+from orderkit.flows.destroying import Ended
+from orderkit.flows.ordering import Ordered
+from orderkit.flows.orders import OrderReport
+from orderkit.flows.teams import TeamAdded
+from orderkit.flows.tracing import Node, Trace
+
+
+def assignments(texts: Iterable[str]) -> dict[str, str]:
+    """
+    Read ``field=value`` arguments.
+
+    Raises:
+        UsageError: One has no ``=``, or a field is given twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        field, separator, value = text.partition("=")
+        if not separator or not field:
+            raise UsageError(f"'{text}' is not FIELD=VALUE", hint="for example stage=stage2")
+        if field in found:
+            raise UsageError(f"{field} is given twice: '{found[field]}' and '{value}'")
+        found[field] = value
+    return found
+
+
+def show_ordered(result: Ordered, as_json: bool) -> None:
+    """Show what an order came to."""
+    report = result.report.to_json()
+    if as_json:
+        emit_json(
+            "orderkit.order/v1",
+            {**report, "created": result.created, "commit": result.commit},
+        )
+        return
+    state = result.report.state
+    words = "ordered" if result.created else "exists already with these values"
+    click.echo(f"{result.order} {words}: {state.phase}{_because(state.reason)}")
+    click.echo(f"  repository  {result.report.repository_url} at {short(result.commit)}")
+    click.echo(f"  look        orderkit trace {result.order}")
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def show_list(reports: list[OrderReport], as_json: bool) -> None:
+    """Show all orders."""
+    if as_json:
+        emit_json("orderkit.orders/v1", {"orders": [report.to_json() for report in reports]})
+        return
+    if not reports:
+        click.echo("no orders yet", err=True)
+        return
+    rows: list[Row] = [
+        (
+            report.entry.order,
+            report.entry.team,
+            report.kit or "-",
+            report.state.phase,
+            short(report.state.revision or "-"),
+            report.state.reason,
+        )
+        for report in reports
+    ]
+    emit_table(("ORDER", "TEAM", "KIT", "PHASE", "REVISION", "REASON"), rows)
+
+
+def show_status(report: OrderReport, as_json: bool) -> None:
+    """Show one order."""
+    if as_json:
+        emit_json("orderkit.status/v1", report.to_json())
+        return
+    state = report.state
+    click.echo(f"{report.entry.order} of team {report.entry.team}: {state.phase}")
+    if state.reason:
+        click.echo(f"  reason      {state.reason}")
+    click.echo(f"  commit      {short(state.head or '-')} in {report.repository_url}")
+    click.echo(f"  delivered   {short(state.revision or '-')}")
+    click.echo(f"  XR          {report.xr or '-'}")
+
+
+def show_trace(result: Trace, as_json: bool) -> None:
+    """Show an order's tree."""
+    failing = result.failing
+    if as_json:
+        found = {"object": failing.key.to_json(), "reason": failing.reason} if failing else None
+        emit_json(
+            "orderkit.trace/v1",
+            {**result.report.to_json(), "tree": result.root.to_json(), "failing": found},
+        )
+        return
+    rows: list[Row] = [
+        (_indented(depth, node), node.synced, node.ready, node.reason)
+        for depth, node in result.root.walk()
+    ]
+    emit_table(("OBJECT", "SYNCED", "READY", "REASON"), rows)
+    if failing:
+        click.echo(f"\nfirst failing: {failing.key}: {failing.reason}")
+
+
+def _indented(depth: int, node: Node) -> str:
+    return f"{'   ' * (depth - 1)}└─ {node.key}" if depth else str(node.key)
+
+
+def show_ended(result: Ended, as_json: bool) -> None:
+    """Show the proof of an end."""
+    record = result.record
+    if as_json:
+        emit_json(
+            "orderkit.end/v1",
+            {
+                "order": record.order,
+                "team": result.team,
+                "repository": record.repository,
+                "startedAt": record.started_at,
+                "endedAt": record.ended_at,
+                "gone": [key.to_json() for key in record.must_be_gone],
+                "changed": result.changed,
+            },
+        )
+        return
+    words = "ended" if result.changed else "had ended already"
+    click.echo(f"{record.order} {words}, its repository is {record.repository}d")
+    for key in record.must_be_gone:
+        click.echo(f"  gone  {key}")
+
+
+def show_team_added(result: TeamAdded, as_json: bool) -> None:
+    """Show what adding a team came to."""
+    if as_json:
+        emit_json("orderkit.team/v1", {"team": result.team, "created": result.created})
+        return
+    click.echo(f"team {result.team} {'may order now' if result.created else 'was there already'}")
+
+
+def show_teams(teams: Iterable[str], as_json: bool) -> None:
+    """Show all teams."""
+    names = list(teams)
+    if as_json:
+        emit_json("orderkit.teams/v1", {"teams": names})
+        return
+    for name in names:
+        click.echo(name)

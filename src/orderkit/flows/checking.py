@@ -1,0 +1,117 @@
+"""
+Check a platform from outside: what is missing or unreachable, and what to do about it.
+
+Called by ``orderkit doctor``. Every check runs, whatever the others found; nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, COMPOSITION, XRD, dig, metadata
+from orderkit.flows.orders import list_orders
+from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
+
+Verdict = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One checked thing; `advice` is empty when it is well."""
+
+    what: str
+    verdict: Verdict
+    detail: str
+    advice: str = ""
+
+
+def check(platform: Platform) -> Iterator[Finding]:
+    """Yield one finding per check, in the order in which a person would look."""
+    checks: dict[str, Callable[[Platform], Finding]] = {
+        "forge": _forge,
+        "pack": _pack,
+        "ledger": _ledger,
+        "cluster": _cluster,
+        "layers": _layers,
+        "portal": _portal,
+        "service": _service,
+        "orders": _orders,
+    }
+    for what, run in checks.items():
+        try:
+            yield run(platform)
+        except OrderkitError as error:
+            yield Finding(what, "fail", str(error), error.hint)
+
+
+def _forge(platform: Platform) -> Finding:
+    version, user = platform.forge.version(), platform.forge.user()
+    return Finding("forge", "ok", f"{platform.forge.base_url}, version {version}, as {user}")
+
+
+def _pack(platform: Platform) -> Finding:
+    pack = published_pack(platform)
+    kits = ", ".join(kit.name for kit in pack.kits())
+    return Finding("pack", "ok", f"{platform.pack_repo} offers {kits}")
+
+
+def _ledger(platform: Platform) -> Finding:
+    seen = ledger_snapshot(platform)
+    return Finding("ledger", "ok", f"{platform.ledger} at {seen.commit[:8]}")
+
+
+def _cluster(platform: Platform) -> Finding:
+    missing = [k for k in (APPLICATION, XRD, COMPOSITION) if not platform.cluster.serves(k)]
+    if missing:
+        names = ", ".join(str(kind) for kind in missing)
+        return Finding("cluster", "fail", f"serves no {names}", "install Argo CD and Crossplane")
+    return Finding("cluster", "ok", "serves Argo CD's and Crossplane's kinds")
+
+
+def _layers(platform: Platform) -> Finding:
+    found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    bad = [
+        metadata(application)["name"]
+        for application in found
+        if metadata(application).get("labels", {}).get("orderkit.dev/order") is None
+        and dig(application, "status", "health", "status") != "Healthy"
+    ]
+    if bad:
+        return Finding(
+            "layers",
+            "fail",
+            f"not healthy: {', '.join(sorted(bad))}",
+            f"kubectl -n {ARGOCD_NAMESPACE} describe application {min(bad)}",
+        )
+    return Finding("layers", "ok", f"{len(found)} Applications")
+
+
+def _portal(platform: Platform) -> Finding:
+    return Finding("portal", "ok", f"{len(platform.catalog.locations())} locations registered")
+
+
+def _service(platform: Platform) -> Finding:
+    answer = platform.portal.request("GET", "/proxy/orderkit/healthz", headers={}, body=None)
+    if answer.code != 200:  # noqa: PLR2004 - HTTP's own number
+        return Finding(
+            "service", "fail", f"answered {answer.code}", "check service.url in platform.yaml"
+        )
+    return Finding("service", "ok", "answers")
+
+
+def _orders(platform: Platform) -> Finding:
+    reports = list_orders(platform)
+    failing = [report for report in reports if report.state.phase == "Failing"]
+    if failing:
+        first = failing[0]
+        return Finding(
+            "orders",
+            "warn",
+            f"{len(failing)} of {len(reports)} failing, first {first.entry.order}: "
+            f"{first.state.reason}",
+            f"orderkit trace {first.entry.order}",
+        )
+    return Finding("orders", "ok", f"{len(reports)}, none failing")

@@ -1,0 +1,199 @@
+"""
+Order a kit: interpret the platform's own template, as the portal would, then wait for Ready.
+
+The template is read from the published pack, so this proves the portal's path. Everything it
+writes is *ensure*: after a crash at any point the same command finishes the same order; a
+second order of the same id with other values is refused before anything is written.
+
+Called by ``orderkit order`` and the demo.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core import ledger
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
+from orderkit.core.pack import Kit, Pack
+from orderkit.core.template import Template, parse_template
+from orderkit.core.xrcheck import check_order_files
+from orderkit.flows import orders, scaffolding
+from orderkit.flows.orders import OrderReport
+from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
+from orderkit.flows.publishing import Publication, publish
+from orderkit.flows.registering import unknown_team
+from orderkit.flows.waiting import until
+
+BRANCH = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRequest:
+    """What a person asks for: a kit, ``field=value`` texts, and for whom."""
+
+    kit: str
+    assignments: Mapping[str, str]
+    requester: str
+    wait: bool = True
+    timeout_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """`created` is False when the same order was there already. `report` is its state now."""
+
+    order: OrderId
+    team: TeamName
+    repository: RepoId
+    commit: CommitSha
+    created: bool
+    report: OrderReport
+    outputs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A request understood: nothing is written yet."""
+
+    pack: Pack
+    kit: Kit
+    template: Template
+    parameters: dict[str, Any]
+    order: OrderId
+    team: TeamName
+
+
+OnStep = Callable[[str, str], None]
+
+
+def order(platform: Platform, wanted: OrderRequest, *, on_step: OnStep) -> Ordered:
+    """
+    Place an order, or find the same one placed. Idempotent, resumable.
+
+    Raises:
+        NotFoundError: No such kit or team.
+        InvalidInputError: A value the form, the XRD or the naming rules refuse.
+        AlreadyOrderedError: Another order has this id.
+        IncompleteError: It is placed but not Ready in time.
+    """
+    prepared = _prepare(platform, wanted)
+    entry = ledger.OrderEntry(prepared.team, prepared.order)
+    paths = ledger_snapshot(platform).blobs
+    if ledger.team_path(prepared.team) not in paths:
+        raise unknown_team(prepared.team, list(ledger.teams(paths)))
+    before = platform.forge.head(entry.repository)
+    result = scaffolding.run(
+        prepared.template,
+        prepared.parameters,
+        files=prepared.pack.folder(f"templates/{prepared.kit.name}"),
+        services=_services(platform, prepared, wanted),
+        user=scaffolding.User(wanted.requester),
+        task_id=f"order-{prepared.order}",
+        on_step=lambda event: on_step(event.step, event.summary),
+    )
+    head = platform.forge.head(entry.repository)
+    if head is None:
+        raise InvalidInputError(
+            "template.yaml", prepared.kit.name, f"published no {entry.repository}"
+        )
+    report = _wait(platform, entry, wanted)
+    created = before is None or entry.application_path not in paths
+    return Ordered(
+        prepared.order, prepared.team, entry.repository, head, created, report, result.outputs
+    )
+
+
+def _prepare(platform: Platform, wanted: OrderRequest) -> _Prepared:
+    pack = published_pack(platform, kit=wanted.kit)
+    kit = pack.kit(wanted.kit)
+    path = PurePosixPath("templates", kit.name, "template.yaml")
+    if path not in pack.files:
+        raise InvalidInputError(str(path), None, f"is missing in pack '{pack.name}'")
+    template = parse_template(pack.files[path], name=str(path))
+    parameters = read_assignments(template, wanted.assignments)
+    template.validate(parameters)
+    return _Prepared(
+        pack, kit, template, parameters, kit.order_id(parameters), kit.team(parameters)
+    )
+
+
+def read_assignments(template: Template, assignments: Mapping[str, str]) -> dict[str, Any]:
+    """
+    Turn ``field=value`` texts into form values of the type their field has.
+
+    Text fields keep their text whatever it looks like: a team named ``yes`` stays a string.
+
+    Raises:
+        InvalidInputError: Unknown field (the nearest is named), or no JSON of that type.
+    """
+    known = template.properties
+    found: dict[str, Any] = {}
+    for field, text in assignments.items():
+        if field not in known:
+            near = difflib.get_close_matches(field, known, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(known)}"
+            raise InvalidInputError(field, text, "is no field of this form", hint=hint)
+        found[field] = _typed(field, text, known[field].get("type", "string"))
+    return found
+
+
+def _typed(field: str, text: str, type_: str) -> object:
+    if type_ == "string":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidInputError(
+            field, text, f"is no {type_}", hint='write it as JSON, for example 3, true, ["a"]'
+        ) from error
+
+
+def _services(
+    platform: Platform, prepared: _Prepared, wanted: OrderRequest
+) -> scaffolding.Services:
+    def publish_order(request: scaffolding.PublishRequest) -> scaffolding.Published:
+        """Check what was rendered, then make sure it stands in the repository."""
+        check_order_files(prepared.kit, prepared.order, request.files)
+        commit = publish(
+            platform.forge,
+            Publication(
+                repo=request.repo,
+                files=request.files,
+                description=request.description,
+                message=request.message,
+                requester=wanted.requester,
+                private=request.private,
+            ),
+        )
+        url = f"{platform.forge.base_url}/{request.repo}"
+        return scaffolding.Published(f"{url}.git", f"{url}/src/branch/{BRANCH}/", commit)
+
+    return scaffolding.Services(
+        forge=platform.forge,
+        catalog=platform.catalog,
+        cluster=platform.cluster,
+        portal=platform.portal,
+        publish=publish_order,
+    )
+
+
+def _wait(platform: Platform, entry: ledger.OrderEntry, wanted: OrderRequest) -> OrderReport:
+    def look() -> OrderReport:
+        return orders.status(platform, entry.order)
+
+    if not wanted.wait:
+        return look()
+    return until(
+        platform.clock,
+        look,
+        lambda report: report.state.ready,
+        timeout_s=wanted.timeout_s,
+        what=f"{entry.order}: becoming Ready",
+        why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
+    )

@@ -1,0 +1,1 @@
+"""The HTTP side of the embedded forge: Gitea's API, git smart HTTP and a few pages."""

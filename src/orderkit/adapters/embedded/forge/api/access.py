@@ -1,0 +1,146 @@
+"""
+Who may do what: credentials of a request, token scopes, rights on a repository.
+
+The order of refusals is Gitea's: bad credentials 401, missing scope 403, hidden repository
+404, no write right 403, archived 423.
+
+Called by ``api.calls`` for every request and by the endpoints that need a repository.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from enum import IntEnum
+
+from starlette.requests import Request
+
+from orderkit.adapters.embedded.forge.accounts import ANONYMOUS, Accounts, Actor
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
+from orderkit.adapters.embedded.forge.registry import RepoRow
+
+
+class Right(IntEnum):
+    """What somebody may do with a repository."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+    ADMIN = 3
+
+
+def authenticate(accounts: Accounts, request: Request) -> Actor:
+    """
+    Return who calls; `ANONYMOUS` without credentials.
+
+    Raises:
+        ApiError: 401, credentials of nobody.
+    """
+    header = request.headers.get("authorization", "")
+    if not header:
+        return ANONYMOUS
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "basic":
+        actor = accounts.check_basic(*_basic(value))
+        problem = "invalid username, password or token"
+    elif scheme == "token" or scheme.lower() == "bearer":
+        actor = accounts.check_token(value.strip())
+        problem = "user does not exist [uid: 0, name: ]"
+    else:
+        return ANONYMOUS
+    if actor is None:
+        raise ApiError(401, problem)
+    return actor
+
+
+def _basic(value: str) -> tuple[str, str]:
+    try:
+        text = base64.b64decode(value, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise ApiError(401, "invalid basic credentials") from error
+    name, _, password = text.partition(":")
+    return name, password
+
+
+def require_scope(actor: Actor, resource: str, *, write: bool) -> None:
+    """
+    Check the scopes of a token.
+
+    Raises:
+        ApiError: 403, none of them is enough.
+    """
+    if actor.scopes is None or not resource or "all" in actor.scopes:
+        return
+    wanted = [f"{'write' if write else 'read'}:{each}" for each in resource.split()]
+    if not all(_has(actor.scopes, scope) for scope in wanted):
+        raise ApiError(
+            403,
+            "token does not have at least one of required scope(s), "
+            f"required=[{' '.join(wanted)}], token scope={','.join(sorted(actor.scopes))}",
+        )
+
+
+def _has(scopes: frozenset[str], wanted: str) -> bool:
+    return wanted in scopes or wanted.replace("read:", "write:") in scopes
+
+
+def right_on(accounts: Accounts, actor: Actor, repo: RepoRow) -> Right:
+    """Return what the actor may do with a repository, archived or not."""
+    account = actor.account
+    if account is None:
+        return Right.NONE if repo.private else Right.READ
+    owns = repo.owner_id == account.id or accounts.is_owner(repo.owner_id, account.id)
+    if account.admin or owns:
+        return Right.ADMIN
+    return Right.NONE if repo.private else Right.READ
+
+
+def repository(call: Call) -> RepoRow:
+    """
+    Return the repository of the path if the caller may read it.
+
+    Raises:
+        ApiError: 404, missing or hidden; 403, a public-only token on a private one.
+    """
+    repo = call.forge.registry.find(call.param("owner"), call.param("repo"))
+    if repo is None or right_on(call.forge.accounts, call.actor, repo) < Right.READ:
+        raise ApiError(404, "The target couldn't be found.")
+    if repo.private and call.actor.scopes and "public-only" in call.actor.scopes:
+        raise ApiError(403, "token scope is limited to public repos")
+    return repo
+
+
+def writable(call: Call) -> RepoRow:
+    """
+    Return the repository of the path if the caller may write to it now.
+
+    Raises:
+        ApiError: 401, 403, 404 as for reading; 423, it is archived.
+    """
+    repo = _with_right(call, Right.WRITE, "user should have a permission to write to a repo")
+    if repo.archived:
+        raise ApiError(423, f"{repo.full_name} is archived")
+    return repo
+
+
+def administered(call: Call) -> RepoRow:
+    """
+    Return the repository of the path if the caller is its admin, archived or not.
+
+    Raises:
+        ApiError: 401, 403, 404 as for reading.
+    """
+    return _with_right(
+        call,
+        Right.ADMIN,
+        "user should be an owner or a collaborator with admin write of a repository",
+    )
+
+
+def _with_right(call: Call, needed: Right, refusal: str) -> RepoRow:
+    repo = repository(call)
+    if call.actor.account is None:
+        raise ApiError(401, "token is required")
+    if right_on(call.forge.accounts, call.actor, repo) < needed:
+        raise ApiError(403, refusal)
+    return repo

@@ -1,0 +1,108 @@
+"""
+The route table of the embedded forge: which address is answered by which function.
+
+Pull requests, webhooks, statuses and branch protection get their modules and lines here
+when they come; until then their addresses answer 404 like any unknown one.
+
+Called by ``EmbeddedForge``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from orderkit.adapters.embedded.forge.api import contents, gitdata, pages, repos, users
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Endpoint, error_answer
+from orderkit.adapters.embedded.forge.api.dispatch import api_routes
+from orderkit.adapters.embedded.forge.api.smart import GitHttp
+
+if TYPE_CHECKING:
+    from orderkit.adapters.embedded.forge.forge import EmbeddedForge
+
+_V1 = "/api/v1"
+_REPO = f"{_V1}/repos/{{owner}}/{{repo}}"
+
+ACCOUNT_ROUTES: list[tuple[str, str, str, Endpoint]] = [
+    ("GET", f"{_V1}/version", "", users.version),
+    ("GET", f"{_V1}/settings/api", "", users.settings),
+    ("GET", f"{_V1}/user", "user", users.current),
+    ("GET", f"{_V1}/user/repos", "user repository", repos.of_current),
+    ("POST", f"{_V1}/user/repos", "user repository", repos.create_for_user),
+    ("POST", f"{_V1}/admin/users", "admin", users.create_user),
+    ("POST", f"{_V1}/admin/users/{{name}}/repos", "admin", repos.create_for_other),
+    ("GET", f"{_V1}/users/{{name}}", "user", users.show),
+    ("GET", f"{_V1}/users/{{name}}/repos", "user repository", repos.of_user),
+    ("GET", f"{_V1}/users/{{name}}/tokens", "", users.tokens),
+    ("POST", f"{_V1}/users/{{name}}/tokens", "", users.create_token),
+    ("DELETE", f"{_V1}/users/{{name}}/tokens/{{token}}", "", users.delete_token),
+    ("GET", f"{_V1}/orgs", "organization", users.orgs),
+    ("POST", f"{_V1}/orgs", "organization", users.create_org),
+    ("GET", f"{_V1}/orgs/{{org}}", "organization", users.show_org),
+    ("GET", f"{_V1}/orgs/{{org}}/repos", "organization repository", repos.of_org),
+    ("POST", f"{_V1}/orgs/{{org}}/repos", "organization", repos.create_for_org),
+]
+
+REPO_ROUTES: list[tuple[str, str, str, Endpoint]] = [
+    ("GET", f"{_V1}/repos/search", "repository", repos.search),
+    ("GET", _REPO, "repository", repos.show),
+    ("PATCH", _REPO, "repository", repos.change),
+    ("DELETE", _REPO, "repository", repos.delete),
+    ("GET", f"{_REPO}/topics", "repository", repos.topics),
+    ("PUT", f"{_REPO}/topics", "repository", repos.replace_topics),
+    ("PUT", f"{_REPO}/topics/{{topic}}", "repository", repos.add_topic),
+    ("DELETE", f"{_REPO}/topics/{{topic}}", "repository", repos.remove_topic),
+    ("GET", f"{_REPO}/contents", "repository", contents.read),
+    ("POST", f"{_REPO}/contents", "repository", contents.change_many),
+    ("GET", f"{_REPO}/contents/{{path:path}}", "repository", contents.read),
+    ("POST", f"{_REPO}/contents/{{path:path}}", "repository", contents.create),
+    ("PUT", f"{_REPO}/contents/{{path:path}}", "repository", contents.update),
+    ("DELETE", f"{_REPO}/contents/{{path:path}}", "repository", contents.delete),
+    ("GET", f"{_REPO}/raw/{{path:path}}", "repository", contents.raw),
+    ("GET", f"{_REPO}/git/trees/{{sha:path}}", "repository", gitdata.tree),
+    ("GET", f"{_REPO}/git/blobs/{{sha}}", "repository", gitdata.blob),
+    ("GET", f"{_REPO}/git/commits/{{sha:path}}", "repository", gitdata.commit),
+    ("GET", f"{_REPO}/git/refs", "repository", gitdata.references),
+    ("GET", f"{_REPO}/git/refs/{{ref:path}}", "repository", gitdata.references),
+    ("GET", f"{_REPO}/commits", "repository", gitdata.commits),
+    ("GET", f"{_REPO}/branches", "repository", gitdata.branches),
+    ("POST", f"{_REPO}/branches", "repository", gitdata.create_branch),
+    ("GET", f"{_REPO}/branches/{{branch:path}}", "repository", gitdata.branch),
+    ("DELETE", f"{_REPO}/branches/{{branch:path}}", "repository", gitdata.delete_branch),
+    ("GET", f"{_REPO}/compare/{{spec:path}}", "repository", gitdata.compare),
+    ("GET", f"{_REPO}/archive/{{name:path}}", "repository", gitdata.archive),
+]
+
+PAGE_ROUTES: list[tuple[str, str, str, Endpoint]] = [
+    ("GET", "/{owner}/{repo}", "repository", pages.repository),
+    ("GET", "/{owner}/{repo}/src/{kind}/{rest:path}", "repository", pages.source),
+    ("GET", "/{owner}/{repo}/raw/{kind}/{rest:path}", "repository", pages.raw),
+]
+
+
+def forge_app(forge: EmbeddedForge) -> Starlette:
+    """Return the ASGI app of a forge."""
+    git = GitHttp(forge)
+    smart = [
+        Route("/{owner}/{repo}/info/refs", git.advertise, methods=["GET"]),
+        Route("/{owner}/{repo}/git-upload-pack", git.upload_pack, methods=["POST"]),
+        Route("/{owner}/{repo}/git-receive-pack", git.receive_pack, methods=["POST"]),
+    ]
+
+    async def unknown(_request: Request) -> Response:
+        return error_answer(forge, ApiError(404))
+
+    routes: list[BaseRoute] = [
+        *api_routes(forge, ACCOUNT_ROUTES),
+        *api_routes(forge, REPO_ROUTES),
+        Route("/api/{rest:path}", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        *smart,
+        *api_routes(forge, PAGE_ROUTES),
+    ]
+    app = Starlette(routes=routes)
+    app.router.redirect_slashes = False
+    return app

@@ -1,0 +1,294 @@
+"""
+Endpoints of file contents: read one, a folder or raw bytes; create, update, delete, many.
+
+Status codes are those of Gitea 1.26.0 (observed): a stale sha is 422, a missing path 404, a
+lost race 403, identical content an empty commit. `REFUSALS` is the place where another
+version's codes would be chosen.
+
+Called through the route table in ``api.app``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pygit2
+from starlette.responses import Response
+
+from orderkit.adapters.embedded.forge import gitread, gitwrite
+from orderkit.adapters.embedded.forge.api import access
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, json_answer
+from orderkit.adapters.embedded.forge.api.shapes import (
+    UNSIGNED,
+    Json,
+    content_shape,
+    file_commit_shape,
+)
+from orderkit.adapters.embedded.forge.gitwrite import (
+    CommitRequest,
+    CommitResult,
+    FileOperation,
+    OperationName,
+    Person,
+)
+from orderkit.adapters.embedded.forge.registry import RepoRow
+from orderkit.core.names import CommitSha
+
+PATH_MAX = 500
+REFUSALS: Mapping[gitwrite.Problem, int] = {
+    "invalid": 422,
+    "exists": 422,
+    "missing": 404,
+    "prefix": 409,
+    "race": 403,
+}
+"""Status per problem in Gitea 1.26.0; 1.24 answers 500 for ``race`` and ``missing``."""
+VERBS = {
+    "create": "Add",
+    "update": "Update",
+    "upload": "Upload",
+    "rename": "Rename",
+    "delete": "Delete",
+}
+
+
+def read(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/contents[/{path}]: a file, or the list of a folder."""
+    repo = access.repository(call)
+    git = gitread.open_repository(repo.path)
+    ref = call.query("ref") or repo.default_branch
+    commit = _commit_at(git, ref)
+    path = call.request.path_params.get("path", "").strip("/")
+    entry = gitread.entry_at(commit.tree, path)
+    if entry is None:
+        raise ApiError(
+            404,
+            "GetContentsOrList",
+            errors=[f"object does not exist [id: , rel_path: {path}]"],
+        )
+    listed = gitread.children(git, entry.id, path) if entry.type == "dir" else [entry]
+    last = gitread.last_commits(commit, {each.path: each.id for each in listed})
+    shapes = [
+        content_shape(
+            repo,
+            each,
+            last[each.path],
+            call.forge.base_url,
+            ref=ref,
+            blob=gitread.blob(git, each.id),
+            with_content=entry.type != "dir",
+        )
+        for each in listed
+    ]
+    return json_answer(shapes if entry.type == "dir" else shapes[0])
+
+
+def _commit_at(git: pygit2.Repository, ref: str) -> pygit2.Commit:
+    commit = gitread.resolve(git, ref)
+    if commit is None:
+        raise ApiError(404, f"object does not exist [id: {ref}, rel_path: ]")
+    return commit
+
+
+def raw(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/raw/{path}: the bytes."""
+    repo = access.repository(call)
+    git = gitread.open_repository(repo.path)
+    commit = _commit_at(git, call.query("ref") or repo.default_branch)
+    return raw_answer(git, commit, call.param("path"))
+
+
+def raw_answer(git: pygit2.Repository, commit: pygit2.Commit, path: str) -> Response:
+    """
+    Return the bytes of a file, never as something a browser would run.
+
+    Raises:
+        ApiError: 404, no file there.
+    """
+    entry = gitread.entry_at(commit.tree, path.strip("/"))
+    found = gitread.blob(git, entry.id) if entry else None
+    if entry is None or found is None:
+        raise ApiError(404, errors=[f"object does not exist [id: , rel_path: {path}]"])
+    data = found.data
+    media_type = "application/octet-stream" if b"\0" in data[:8000] else "text/plain;charset=utf-8"
+    headers = {
+        "X-Gitea-Object-Type": "blob",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "ETag": f'"{entry.id}"',
+        "Content-Type": media_type,
+    }
+    return Response(data, headers=headers)
+
+
+def create(call: Call) -> Response:
+    """POST /repos/{owner}/{repo}/contents/{path}."""
+    repo, body = access.writable(call), call.json()
+    operation = FileOperation("create", call.param("path"), _content(body))
+    return _one(call, repo, body, operation, 201)
+
+
+def update(call: Call) -> Response:
+    """PUT /repos/{owner}/{repo}/contents/{path}; without ``sha`` it creates (1.26)."""
+    repo, body = access.writable(call), call.json()
+    sha = _text(body, "sha")
+    operation = FileOperation(
+        "update" if sha else "create",
+        call.param("path"),
+        _content(body),
+        sha,
+        _text(body, "from_path"),
+    )
+    return _one(call, repo, body, operation, 200 if sha else 201)
+
+
+def delete(call: Call) -> Response:
+    """DELETE /repos/{owner}/{repo}/contents/{path} with ``sha`` in the body."""
+    repo, body = access.writable(call), call.json()
+    sha = _text(body, "sha")
+    if not sha:
+        raise ApiError(422, "[SHA]: Required")
+    return _one(call, repo, body, FileOperation("delete", call.param("path"), sha=sha), 200)
+
+
+def change_many(call: Call) -> Response:
+    """POST /repos/{owner}/{repo}/contents: several files, one commit."""
+    repo, body = access.writable(call), call.json()
+    files = body.get("files")
+    if not isinstance(files, list) or not files:
+        raise ApiError(422, "[Files]: Required")
+    answer = _commit(call, repo, body, [_operation(each) for each in files])
+    return json_answer(answer, 201)
+
+
+def _one(call: Call, repo: RepoRow, body: Json, operation: FileOperation, status: int) -> Response:
+    answer = _commit(call, repo, body, [operation])
+    content = answer.pop("files")[0]
+    return json_answer({"content": content, **answer}, status)
+
+
+def _operation(entry: object) -> FileOperation:
+    if not isinstance(entry, dict):
+        raise ApiError(422, "json: cannot unmarshal into a file operation")
+    name, path = _text(entry, "operation"), _text(entry, "path")
+    if not name:
+        raise ApiError(422, "[Operation]: Required")
+    if not path or len(path) > PATH_MAX:
+        raise ApiError(422, "[Path]: Required" if not path else f"[Path]: MaxSize {PATH_MAX}")
+    if name not in gitwrite.OPERATIONS:
+        raise ApiError(500, f"invalid file operation: {name} {path}")
+    known: OperationName = name  # type: ignore[assignment]  # checked against OPERATIONS above
+    content = b"" if name in ("delete", "rename") else _content(entry)
+    return FileOperation(known, path, content, _text(entry, "sha"), _text(entry, "from_path"))
+
+
+def _commit(call: Call, repo: RepoRow, body: Json, files: Sequence[FileOperation]) -> Json:
+    branch = _text(body, "branch") or repo.default_branch
+    author, committer = _people(call, body)
+    request = CommitRequest(
+        branch=branch,
+        new_branch=_text(body, "new_branch"),
+        message=_message(body, files, committer),
+        author=author,
+        committer=committer,
+        files=files,
+    )
+    try:
+        result = gitwrite.commit_files(repo.path, request)
+    except gitwrite.WriteError as error:
+        raise ApiError(REFUSALS[error.kind], str(error)) from error
+    if result.root:
+        call.forge.registry.adopt_first_branch(repo)
+    call.forge.pushed(repo.repo, result.branch, CommitSha(result.commit))
+    return _written(call, repo, result)
+
+
+def _written(call: Call, repo: RepoRow, result: CommitResult) -> Json:
+    git = gitread.open_repository(repo.path)
+    commit = _commit_at(git, result.commit)
+    files = [
+        content_shape(
+            repo,
+            entry,
+            commit,
+            call.forge.base_url,
+            ref=result.branch,
+            blob=gitread.blob(git, entry.id),
+            with_content=True,
+        )
+        if entry
+        else None
+        for entry in result.entries
+    ]
+    shown = file_commit_shape(repo, commit, call.forge.base_url)
+    return {"files": files, "commit": shown, "verification": UNSIGNED}
+
+
+def make_first_commit(call: Call, repo: RepoRow) -> None:
+    """Write the README that ``auto_init`` asks for."""
+    text = f"# {repo.repo.name}\n" + (f"\n{repo.description}\n" if repo.description else "")
+    body = {"message": "Initial commit", "branch": repo.default_branch}
+    _commit(call, repo, body, [FileOperation("create", "README.md", text.encode())])
+
+
+def _message(body: Json, files: Sequence[FileOperation], committer: Person) -> str:
+    text = _text(body, "message").strip()
+    if not text:
+        text = "\n".join(f"{VERBS[each.operation]} {each.path}" for each in files)
+    if body.get("signoff") is True:
+        text += f"\n\nSigned-off-by: {committer.name} <{committer.email}>"
+    return text
+
+
+def _people(call: Call, body: Json) -> tuple[Person, Person]:
+    user, dates = call.user, body.get("dates")
+    dates = dates if isinstance(dates, dict) else {}
+    author, committer = _identity(body, "author"), _identity(body, "committer")
+    fallback = (user.name, user.email)
+    a, c = author or committer or fallback, committer or author or fallback
+    return (
+        Person(a[0] or user.name, a[1] or user.email, _date(dates, "author")),
+        Person(c[0] or user.name, c[1] or user.email, _date(dates, "committer")),
+    )
+
+
+def _identity(body: Json, key: str) -> tuple[str, str] | None:
+    found = body.get(key)
+    if not isinstance(found, dict):
+        return None
+    name, email = (_plain(_text(found, part)) for part in ("name", "email"))
+    return (name, email) if name or email else None
+
+
+def _plain(text: str) -> str:
+    """Drop what git does not keep in a name or address."""
+    return "".join(char for char in text if char not in "<>\n\0").strip()
+
+
+def _date(dates: Mapping[str, Any], key: str) -> datetime:
+    value = dates.get(key)
+    if not value:
+        return datetime.now(UTC)
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError as error:
+        raise ApiError(422, f"[Dates]: {key} is no RFC 3339 time") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _content(body: Mapping[str, Any]) -> bytes:
+    try:
+        return base64.b64decode(_text(body, "content"), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ApiError(422, f"illegal base64 data: {error}") from error
+
+
+def _text(body: Mapping[str, Any], key: str) -> str:
+    value = body.get(key)
+    if value is not None and not isinstance(value, str):
+        raise ApiError(422, f"json: cannot unmarshal into a text: {key}")
+    return value or ""

@@ -1,0 +1,317 @@
+"""
+Endpoints of git data: trees, blobs, commits, references, branches, comparison, archives.
+
+Called through the route table in ``api.app``.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from itertools import islice
+from typing import IO
+
+import pygit2
+from pygit2.enums import DeltaStatus, FileMode
+from starlette.background import BackgroundTask
+from starlette.responses import Response, StreamingResponse
+
+from orderkit.adapters.embedded.forge import gitread, gitwrite
+from orderkit.adapters.embedded.forge.api import access
+from orderkit.adapters.embedded.forge.api.calls import (
+    PAGE_DEFAULT,
+    PAGE_MAX,
+    ApiError,
+    Call,
+    empty_answer,
+    json_answer,
+    page_headers,
+    paged,
+)
+from orderkit.adapters.embedded.forge.api.shapes import (
+    BLOB_MAX_BYTES,
+    Json,
+    branch_shape,
+    commit_shape,
+)
+from orderkit.adapters.embedded.forge.registry import RepoRow
+from orderkit.core.names import CommitSha
+
+TREE_PAGE_MAX = 1000
+ARCHIVE_IN_MEMORY_BYTES = 8 * 1024 * 1024
+_CHANGES = {
+    DeltaStatus.ADDED: "added",
+    DeltaStatus.DELETED: "removed",
+    DeltaStatus.MODIFIED: "modified",
+}
+
+
+def tree(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/git/trees/{sha}, one page; an unknown sha is 400."""
+    repo = access.repository(call)
+    git = gitread.open_repository(repo.path)
+    found = _tree_of(git, call.param("sha"))
+    walk = gitread.walk_tree if call.flag("recursive", default=False) else gitread.children
+    entries = list(walk(git, str(found.id), ""))
+    size = min(call.number("per_page", TREE_PAGE_MAX) or TREE_PAGE_MAX, TREE_PAGE_MAX)
+    page = max(call.number("page", 1), 1)
+    api = f"{call.forge.base_url}/api/v1/repos/{repo.full_name}/git"
+    return json_answer(
+        {
+            "sha": str(found.id),
+            "url": f"{api}/trees/{found.id}",
+            "tree": [
+                _tree_entry(git, each, api) for each in entries[(page - 1) * size : page * size]
+            ],
+            "truncated": len(entries) > size,
+            "page": page,
+            "total_count": len(entries),
+        }
+    )
+
+
+def _tree_of(git: pygit2.Repository, ref: str) -> pygit2.Tree:
+    commit = gitread.resolve(git, ref)
+    if commit is not None:
+        return commit.tree
+    found = git.get(ref) if gitread.FULL_ID.match(ref) else None
+    if not isinstance(found, pygit2.Tree):
+        raise ApiError(400, f"sha not found [{ref}]")
+    return found
+
+
+def _tree_entry(git: pygit2.Repository, entry: gitread.Entry, api: str) -> Json:
+    types = {int(FileMode.TREE): "tree", int(FileMode.COMMIT): "commit"}
+    kind = types.get(entry.mode, "blob")
+    found = gitread.blob(git, entry.id) if kind == "blob" else None
+    return {
+        "path": entry.path,
+        "mode": f"{entry.mode:06o}",
+        "type": kind,
+        "size": found.size if found is not None else 0,
+        "sha": entry.id,
+        "url": "" if kind == "commit" else f"{api}/{kind}s/{entry.id}",
+    }
+
+
+def blob(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/git/blobs/{sha}."""
+    repo, sha = access.repository(call), call.param("sha")
+    found = gitread.blob(gitread.open_repository(repo.path), sha)
+    if found is None:
+        raise ApiError(404, errors=[f"object does not exist [id: {sha}, rel_path: ]"])
+    shown = found.size <= BLOB_MAX_BYTES
+    return json_answer(
+        {
+            "content": base64.b64encode(found.data).decode() if shown else None,
+            "encoding": "base64" if shown else None,
+            "url": f"{call.forge.base_url}/api/v1/repos/{repo.full_name}/git/blobs/{sha}",
+            "sha": sha,
+            "size": found.size,
+        }
+    )
+
+
+def commit(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/git/commits/{sha}: a full id, a branch or a tag."""
+    repo, ref = access.repository(call), call.param("sha")
+    git = gitread.open_repository(repo.path)
+    found = gitread.resolve(git, ref)
+    if found is None:
+        raise ApiError(404, errors=[f"object does not exist [id: {ref}, rel_path: ]"])
+    files = _files(found) if call.flag("files", default=True) else None
+    return json_answer(commit_shape(repo, found, call.forge.base_url, files=files))
+
+
+def commits(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/commits?sha=&path=; an empty repository is 409."""
+    repo = access.repository(call)
+    git = gitread.open_repository(repo.path)
+    if not gitread.branch_names(git):
+        raise ApiError(409, "Git Repository is empty.")
+    ref = call.query("sha") or repo.default_branch
+    start = gitread.resolve(git, ref)
+    if start is None:
+        raise ApiError(404, errors=[f"object does not exist [id: {ref}, rel_path: ]"])
+    found = list(gitread.history(git, start, call.query("path").strip("/")))
+    if not found:
+        raise ApiError(404, "FileCommitsCount")
+    limit = min(call.number("limit", PAGE_DEFAULT) or PAGE_DEFAULT, PAGE_MAX)
+    page = max(call.number("page", 1), 1)
+    with_files = call.flag("files", default=True)
+    chosen = found[(page - 1) * limit : page * limit]
+    shapes = [
+        commit_shape(repo, each, call.forge.base_url, files=_files(each) if with_files else None)
+        for each in chosen
+    ]
+    return json_answer(shapes, headers=page_headers(call, page, limit, len(found)))
+
+
+def _files(commit: pygit2.Commit) -> list[Json]:
+    parents = commit.parents
+    base = parents[0].tree if parents else None
+    diff = base.diff_to_tree(commit.tree) if base else commit.tree.diff_to_tree(swap=True)
+    return [
+        {"filename": delta.new_file.path, "status": _CHANGES.get(delta.status, "modified")}
+        for delta in diff.deltas
+    ]
+
+
+def references(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/git/refs[/{prefix}]: always a list; none is 404."""
+    repo = access.repository(call)
+    git = gitread.open_repository(repo.path)
+    prefix = "refs/" + call.request.path_params.get("ref", "")
+    names = sorted(name for name in git.listall_references() if name.startswith(prefix))
+    if not names:
+        raise ApiError(404)
+    return paged(call, names, lambda name: _reference(call, repo, git, name))
+
+
+def _reference(call: Call, repo: RepoRow, git: pygit2.Repository, name: str) -> Json:
+    api = f"{call.forge.base_url}/api/v1/repos/{repo.full_name}/git"
+    target = git.references[name].resolve().target
+    kind = "tag" if isinstance(git.get(target), pygit2.Tag) else "commit"
+    return {
+        "ref": name,
+        "url": f"{api}/{name}",
+        "object": {"type": kind, "sha": str(target), "url": f"{api}/{kind}s/{target}"},
+    }
+
+
+def branches(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/branches."""
+    repo = access.repository(call)
+    git = gitread.open_repository(repo.path)
+    return paged(call, gitread.branch_names(git), lambda name: _branch(call, repo, git, name))
+
+
+def branch(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/branches/{branch}."""
+    repo = access.repository(call)
+    return json_answer(
+        _branch(call, repo, gitread.open_repository(repo.path), call.param("branch"))
+    )
+
+
+def _branch(call: Call, repo: RepoRow, git: pygit2.Repository, name: str) -> Json:
+    tip = gitread.branch_commit(git, name)
+    if tip is None:
+        raise ApiError(404, f"branch does not exist [name: {name}]")
+    right = access.right_on(call.forge.accounts, call.actor, repo)
+    return branch_shape(repo, name, tip, call.forge.base_url, right)
+
+
+def create_branch(call: Call) -> Response:
+    """POST /repos/{owner}/{repo}/branches; an unknown ``old_ref_name`` is 500 in Gitea."""
+    repo, body = access.writable(call), call.json()
+    name, old = body.get("new_branch_name"), body.get("old_ref_name") or repo.default_branch
+    if not isinstance(name, str) or not name or not isinstance(old, str):
+        raise ApiError(422, "[BranchName]: Required")
+    git = gitread.open_repository(repo.path)
+    if not gitread.branch_names(git):
+        raise ApiError(404, "Git Repository is empty.")
+    start = gitread.resolve(git, old)
+    if start is None:
+        raise ApiError(500, f"object does not exist [id: {old}, rel_path: ]")
+    try:
+        gitwrite.create_branch(repo.path, name, str(start.id))
+    except gitwrite.WriteError as error:
+        raise ApiError(422 if error.kind == "invalid" else 409, str(error)) from error
+    call.forge.pushed(repo.repo, name, CommitSha(str(start.id)))
+    return json_answer(_branch(call, repo, git, name), 201)
+
+
+def delete_branch(call: Call) -> Response:
+    """DELETE /repos/{owner}/{repo}/branches/{branch}; 403 for the default branch."""
+    repo, name = access.writable(call), call.param("branch")
+    if name == repo.default_branch:
+        raise ApiError(403, "can not delete default or pull request target branch")
+    try:
+        if not gitwrite.delete_branch(repo.path, name):
+            raise ApiError(404, f"branch does not exist [name: {name}]")
+    except gitwrite.WriteError as error:
+        raise ApiError(403, str(error)) from error
+    call.forge.pushed(repo.repo, name, None)
+    return empty_answer()
+
+
+def compare(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/compare/{base}...{head}: the commits head has more."""
+    repo, spec = access.repository(call), call.param("spec")
+    git = gitread.open_repository(repo.path)
+    base_name, dots, head_name = spec.partition("...")
+    if not dots:
+        base_name, dots, head_name = spec.partition("..")
+    base, head = (
+        gitread.resolve(git, name or repo.default_branch) for name in (base_name, head_name)
+    )
+    if not dots or base is None or head is None:
+        raise ApiError(404, errors=[f"object does not exist [id: {spec}, rel_path: ]"])
+    walker = git.walk(head.id)
+    walker.hide(base.id)
+    found = list(walker)
+    shapes = [commit_shape(repo, each, call.forge.base_url) for each in islice(found, PAGE_MAX)]
+    return json_answer({"total_commits": len(found), "commits": shapes})
+
+
+def archive(call: Call) -> Response:
+    """GET /repos/{owner}/{repo}/archive/{ref}.tar.gz, everything below ``<repo>/``."""
+    repo, name = access.repository(call), call.param("name")
+    if not name.endswith(".tar.gz"):
+        raise ApiError(400, f"Unknown archive type: {name}")
+    git = gitread.open_repository(repo.path)
+    found = gitread.resolve(git, name.removesuffix(".tar.gz"))
+    if found is None:
+        raise ApiError(404, errors=[f"unrecognized repository reference: {name}"])
+    spool = tempfile.SpooledTemporaryFile(max_size=ARCHIVE_IN_MEMORY_BYTES)  # noqa: SIM115  closed by the answer
+    try:
+        _pack(git, found, repo.repo.name.lower(), spool)
+    except BaseException:
+        spool.close()
+        raise
+    headers = {"Content-Disposition": f'attachment; filename="{repo.repo.name}.tar.gz"'}
+    return StreamingResponse(
+        _chunks(spool),
+        media_type="application/gzip",
+        headers=headers,
+        background=BackgroundTask(spool.close),
+    )
+
+
+def _pack(git: pygit2.Repository, commit: pygit2.Commit, prefix: str, out: IO[bytes]) -> None:
+    """Write the same bytes for the same commit: its time stands at every entry."""
+    with (
+        gzip.GzipFile(fileobj=out, mode="wb", mtime=commit.commit_time, filename="") as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for entry in gitread.walk_tree(git, str(commit.tree_id)):
+            _add(git, tar, entry, f"{prefix}/{entry.path}", commit.commit_time)
+    out.seek(0)
+
+
+def _add(
+    git: pygit2.Repository, tar: tarfile.TarFile, entry: gitread.Entry, name: str, mtime: int
+) -> None:
+    info = tarfile.TarInfo(name)
+    info.mtime = mtime
+    found = gitread.blob(git, entry.id)
+    data = found.data if found is not None else b""
+    match entry.type:
+        case "dir" | "submodule":
+            info.type, info.mode = tarfile.DIRTYPE, 0o775
+        case "symlink":
+            info.type, info.linkname = tarfile.SYMTYPE, data.decode(errors="surrogateescape")
+        case _:
+            info.size = len(data)
+            info.mode = 0o775 if entry.mode == FileMode.BLOB_EXECUTABLE else 0o664
+    tar.addfile(info, io.BytesIO(data) if info.size else None)
+
+
+def _chunks(spool: IO[bytes]) -> Iterator[bytes]:
+    while chunk := spool.read(64 * 1024):
+        yield chunk

@@ -1,0 +1,300 @@
+"""
+Git over HTTP: the smart protocol, served by the real ``git`` in stateless mode.
+
+Requests are spooled to disk up to a cap, so a client that stalls holds no git process;
+answers of upload-pack are streamed. Hooks, dumb HTTP and LFS are not served.
+
+Called through the route table in ``api.app``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import tempfile
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from orderkit.adapters.embedded.forge import gitread
+from orderkit.adapters.embedded.forge.accounts import Actor
+from orderkit.adapters.embedded.forge.api import access
+from orderkit.adapters.embedded.forge.api.access import Right
+from orderkit.adapters.embedded.forge.api.calls import ApiError
+from orderkit.adapters.embedded.forge.registry import RepoRow
+from orderkit.core.errors import shorten
+from orderkit.core.names import CommitSha
+
+if TYPE_CHECKING:
+    from orderkit.adapters.embedded.forge.forge import EmbeddedForge
+
+log = logging.getLogger(__name__)
+
+REQUEST_MAX_BYTES = 512 * 1024 * 1024
+IN_MEMORY_BYTES = 4 * 1024 * 1024
+CHUNK_BYTES = 64 * 1024
+PROCESS_TIMEOUT_S = 600
+SERVICES = ("git-upload-pack", "git-receive-pack")
+ARCHIVED = "This repo is archived. You can view files and clone it, but cannot push."
+_PROTOCOL = re.compile(r"version=\d+(:[a-z0-9=-]+)*\Z")
+_CONFIG = {
+    "safe.directory": "*",
+    "uploadpack.allowFilter": "true",
+    "uploadpack.allowAnySHA1InWant": "true",
+    "receive.autogc": "false",
+    "receive.denyDeletes": "false",
+    "gc.auto": "0",
+}
+_NO_CACHE = {"Cache-Control": "no-cache, max-age=0, must-revalidate", "Pragma": "no-cache"}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One ref update that a push asks for."""
+
+    old: str
+    new: str
+    ref: str
+
+
+class GitHttp:
+    """The three URLs of git smart HTTP for every repository of a forge."""
+
+    def __init__(self, forge: EmbeddedForge) -> None:
+        self._forge = forge
+
+    async def advertise(self, request: Request) -> Response:
+        """GET /{owner}/{repo}/info/refs?service=…: what there is to fetch or push to."""
+        service = request.query_params.get("service", "")
+        return await run_in_threadpool(self._advertise, request, service)
+
+    def _advertise(self, request: Request, service: str) -> Response:
+        if service not in SERVICES:
+            return _refusal(403, "please upgrade your git client to use smart HTTP")
+        try:
+            repo, _ = self._admit(request, service)
+        except ApiError as refusal:
+            return _refusal(refusal.status, refusal.message, refusal.headers)
+        command = self._command(service, repo, "--advertise-refs")
+        done = subprocess.run(  # noqa: S603  fixed program, path from our own table
+            command,
+            env=_environment(request),
+            capture_output=True,
+            check=False,
+            timeout=PROCESS_TIMEOUT_S,
+            pass_fds=(self._forge.lock_fd,),
+        )
+        if done.returncode:
+            log.error("%s failed: %s", service, shorten(done.stderr.decode(errors="replace")))
+            return _refusal(500, "git failed")
+        body = done.stdout
+        if "version=2" not in request.headers.get("git-protocol", ""):
+            body = _packet(f"# service={service}\n".encode()) + b"0000" + body
+        return Response(body, 200, _NO_CACHE, f"application/x-{service}-advertisement")
+
+    async def upload_pack(self, request: Request) -> Response:
+        """POST /{owner}/{repo}/git-upload-pack: clone and fetch, streamed."""
+        return await self._serve(request, "git-upload-pack")
+
+    async def receive_pack(self, request: Request) -> Response:
+        """POST /{owner}/{repo}/git-receive-pack: push."""
+        return await self._serve(request, "git-receive-pack")
+
+    async def _serve(self, request: Request, service: str) -> Response:
+        try:
+            repo, _ = await run_in_threadpool(self._admit, request, service)
+            spool = await _spool(request)
+        except ApiError as refusal:
+            return _refusal(refusal.status, refusal.message, refusal.headers)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        if service == "git-upload-pack":
+            return self._stream(request, repo, spool)
+        with spool:
+            return await run_in_threadpool(self._receive, request, repo, spool)
+
+    def _stream(self, request: Request, repo: RepoRow, spool: IO[bytes]) -> Response:
+        process = self._start(request, "git-upload-pack", repo, spool)
+        return StreamingResponse(
+            _output(process, spool), 200, _NO_CACHE, "application/x-git-upload-pack-result"
+        )
+
+    def _receive(self, request: Request, repo: RepoRow, spool: IO[bytes]) -> Response:
+        commands = read_commands(spool)
+        before = gitread.heads(repo.path)
+        process = self._start(request, "git-receive-pack", repo, spool)
+        output, _ = process.communicate(timeout=PROCESS_TIMEOUT_S)
+        self._announce(repo, commands, before)
+        return Response(output, 200, _NO_CACHE, "application/x-git-receive-pack-result")
+
+    def _start(
+        self, request: Request, service: str, repo: RepoRow, spool: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        spool.seek(0)
+        return subprocess.Popen(  # noqa: S603  fixed program, path from our own table
+            self._command(service, repo),
+            env=_environment(request),
+            stdin=spool.fileno(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(self._forge.lock_fd,),
+        )
+
+    def _command(self, service: str, repo: RepoRow, *options: str) -> list[str]:
+        program = service.removeprefix("git-")
+        return [self._forge.git, program, "--stateless-rpc", *options, str(repo.path)]
+
+    def _announce(self, repo: RepoRow, commands: list[Command], before: Mapping[str, str]) -> None:
+        after = gitread.heads(repo.path)
+        self._forge.registry.adopt_first_branch(repo)
+        for command in commands:
+            branch = command.ref.removeprefix(gitread.HEADS)
+            if branch == command.ref or before.get(branch) == after.get(branch):
+                continue
+            new = after.get(branch)
+            self._forge.pushed(repo.repo, branch, CommitSha(new) if new else None)
+
+    def _admit(self, request: Request, service: str) -> tuple[RepoRow, Actor]:
+        writes = service == "git-receive-pack"
+        actor = _authenticate(self._forge, request)
+        access.require_scope(actor, "repository", write=writes)
+        name = str(request.path_params["repo"]).removesuffix(".git")
+        repo = self._forge.registry.find(str(request.path_params["owner"]), name)
+        right = access.right_on(self._forge.accounts, actor, repo) if repo else Right.NONE
+        if actor.account is None and (writes or right < Right.READ):
+            raise _unauthorized("Unauthorized")
+        if repo is None or right < Right.READ:
+            raise ApiError(404, "Repository not found")
+        if repo.private and actor.scopes and "public-only" in actor.scopes:
+            raise ApiError(403, "token scope is limited to public repos")
+        if writes and right < Right.WRITE:
+            raise ApiError(403, "User permission denied for writing.")
+        if writes and repo.archived:
+            raise ApiError(403, ARCHIVED)
+        return repo, actor
+
+
+def _authenticate(forge: EmbeddedForge, request: Request) -> Actor:
+    try:
+        return access.authenticate(forge.accounts, request)
+    except ApiError as refusal:
+        raise _unauthorized(refusal.message) from refusal
+
+
+def _unauthorized(message: str) -> ApiError:
+    return ApiError(401, message, headers={"WWW-Authenticate": 'Basic realm="Gitea"'})
+
+
+def _refusal(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    return PlainTextResponse(f"{text}\n", status, headers)
+
+
+def _environment(request: Request) -> dict[str, str]:
+    """Return an environment in which no configuration of the user or machine is read."""
+    found = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": "/nonexistent",
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_COUNT": str(len(_CONFIG)),
+    }
+    for number, (key, value) in enumerate(_CONFIG.items()):
+        found[f"GIT_CONFIG_KEY_{number}"] = key
+        found[f"GIT_CONFIG_VALUE_{number}"] = value
+    protocol = request.headers.get("git-protocol", "")
+    if _PROTOCOL.match(protocol):
+        found["GIT_PROTOCOL"] = protocol
+    return found
+
+
+def _packet(line: bytes) -> bytes:
+    return f"{len(line) + 4:04x}".encode() + line
+
+
+async def _spool(request: Request) -> IO[bytes]:
+    """
+    Return the body, unpacked, in memory or on disk.
+
+    Raises:
+        ApiError: 413 too large; 400 broken gzip; 415 another encoding.
+    """
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding not in ("identity", "gzip", "x-gzip"):
+        raise ApiError(415, f"content encoding {encoding} is not supported")
+    spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  the caller closes it
+    sink = _Sink(spool, zipped=encoding != "identity")
+    try:
+        async for chunk in request.stream():
+            if chunk:
+                await run_in_threadpool(sink.write, chunk)
+    except BaseException:
+        spool.close()
+        raise
+    return spool
+
+
+class _Sink:
+    """Writes a body, unpacking it on the way, and refuses to exceed the cap."""
+
+    def __init__(self, out: tempfile.SpooledTemporaryFile[bytes], *, zipped: bool) -> None:
+        self._out, self._size = out, 0
+        self._unzip = zlib.decompressobj(zlib.MAX_WBITS | 16) if zipped else None
+
+    def write(self, chunk: bytes) -> None:
+        if self._unzip is None:
+            self._put(chunk)
+            return
+        try:
+            while chunk:
+                self._put(self._unzip.decompress(chunk, CHUNK_BYTES))
+                chunk = self._unzip.unconsumed_tail
+        except zlib.error as error:
+            raise ApiError(400, "the body is no gzip") from error
+
+    def _put(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > REQUEST_MAX_BYTES:
+            raise ApiError(413, f"push too large: more than {REQUEST_MAX_BYTES} bytes")
+        self._out.write(data)
+
+
+def read_commands(spool: IO[bytes]) -> list[Command]:
+    """Return the ref updates at the head of a receive-pack request; malformed ones end the list."""
+    spool.seek(0)
+    commands: list[Command] = []
+    while True:
+        head = spool.read(4)
+        try:
+            length = int(head, 16)
+        except ValueError:
+            return commands
+        if length <= len(head):
+            return commands
+        words = spool.read(length - len(head)).split(b"\0")[0].decode(errors="replace").split()
+        match words:
+            case [old, new, ref]:
+                commands.append(Command(old, new, ref))
+
+
+async def _output(process: subprocess.Popen[bytes], spool: IO[bytes]) -> AsyncIterator[bytes]:
+    """Yield what git says; end git when the client is gone."""
+    stdout = process.stdout
+    if stdout is None:
+        raise RuntimeError("git was started without a pipe")
+    try:
+        while chunk := await run_in_threadpool(os.read, stdout.fileno(), CHUNK_BYTES):
+            yield chunk
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        stdout.close()
+        spool.close()

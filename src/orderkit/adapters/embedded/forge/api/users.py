@@ -1,0 +1,166 @@
+"""
+Endpoints of users, tokens and organisations.
+
+Called through the route table in ``api.app``.
+"""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from orderkit.adapters.embedded.forge.accounts import Account
+from orderkit.adapters.embedded.forge.api.calls import (
+    ApiError,
+    Call,
+    empty_answer,
+    json_answer,
+    paged,
+)
+from orderkit.adapters.embedded.forge.api.shapes import account_shape, org_shape, token_shape
+from orderkit.core.errors import ConflictError, InvalidInputError
+
+VISIBILITIES = ("public", "limited", "private")
+
+
+def version(call: Call) -> Response:
+    """GET /version."""
+    return json_answer({"version": call.forge.version})
+
+
+def settings(_call: Call) -> Response:
+    """GET /settings/api."""
+    return json_answer(
+        {
+            "max_response_items": 50,
+            "default_paging_num": 30,
+            "default_git_trees_per_page": 1000,
+            "default_max_blob_size": 10485760,
+            "default_max_response_size": 104857600,
+        }
+    )
+
+
+def current(call: Call) -> Response:
+    """GET /user."""
+    return json_answer(account_shape(call.user, call.forge.base_url))
+
+
+def show(call: Call) -> Response:
+    """GET /users/{name}."""
+    found = call.forge.accounts.find(call.param("name"))
+    if found is None:
+        raise ApiError(404, "user redirect does not exist")
+    return json_answer(account_shape(found, call.forge.base_url))
+
+
+def create_user(call: Call) -> Response:
+    """POST /admin/users, for site admins."""
+    if not call.user.admin:
+        raise ApiError(403, "user should be the site admin")
+    body = call.json()
+    name, password = _text(body, "username"), _text(body, "password")
+    if not name or not password:
+        raise ApiError(422, "[Username]: Required" if not name else "[Password]: Required")
+    try:
+        user = call.forge.accounts.create_user(name, password)
+    except ConflictError as error:
+        raise ApiError(422, str(error)) from error
+    return json_answer(account_shape(user, call.forge.base_url), 201)
+
+
+def tokens(call: Call) -> Response:
+    """GET /users/{name}/tokens, with a password only."""
+    user = _token_owner(call)
+    return paged(call, call.forge.accounts.tokens(user), token_shape)
+
+
+def create_token(call: Call) -> Response:
+    """POST /users/{name}/tokens, with a password only; the secret is shown once."""
+    user, body = _token_owner(call), call.json()
+    name, scopes = _text(body, "name"), body.get("scopes") or []
+    if not name:
+        raise ApiError(422, "[Name]: Required")
+    if not isinstance(scopes, list) or not all(isinstance(scope, str) for scope in scopes):
+        raise ApiError(422, "[Scopes]: no list of texts")
+    try:
+        token, secret = call.forge.accounts.create_token(user, name, tuple(scopes))
+    except (InvalidInputError, ConflictError) as error:
+        raise ApiError(400, str(error)) from error
+    return json_answer(token_shape(token, secret), 201)
+
+
+def delete_token(call: Call) -> Response:
+    """DELETE /users/{name}/tokens/{id or name}, with a password only."""
+    user, wanted = _token_owner(call), call.param("token")
+    for token in call.forge.accounts.tokens(user):
+        if wanted in (str(token.id), token.name):
+            call.forge.accounts.delete_token(user, token.id)
+            return empty_answer()
+    raise ApiError(404, "access token does not exist")
+
+
+def _token_owner(call: Call) -> Account:
+    if call.actor.account is None or call.actor.by_token:
+        raise ApiError(401, "auth required")
+    user = call.forge.accounts.find(call.param("name"))
+    if user is None or user.is_org:
+        raise ApiError(404, "user redirect does not exist")
+    if user.id != call.actor.account.id and not call.actor.account.admin:
+        raise ApiError(403, "user should be the owner or the site admin")
+    return user
+
+
+def create_org(call: Call) -> Response:
+    """POST /orgs; the caller becomes an owner. 422 if the name is taken."""
+    body = call.json()
+    name, visibility = _text(body, "username"), _text(body, "visibility") or "public"
+    if not name:
+        raise ApiError(422, "[UserName]: Required")
+    if visibility not in VISIBILITIES:
+        raise ApiError(422, "[Visibility]: In")
+    try:
+        org = call.forge.accounts.create_org(
+            name, call.user, description=_text(body, "description"), visibility=visibility
+        )
+    except ConflictError as error:
+        raise ApiError(422, str(error)) from error
+    return json_answer(org_shape(org), 201)
+
+
+def orgs(call: Call) -> Response:
+    """GET /orgs."""
+    return paged(call, [org for org in call.forge.accounts.orgs() if _sees(call, org)], org_shape)
+
+
+def show_org(call: Call) -> Response:
+    """GET /orgs/{org}."""
+    return json_answer(org_shape(organisation(call)))
+
+
+def organisation(call: Call) -> Account:
+    """
+    Return the organisation of the path if the caller may see it.
+
+    Raises:
+        ApiError: 404, missing or hidden.
+    """
+    org = call.forge.accounts.find(call.param("org"))
+    if org is None or not org.is_org or not _sees(call, org):
+        raise ApiError(404, "The target couldn't be found.")
+    return org
+
+
+def _sees(call: Call, org: Account) -> bool:
+    account = call.actor.account
+    if org.visibility == "public" or (account and org.visibility == "limited"):
+        return True
+    return account is not None and (
+        account.admin or call.forge.accounts.is_owner(org.id, account.id)
+    )
+
+
+def _text(body: dict[str, object], key: str) -> str:
+    value = body.get(key)
+    if value is not None and not isinstance(value, str):
+        raise ApiError(422, f"json: cannot unmarshal into a text: {key}")
+    return value or ""

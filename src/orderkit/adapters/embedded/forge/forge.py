@@ -1,0 +1,141 @@
+"""
+The embedded forge as one object: its state folder, its accounts, its app.
+
+Called by ``orderkit up``, which binds a port, tells the forge its address and serves its
+app, and by tests.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from starlette.applications import Starlette
+
+from orderkit.adapters.embedded.forge.accounts import Accounts
+from orderkit.adapters.embedded.forge.api.app import forge_app
+from orderkit.adapters.embedded.forge.locks import FolderLock
+from orderkit.adapters.embedded.forge.registry import Registry
+from orderkit.adapters.embedded.forge.store import Store
+from orderkit.core.errors import NotFoundError, OrderkitError
+from orderkit.core.names import CommitSha, RepoId
+
+log = logging.getLogger(__name__)
+
+PushListener = Callable[[RepoId, str, CommitSha | None], None]
+"""Called with repository, branch and new head (None: the branch was deleted)."""
+
+VERSION = "1.26.0+orderkit"
+"""The release whose answers are given, and that it is not Gitea itself."""
+
+
+class EmbeddedForge:
+    """
+    A forge that lives in one folder, for one process at a time.
+
+    Opening it repairs what a killed forge left. `app` is served by the caller; until
+    `set_base_url` is called, links in answers begin with ``http://127.0.0.1``.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """
+        Open or create the forge in `root`.
+
+        Raises:
+            FolderInUseError: Another process has it open.
+            NewerStateError: A later release wrote the state.
+            OrderkitError: There is no git program.
+        """
+        self.root = root
+        self.version = VERSION
+        self.git = _find_git()
+        self.base_url = "http://127.0.0.1"
+        self._listeners: list[PushListener] = []
+        self._closing = threading.Lock()
+        self.repos_root.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as undo:
+            self._lock = FolderLock(root)
+            undo.callback(self._lock.release)
+            self._store = Store(root / "forge.sqlite")
+            undo.callback(self._store.close)
+            self.accounts = Accounts(self._store)
+            self.registry = Registry(self._store, self.repos_root)
+            self.registry.repair()
+            undo.pop_all()
+        self.app: Starlette = forge_app(self)
+
+    @property
+    def repos_root(self) -> Path:
+        """Where the bare repositories are: ``<owner>/<name>.git``."""
+        return self.root / "repos"
+
+    @property
+    def lock_fd(self) -> int:
+        """The descriptor that git processes inherit, so that the folder stays locked."""
+        return self._lock.fd
+
+    def set_base_url(self, url: str) -> None:
+        """Set the address that links in answers begin with (Gitea's ROOT_URL)."""
+        self.base_url = url.rstrip("/")
+
+    def ensure_user(self, name: str, password: str, *, admin: bool = False) -> None:
+        """
+        Make sure a user exists with this password and role. Idempotent.
+
+        Raises:
+            InvalidInputError: A name the forge refuses.
+        """
+        self.accounts.ensure_user(name, password, admin=admin)
+
+    def ensure_token(self, user: str, name: str, token_value: str, scopes: Sequence[str]) -> None:
+        """
+        Make sure a user has a token with this secret and these scopes. Idempotent.
+
+        Raises:
+            NotFoundError: No such user.
+            InvalidInputError: No scope, or an unknown one.
+            ConflictError: Another token has this secret.
+        """
+        found = self.accounts.find(user)
+        if found is None or found.is_org:
+            raise NotFoundError(f"no user {user}")
+        self.accounts.ensure_token(found, name, token_value, tuple(scopes))
+
+    def repository_path(self, repo: RepoId) -> Path | None:
+        """Return the folder of a repository, or None if it does not exist."""
+        found = self.registry.find(repo.owner, repo.name)
+        return found.path if found else None
+
+    def on_push(self, listener: PushListener) -> None:
+        """
+        Call `listener` after every change of a branch, by API or by git push.
+
+        It runs in the thread that serves the request, after the branch moved and before the
+        answer; it should only note that there is work. Its exceptions are logged.
+        """
+        self._listeners.append(listener)
+
+    def pushed(self, repo: RepoId, branch: str, commit: CommitSha | None) -> None:
+        """Tell the listeners that a branch moved. Called by the endpoints that move one."""
+        for listener in tuple(self._listeners):
+            try:
+                listener(repo, branch, commit)
+            except Exception:
+                log.exception("a push listener failed for %s", repo)
+
+    def close(self) -> None:
+        """Close files and let another process open the folder. Idempotent."""
+        with self._closing:
+            self._store.close()
+            self._lock.release()
+
+
+def _find_git() -> str:
+    found = shutil.which("git")
+    if found is None:
+        raise OrderkitError("there is no git program", hint="install git (apt install git)")
+    return found

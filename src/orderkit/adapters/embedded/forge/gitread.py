@@ -1,0 +1,208 @@
+"""
+Read bare repositories: references, trees, history. And make an empty one.
+
+Each call opens the repository anew (50 µs): pygit2 objects are not shared between threads.
+It writes nothing but HEAD and the skeleton of a new repository (``gitwrite`` writes).
+
+Called by the HTTP API and by ``registry``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import FileMode, RepositoryInitFlag, RepositoryOpenFlag, SortMode
+
+HEADS = "refs/heads/"
+TAGS = "refs/tags/"
+FULL_ID = re.compile(r"[0-9a-f]{40}\Z")
+BRANCH_MAX = 100
+_BAD_REF = re.compile(
+    r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|\Z)|\.\Z|/\Z|\A[-/.]|/\.|\A@\Z"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file, folder, link or submodule of a tree."""
+
+    path: str
+    mode: int
+    id: str
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def type(self) -> str:
+        return _CONTENT_TYPES.get(self.mode, "file")
+
+
+_CONTENT_TYPES = {
+    int(FileMode.TREE): "dir",
+    int(FileMode.LINK): "symlink",
+    int(FileMode.COMMIT): "submodule",
+}
+
+
+def init_bare(path: Path, default_branch: str) -> None:
+    """Make an empty bare repository appear at once under its final name."""
+    fresh = path.with_name(f".new-{os.getpid()}-{path.name}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    flags = RepositoryInitFlag.MKPATH | RepositoryInitFlag.BARE
+    pygit2.init_repository(str(fresh), bare=True, flags=flags, initial_head=default_branch)
+    fresh.rename(path)
+
+
+def open_repository(path: Path) -> pygit2.Repository:
+    """Open a bare repository."""
+    flags = RepositoryOpenFlag.BARE | RepositoryOpenFlag.NO_SEARCH
+    return pygit2.Repository(str(path), flags)
+
+
+def point_head(path: Path, branch: str) -> None:
+    """Make HEAD name `branch`, whether it exists or not."""
+    open_repository(path).set_head(HEADS + branch)
+
+
+def is_branch_name(name: str) -> bool:
+    """Say whether git and Gitea accept this as a branch name."""
+    return 0 < len(name) <= BRANCH_MAX and not _BAD_REF.search(name)
+
+
+def branch_names(repo: pygit2.Repository) -> list[str]:
+    """Return all branches, sorted."""
+    return sorted(
+        name.removeprefix(HEADS) for name in repo.listall_references() if name.startswith(HEADS)
+    )
+
+
+def heads(path: Path) -> dict[str, str]:
+    """Return every branch with its commit id."""
+    repo = open_repository(path)
+    return {name: str(repo.references[HEADS + name].target) for name in branch_names(repo)}
+
+
+def branch_commit(repo: pygit2.Repository, branch: str) -> pygit2.Commit | None:
+    """Return the commit at the tip of a branch, or None."""
+    return _reference_commit(repo, HEADS + branch) if is_branch_name(branch) else None
+
+
+def resolve(repo: pygit2.Repository, ref: str) -> pygit2.Commit | None:
+    """Return the commit of a branch, a tag or a full commit id, in Gitea's order, or None."""
+    name = ref.removeprefix(HEADS).removeprefix(TAGS)
+    if is_branch_name(name):
+        for prefix in (HEADS, TAGS):
+            found = _reference_commit(repo, prefix + name)
+            if found is not None:
+                return found
+    if FULL_ID.match(ref):
+        return commit_by_id(repo, ref)
+    return None
+
+
+def commit_by_id(repo: pygit2.Repository, commit_id: str) -> pygit2.Commit | None:
+    """Return a commit by its full id, or None."""
+    if not FULL_ID.match(commit_id):
+        return None
+    found: object = repo.get(commit_id)
+    return found if isinstance(found, pygit2.Commit) else None
+
+
+def _reference_commit(repo: pygit2.Repository, name: str) -> pygit2.Commit | None:
+    if name not in repo.references:
+        return None
+    return repo.references[name].peel(pygit2.Commit)
+
+
+def entry_at(tree: pygit2.Tree, path: str) -> Entry | None:
+    """Return what is at a path of a tree, or None. The empty path is the tree itself."""
+    if not path:
+        return Entry("", int(FileMode.TREE), str(tree.id))
+    try:
+        found = tree[path]
+    except (KeyError, ValueError):
+        return None
+    return Entry(path, int(found.filemode), str(found.id))
+
+
+def children(repo: pygit2.Repository, tree_id: str, folder: str) -> list[Entry]:
+    """Return the entries of one folder in git's order."""
+    tree = repo[tree_id]
+    if not isinstance(tree, pygit2.Tree):
+        return []
+    prefix = f"{folder}/" if folder else ""
+    return [Entry(prefix + _name(item), int(item.filemode), str(item.id)) for item in tree]
+
+
+def walk_tree(repo: pygit2.Repository, tree_id: str, folder: str = "") -> Iterator[Entry]:
+    """Yield every entry below a tree, folders before what is in them."""
+    for entry in children(repo, tree_id, folder):
+        yield entry
+        if entry.mode == FileMode.TREE:
+            yield from walk_tree(repo, entry.id, entry.path)
+
+
+def blob(repo: pygit2.Repository, blob_id: str) -> pygit2.Blob | None:
+    """Return a blob by its full id, or None."""
+    found = repo.get(blob_id) if FULL_ID.match(blob_id) else None
+    return found if isinstance(found, pygit2.Blob) else None
+
+
+def history(
+    repo: pygit2.Repository, start: pygit2.Commit, path: str = ""
+) -> Iterator[pygit2.Commit]:
+    """Yield commits, newest first; with `path` only those that changed it."""
+    for commit in repo.walk(start.id, SortMode.TOPOLOGICAL | SortMode.TIME):
+        if not path or _touches(commit, path):
+            yield commit
+
+
+def _touches(commit: pygit2.Commit, path: str) -> bool:
+    here = _id_at(commit, path)
+    parents = commit.parents
+    if not parents:
+        return here is not None
+    return all(_id_at(parent, path) != here for parent in parents)
+
+
+def last_commits(start: pygit2.Commit, paths: Mapping[str, str]) -> dict[str, pygit2.Commit]:
+    """
+    Return for each path the last commit that gave it the id it has at `start`.
+
+    Args:
+        start: Where to begin.
+        paths: Paths with the object ids they have at `start`.
+    """
+    found: dict[str, pygit2.Commit] = {}
+    work = [(start, dict(paths))]
+    while work:
+        commit, wanted = work.pop()
+        for parent in commit.parents:
+            same = {path: id_ for path, id_ in wanted.items() if _id_at(parent, path) == id_}
+            if same:
+                work.append((parent, same))
+                wanted = {path: id_ for path, id_ in wanted.items() if path not in same}
+        found.update(dict.fromkeys(wanted, commit))
+    return found
+
+
+def _id_at(commit: pygit2.Commit, path: str) -> str | None:
+    entry = entry_at(commit.tree, path)
+    return entry.id if entry else None
+
+
+def _name(item: pygit2.Object) -> str:
+    return (item.raw_name or b"").decode(errors="replace")
+
+
+def tag_commit(repo: pygit2.Repository, tag: str) -> pygit2.Commit | None:
+    """Return the commit a tag points to, or None."""
+    return _reference_commit(repo, TAGS + tag) if is_branch_name(tag) else None

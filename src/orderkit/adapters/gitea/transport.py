@@ -1,0 +1,344 @@
+"""
+HTTP to one Gitea: credentials, time-outs, size caps, and errors in our own words.
+
+Redirects are off (a 301 turns a POST into a GET elsewhere), proxies and netrc of the
+environment are ignored (netrc would replace our credentials), addresses are built from our
+base URL only. A GET is tried again once when the connection broke; nothing else is
+repeated here, since only `writing` knows whether a write can be.
+
+Called by ``client`` and ``writing``.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import requests
+
+from orderkit.core.errors import (
+    AccessError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+    RemoteError,
+    UnreachableError,
+    shorten,
+)
+from orderkit.core.secrets import redact, register
+
+CONNECT_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 30.0
+ANSWER_MAX_BYTES = 64 * 1024 * 1024
+_CHUNK_BYTES = 64 * 1024
+_GET_TRIES = 2
+_MOVED = (301, 302, 303, 307, 308)
+Query = Mapping[str, str | int]
+"""Query parameters; values are encoded."""
+_IS_IT_UP = "is the platform up? orderkit up"
+
+
+class LostAnswerError(UnreachableError):
+    """The request went out, and no complete answer came back: it may have been carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A complete answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300  # noqa: PLR2004  what 2xx means
+
+    def json(self) -> Any:
+        """
+        Return the body as JSON.
+
+        Raises:
+            RemoteError: It is none, so this is no Gitea API.
+        """
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise RemoteError(
+                f"the forge answered {self.status} without JSON: {_foreign(self.body)}",
+                hint="does the base URL point to Gitea, and not to a proxy's page?",
+            ) from error
+
+    @property
+    def text(self) -> str:
+        """What the server says went wrong: cut, on one line, without secrets."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return _foreign(self.body)
+        if not isinstance(found, dict):
+            return _foreign(self.body)
+        parts = [str(found.get("message") or found.get("error") or "")]
+        errors = found.get("errors")
+        if isinstance(errors, list):
+            parts += [str(each) for each in errors]
+        return shorten(redact(": ".join(part for part in parts if part)))
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A token, or a name and password. Never shown."""
+
+    token: str = ""
+    user: str = ""
+    password: str = ""
+
+    @property
+    def header(self) -> str:
+        """The Authorization header's value."""
+        if self.token:
+            return f"token {self.token}"
+        pair = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+        return f"Basic {pair}"
+
+    def __repr__(self) -> str:
+        return f"Credentials(user={self.user!r})"
+
+
+class Transport:
+    """
+    Sends requests to one Gitea. Safe to use from several threads.
+
+    Each request borrows a session (a connection) from a pool of idle ones.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        credentials: Credentials,
+        *,
+        ca_bundle: str | None = None,
+        allow_http: bool = False,
+        read_timeout_s: float = READ_TIMEOUT_S,
+    ) -> None:
+        """
+        Prepare; nothing is sent.
+
+        Raises:
+            InvalidInputError: `base_url` is no address of a forge.
+            RefusedError: Plain HTTP to another machine without `allow_http`.
+        """
+        self.base_url = check_base_url(base_url, allow_http=allow_http)
+        self._credentials = credentials
+        for secret in (credentials.token, credentials.password):
+            register(secret)
+        if credentials.password:
+            register(f"{credentials.user}:{credentials.password}")
+        self._verify: str | bool = ca_bundle or True
+        self._timeouts = (CONNECT_TIMEOUT_S, read_timeout_s)
+        self._idle: list[requests.Session] = []
+        self._lock = threading.Lock()
+
+    def get(self, path: str, query: Query | None = None) -> Answer:
+        """
+        Send a GET; try again once if the connection broke.
+
+        Raises:
+            UnreachableError: No answer.
+            RemoteError: The address has moved.
+        """
+        for attempt in range(1, _GET_TRIES + 1):
+            try:
+                return self.send("GET", path, query=query)
+            except LostAnswerError:
+                if attempt == _GET_TRIES:
+                    raise
+        raise RuntimeError("unreachable")
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        query: Query | None = None,
+    ) -> Answer:
+        """
+        Send one request, once.
+
+        Raises:
+            LostAnswerError: It went out and may have been carried out.
+            UnreachableError: It never went out.
+            RemoteError: The address has moved, or the answer is too large.
+        """
+        with self._session() as session:
+            try:
+                answer = self._exchange(session, method, path, body, query)
+            except requests.exceptions.SSLError as error:
+                raise UnreachableError(
+                    f"no trusted TLS connection to {self.base_url}: {_foreign(str(error))}",
+                    hint="pass the CA bundle that signed the forge's certificate",
+                ) from error
+            except requests.exceptions.ConnectTimeout as error:
+                raise UnreachableError(
+                    f"no connection to {self.base_url} within {CONNECT_TIMEOUT_S:g} s",
+                    hint=_IS_IT_UP,
+                ) from error
+            except (requests.exceptions.RequestException, OSError) as error:
+                raise self._no_answer(error) from error
+        if answer.status in _MOVED:
+            raise _moved(path, answer)
+        return answer
+
+    def _exchange(
+        self,
+        session: requests.Session,
+        method: str,
+        path: str,
+        body: object,
+        query: Query | None,
+    ) -> Answer:
+        data = None if body is None else json.dumps(body).encode()
+        with session.request(
+            method,
+            f"{self.base_url}/api/v1{path}",
+            params=query,
+            data=data,
+            headers={"Content-Type": "application/json"} if data is not None else None,
+            timeout=self._timeouts,
+            allow_redirects=False,
+            stream=True,
+            verify=self._verify,
+        ) as response:
+            return Answer(response.status_code, response.headers, _capped(response))
+
+    @contextmanager
+    def _session(self) -> Iterator[requests.Session]:
+        with self._lock:
+            session = self._idle.pop() if self._idle else self._new_session()
+        try:
+            yield session
+        finally:
+            with self._lock:
+                self._idle.append(session)
+
+    def _new_session(self) -> requests.Session:
+        session = requests.Session()
+        session.trust_env = False
+        session.headers["Authorization"] = self._credentials.header
+        session.headers["Accept"] = "application/json"
+        return session
+
+    def _no_answer(self, error: Exception) -> UnreachableError:
+        if _never_sent(error):
+            return UnreachableError(f"nobody answers at {self.base_url}", hint=_IS_IT_UP)
+        return LostAnswerError(
+            f"{self.base_url} did not answer completely: {_foreign(str(error))}",
+            hint=f"repeat the command; {_IS_IT_UP}",
+        )
+
+    def close(self) -> None:
+        """Close idle connections. The transport stays usable."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for session in idle:
+            session.close()
+
+
+def path_of(*segments: str) -> str:
+    """Return a path of percent-encoded segments; slashes inside a segment are encoded too."""
+    return "".join("/" + quote(segment, safe="") for segment in segments)
+
+
+def check_base_url(base_url: str, *, allow_http: bool) -> str:
+    """
+    Return the base URL without a slash at its end.
+
+    Raises:
+        InvalidInputError: No http(s) address, or one with user, query or fragment.
+        RefusedError: Plain HTTP to another machine without `allow_http`.
+    """
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidInputError("base_url", redact(base_url), "is no http(s) address")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise InvalidInputError(
+            "base_url", f"{parts.scheme}://{parts.hostname}", "must have no user, query or fragment"
+        )
+    if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
+        raise RefusedError(
+            f"{parts.hostname}: credentials over plain HTTP",
+            hint="use https, or the explicit switch for a lab network",
+        )
+    return base_url.rstrip("/")
+
+
+def refusal(answer: Answer, doing: str) -> Exception:
+    """Return the error that an answer other than success means."""
+    text, status = answer.text, answer.status
+    said = f"{doing}: {status} {text}".rstrip()
+    if status == 401:  # noqa: PLR2004
+        return AccessError(
+            f"bad credentials: {said}",
+            hint="check the token or password, and that it is not expired",
+        )
+    if status == 403:  # noqa: PLR2004
+        return _forbidden(said, text)
+    if status == 404:  # noqa: PLR2004
+        return NotFoundError(said, hint="it does not exist, or is hidden from these credentials")
+    if status == 423:  # noqa: PLR2004
+        return RefusedError(said, hint="the repository is archived, hence read-only")
+    return RemoteError(said)
+
+
+def _forbidden(said: str, text: str) -> AccessError:
+    if "required scope" in text:
+        _, _, tail = text.partition("required=")
+        scope = tail.partition(",")[0].strip("[] ") or "the one named in the message"
+        return AccessError(f"missing scope: {said}", hint=f"make a token with scope {scope}")
+    return AccessError(
+        f"no right: {said}", hint="ask an owner of the organisation for write access"
+    )
+
+
+def _moved(path: str, answer: Answer) -> RemoteError:
+    where = urlsplit(answer.headers.get("location", "")).path
+    return RemoteError(
+        f"{path} has moved to {shorten(redact(where))} ({answer.status})",
+        hint="the owner or repository was renamed, or the base URL lacks a path: use the new name",
+    )
+
+
+def _capped(response: requests.Response) -> bytes:
+    chunks, size = [], 0
+    for chunk in response.iter_content(_CHUNK_BYTES):
+        size += len(chunk)
+        if size > ANSWER_MAX_BYTES:
+            raise RemoteError(f"the answer is larger than {ANSWER_MAX_BYTES} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _never_sent(error: Exception) -> bool:
+    return "NewConnectionError" in repr(error) or "NameResolutionError" in repr(error)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _foreign(body: bytes | str) -> str:
+    text = body[:4096].decode(errors="replace") if isinstance(body, bytes) else body
+    return shorten(redact(text))

@@ -1,0 +1,300 @@
+"""
+Write several files in one commit so that no edit is lost and none is made twice.
+
+The steps: read the head of the branch and the blob ids of the files there; drop what
+already has its content; refuse what is not as the caller saw it; send one request with a
+sha on every entry and the operation id as a trailer. Whatever then comes back that is no
+clear answer (a time-out, a 5xx, the 403 of a lost race) is not believed: the history is
+read again for the trailer, and only if it is not there the round is repeated, a bounded
+number of times, with a growing random pause.
+
+Called by ``client`` for ``Forge.write``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from orderkit.adapters.gitea.transport import (
+    Answer,
+    LostAnswerError,
+    Transport,
+    path_of,
+    refusal,
+)
+from orderkit.core.errors import ConflictError, NotFoundError, RemoteError
+from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.ports.forge import (
+    OPERATION_TRAILER,
+    Commit,
+    FileChange,
+    FileRevision,
+    Operation,
+    Repository,
+    Written,
+)
+
+ROUNDS = 8
+PAUSE_FIRST_S = 0.05
+PAUSE_MAX_S = 2.0
+SEARCH_DEPTH = 200
+"""How many commits of a file are searched for our trailer."""
+FEW = 2
+"""Up to so many files are looked up one by one; beyond, one listing of the tree is cheaper."""
+
+_RACE = re.compile(
+    r"cannot lock ref|is at \S+ but expected|non-fast-forward|out of date|pushrejected|"
+    r"push rejected|fetch first|failed to update ref|pushoutofdate",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"required scope|cannot commit to repo|permission|not allowed|owner", re.IGNORECASE
+)
+_FILE_CONFLICT = re.compile(r"sha does not match|already exists|repo is empty", re.IGNORECASE)
+
+
+class Reads(Protocol):
+    """What writing needs to read."""
+
+    def head(self, repo: RepoId, branch: str = ...) -> CommitSha | None: ...
+    def repo(self, repo: RepoId) -> Repository | None: ...
+    def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]: ...
+    def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None: ...
+    def commits(
+        self, repo: RepoId, *, ref: str = ..., path: PurePosixPath | None = ..., limit: int = ...
+    ) -> Sequence[Commit]: ...
+
+
+class _Lock:
+    """A lock that can be referred to weakly."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+_locks: WeakValueDictionary[tuple[str, str], _Lock] = WeakValueDictionary()
+_locks_guard = threading.Lock()
+
+
+def pauses(random_: random.Random) -> Iterator[float]:
+    """Yield endless pauses in seconds: half to all of 0.05, 0.1, 0.2, … at most 2."""
+    longest = PAUSE_FIRST_S
+    while True:
+        yield longest * (0.5 + random_.random() / 2)
+        longest = min(longest * 2, PAUSE_MAX_S)
+
+
+def blob_sha(data: bytes, like: str = "") -> BlobSha:
+    """Return git's blob id of `data`, in the hash that `like` is in (SHA-1 by default)."""
+    algorithm = "sha256" if len(like) == 64 else "sha1"  # noqa: PLR2004  hex length of SHA-256
+    digest = hashlib.new(algorithm, b"blob %d\0" % len(data), usedforsecurity=False)
+    digest.update(data)
+    return BlobSha(digest.hexdigest())
+
+
+class Writer:
+    """The write algorithm. One write per repository is in flight per process."""
+
+    def __init__(self, http: Transport, reads: Reads) -> None:
+        self._http, self._reads = http, reads
+        self._random = random.Random()  # noqa: S311  pauses, no secrets
+
+    def write(
+        self, repo: RepoId, changes: Sequence[FileChange], operation: Operation, branch: str
+    ) -> Written:
+        """See `ports.forge.Forge.write`."""
+        _check_paths(changes)
+        holder = _lock_of(self._http.base_url, repo)
+        with holder.lock:
+            return _Write(self._http, self._reads, repo, changes, operation, branch).run(
+                pauses(self._random)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """One write with what it needs; `run` repeats rounds until the answer is clear."""
+
+    http: Transport
+    reads: Reads
+    repo: RepoId
+    changes: Sequence[FileChange]
+    operation: Operation
+    branch: str
+
+    def run(self, waits: Iterator[float]) -> Written:
+        problem: Exception | None = None
+        for number in range(1, ROUNDS + 1):
+            head = self._head()
+            entries = self._entries(head)
+            if isinstance(entries, Written):
+                return entries
+            outcome = self._send(entries, head)
+            if isinstance(outcome, Written):
+                return outcome
+            problem = outcome
+            if number < ROUNDS:
+                time.sleep(next(waits))
+        if isinstance(problem, ConflictError):
+            raise ConflictError(
+                f"{self.repo}: another writer won all {ROUNDS} rounds; nothing was written",
+                hint="run the command again",
+            ) from problem
+        raise problem or RuntimeError("no round was made")
+
+    def _head(self) -> CommitSha | None:
+        """Return the head, or None for an empty repository."""
+        head = self.reads.head(self.repo, self.branch)
+        if head is not None:
+            return head
+        found = self.reads.repo(self.repo)
+        if found is None:
+            raise NotFoundError(f"there is no repository {self.repo}, or it is hidden from us")
+        if not found.empty:
+            raise NotFoundError(f"{self.repo} has no branch {self.branch}")
+        return None
+
+    def _entries(self, head: CommitSha | None) -> list[dict[str, str]] | Written:
+        """Return what to send, or the result if there is nothing to send."""
+        here = self._blobs(head)
+        entries = []
+        for change in self.changes:
+            now = here.get(change.path)
+            if _is_done(change, now):
+                continue
+            if now != change.seen:
+                return self._found() or _raise(self._conflict(change, now))
+            entries.append(_entry(change))
+        if entries:
+            return entries
+        if head is None:
+            raise NotFoundError(f"{self.repo} is empty and nothing was to be written")
+        return Written(head, changed=False)
+
+    def _blobs(self, head: CommitSha | None) -> Mapping[PurePosixPath, BlobSha]:
+        if head is None:
+            return {}
+        if len(self.changes) > FEW:
+            return self.reads.tree(self.repo, head)
+        found = (self.reads.read(self.repo, each.path, head) for each in self.changes)
+        return {each.path: each.sha for each in found if each is not None}
+
+    def _send(self, entries: list[dict[str, str]], head: CommitSha | None) -> Written | Exception:
+        """Return the result, or the problem if another round may help."""
+        path = path_of("repos", self.repo.owner, self.repo.name, "contents")
+        try:
+            answer = self.http.send("POST", path, body=self._body(entries))
+        except LostAnswerError as error:
+            return self._found() or error
+        if answer.ok:
+            return _written(answer) or self._found() or RemoteError("the forge named no commit")
+        return self._judge(answer, head)
+
+    def _judge(self, answer: Answer, head: CommitSha | None) -> Written | Exception:
+        text, status = answer.text, answer.status
+        problem = refusal(answer, f"write to {self.repo}")
+        if status >= 500:  # noqa: PLR2004  server errors
+            return self._found() or problem
+        if status in (409, 422) and _FILE_CONFLICT.search(text):
+            return self._found() or ConflictError(f"{self.repo}: {text}")
+        if status == 403 and self._is_race(text, head):  # noqa: PLR2004
+            return self._found() or ConflictError(f"{self.repo}: {text}")
+        if status == 409:  # noqa: PLR2004
+            return self._found() or ConflictError(f"{self.repo}: {text}")
+        raise problem
+
+    def _is_race(self, text: str, head: CommitSha | None) -> bool:
+        """Tell a lost race from a missing right: by the text, else by reading again."""
+        if _RACE.search(text):
+            return True
+        if _DENIED.search(text):
+            return False
+        return self.reads.head(self.repo, self.branch) != head
+
+    def _found(self) -> Written | None:
+        """Look for our trailer in the history of the files."""
+        line = f"{OPERATION_TRAILER}: {self.operation.id}"
+        path = self.changes[0].path if len(self.changes) == 1 else None
+        history = self.reads.commits(self.repo, ref=self.branch, path=path, limit=SEARCH_DEPTH)
+        for commit in history:
+            if line in commit.message.splitlines():
+                return Written(commit.id, changed=True)
+        return None
+
+    def _conflict(self, change: FileChange, now: BlobSha | None) -> ConflictError:
+        seen = change.seen[:8] if change.seen else "no file"
+        return ConflictError(
+            f"{self.repo} {change.path} changed: expected {seen},"
+            f" found {now[:8] if now else 'no file'}; nothing was written",
+            hint="read it again and repeat the edit",
+        )
+
+    def _body(self, entries: list[dict[str, str]]) -> dict[str, Any]:
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return {
+            "branch": self.branch,
+            "message": self.operation.message,
+            "dates": {"author": now, "committer": now},
+            "files": entries,
+        }
+
+
+def _entry(change: FileChange) -> dict[str, str]:
+    entry = {"path": str(change.path)}
+    if change.data is None:
+        entry["operation"] = "delete"
+    else:
+        entry["operation"] = "update" if change.seen else "create"
+        entry["content"] = base64.b64encode(change.data).decode()
+    if change.seen:
+        entry["sha"] = change.seen
+    return entry
+
+
+def _is_done(change: FileChange, now: BlobSha | None) -> bool:
+    if change.data is None:
+        return now is None
+    return now is not None and now == blob_sha(change.data, now)
+
+
+def _written(answer: Answer) -> Written | None:
+    try:
+        found = answer.json()
+    except RemoteError:
+        return None
+    commit = found.get("commit") if isinstance(found, dict) else None
+    sha = commit.get("sha") if isinstance(commit, dict) else None
+    return Written(CommitSha(sha), changed=True) if isinstance(sha, str) and sha else None
+
+
+def _check_paths(changes: Sequence[FileChange]) -> None:
+    paths = [change.path for change in changes]
+    if len(set(paths)) != len(paths):
+        raise ValueError("a path appears twice in one write")
+    for path in paths:
+        if path.is_absolute() or not path.parts or ".." in path.parts:
+            raise ValueError(f"{path} is no path inside a repository")
+
+
+def _lock_of(base_url: str, repo: RepoId) -> _Lock:
+    key = (base_url, str(repo).lower())
+    with _locks_guard:
+        found = _locks.get(key)
+        if found is None:
+            found = _locks[key] = _Lock()
+        return found
+
+
+def _raise(error: Exception) -> Written:
+    raise error

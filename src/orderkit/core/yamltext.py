@@ -37,10 +37,10 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-# YAML 1.2 reads 0o17 and 1e3 as numbers and YAML 1.1 does not (nor the reverse for 017, yes,
-# 12:30): a plain scalar must be text in both.
+# YAML 1.2 reads 0o17 and 1e3 as numbers and PyYAML does not; go-yaml, with which Kubernetes
+# reads, takes y and n for booleans. A plain scalar must be text for all of them.
 _AMBIGUOUS = (
-    r"^(?:[-+]?0[xob][0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
+    r"^(?:[yYnN]|[-+]?0[xob][0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?)$"
 )
 

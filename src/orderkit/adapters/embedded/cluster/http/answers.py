@@ -1,0 +1,97 @@
+"""
+Responses: JSON documents, ``Status`` objects, warnings; and which representation was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from starlette.responses import Response
+
+from orderkit.adapters.embedded.cluster.documents import encode
+from orderkit.adapters.embedded.cluster.refusals import Refusal, Subject
+from orderkit.core.objects import Manifest
+
+Representation = Literal["object", "table", "partial"]
+
+
+def document(body: Manifest, *, code: int = 200, warnings: Sequence[str] = ()) -> Response:
+    """Return a JSON response; each warning becomes a ``Warning`` header for kubectl to print."""
+    response = Response(encode(body), status_code=code, media_type="application/json")
+    for warning in warnings:
+        escaped = warning.replace("\\", "\\\\").replace('"', '\\"')
+        text = escaped.encode("ascii", "replace").decode()
+        response.headers.append("Warning", f'299 - "{text}"')
+    return response
+
+
+def representation(accept: str) -> Representation:
+    """Return what the first understood alternative of an Accept header asks for."""
+    for alternative in accept.split(","):
+        parameters = {part.strip().lower() for part in alternative.split(";")}
+        if "as=table" in parameters:
+            return "table"
+        if parameters & {"as=partialobjectmetadata", "as=partialobjectmetadatalist"}:
+            return "partial"
+        if "application/json" in parameters or "*/*" in parameters:
+            return "object"
+    return "object"
+
+
+def failure(code: int, reason: str, message: str) -> Manifest:
+    """Return a Status of kind Failure."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
+
+
+def status_of(refusal: Refusal) -> Manifest:
+    """Return the Status that tells a client about a refusal."""
+    status = failure(refusal.code, refusal.reason, str(refusal))
+    if refusal.subject is not None or refusal.causes:
+        status["details"] = _details(refusal)
+    return status
+
+
+def _details(refusal: Refusal) -> Manifest:
+    details: Manifest = {}
+    subject = refusal.subject
+    if subject is not None:
+        kind = subject.kind if refusal.reason == "Invalid" else subject.plural
+        details = {"name": subject.name, "group": subject.group, "kind": kind}
+    if refusal.causes:
+        details["causes"] = [
+            {"reason": cause.reason, "message": cause.message, "field": cause.field}
+            for cause in refusal.causes
+        ]
+    return details
+
+
+def success(subject: Subject, uid: str) -> Manifest:
+    """Return the Status of a deletion that is complete."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {
+            "name": subject.name,
+            "group": subject.group,
+            "kind": subject.plural,
+            "uid": uid,
+        },
+    }
+
+
+NO_SUCH_PATH = failure(404, "NotFound", "the server could not find the requested resource")
+NO_SUCH_METHOD = failure(
+    405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
+)
+UNAUTHORIZED = failure(401, "Unauthorized", "Unauthorized")

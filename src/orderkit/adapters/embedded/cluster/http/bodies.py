@@ -1,0 +1,79 @@
+"""
+Request bodies: JSON or YAML, checked for what every endpoint needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from orderkit.adapters.embedded.cluster.documents import decode
+from orderkit.adapters.embedded.cluster.http.targets import Target
+from orderkit.adapters.embedded.cluster.refusals import BadRequest, UnsupportedMediaType
+from orderkit.core.objects import Manifest, metadata
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+class _JsonLikeLoader(yaml.CSafeLoader):
+    """YAML as JSON data: a date stays a text."""
+
+
+_JsonLikeLoader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_document(body: bytes, content_type: str) -> Any:
+    """
+    Return the body as plain data.
+
+    Raises:
+        BadRequest: It cannot be read. UnsupportedMediaType: it is protobuf.
+    """
+    if "protobuf" in content_type:
+        raise UnsupportedMediaType(["application/json", "application/yaml"])
+    try:
+        if "yaml" in content_type and not body.lstrip().startswith(b"{"):
+            return yaml.load(body, Loader=_JsonLikeLoader)  # noqa: S506 - a safe loader with fewer types
+        return decode(body)
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise BadRequest(f"the object provided is unrecognized: {error}") from error
+
+
+def read_object(body: bytes, content_type: str, target: Target) -> Manifest:
+    """
+    Return the body as an object of the target's kind, its namespace filled in.
+
+    Raises:
+        BadRequest: It is no object, or of another kind, name or namespace than the URL says.
+    """
+    manifest = read_document(body, content_type)
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("metadata", {}), dict):
+        raise BadRequest("the object provided is unrecognized: it is no Kubernetes object")
+    kind = target.served.kind
+    stated = (manifest.get("apiVersion", kind.api_version), manifest.get("kind", kind.kind))
+    if stated != (kind.api_version, kind.kind):
+        raise BadRequest(
+            f"the object provided ({stated[0]}, {stated[1]}) does not match the kind served here "
+            f"({kind.api_version}, {kind.kind})"
+        )
+    found = manifest.setdefault("metadata", {})
+    if target.name:
+        if found.setdefault("name", target.name) != target.name:
+            raise BadRequest(
+                f"the name of the object ({found['name']}) does not match the name on the URL "
+                f"({target.name})"
+            )
+    if target.namespace is not None and not found.get("namespace"):
+        found["namespace"] = target.namespace
+    if target.namespace is not None and metadata(manifest)["namespace"] != target.namespace:
+        raise BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return manifest

@@ -1,0 +1,180 @@
+"""
+OpenAPI documents: enough for kubectl to validate, explain and dry-run.
+
+Version 3, one document per group and version, carries the real schemas (``kubectl explain`` reads
+them). Version 2 lists the patchable kinds only: that is what older kubectl looks up before a
+server-side dry run; a kind without a definition there is simply not validated on the client.
+Old clients want version 2 in protobuf, so a small encoder for exactly those messages is here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from orderkit.adapters.embedded.cluster.documents import encode
+from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
+from orderkit.adapters.embedded.cluster.registry import Registry
+from orderkit.core.objects import Manifest
+
+PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_TITLE = "Orderkit embedded cluster"
+_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def object_path(served: ServedKind) -> str:
+    """Return the URL pattern of one object of a kind."""
+    kind = served.kind
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    scope = "/namespaces/{namespace}" if served.namespaced else ""
+    return f"{root}{scope}/{served.plural}/{{name}}"
+
+
+def _tag(served: ServedKind) -> Manifest:
+    kind = served.kind
+    return {"group": kind.group, "kind": kind.kind, "version": kind.version}
+
+
+# -- version 3
+
+
+def index_v3(registry: Registry) -> Manifest:
+    """Answer ``/openapi/v3``; the hash changes with the content, so clients may cache."""
+    paths = {}
+    for group, version in dict.fromkeys((s.kind.group, s.kind.version) for s in registry.all()):
+        name = f"apis/{group}/{version}" if group else f"api/{version}"
+        text = encode(document_v3(registry, group, version))
+        digest = hashlib.sha256(text.encode()).hexdigest().upper()
+        paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest}"}
+    return {"paths": paths}
+
+
+def document_v3(registry: Registry, group: str, version: str) -> Manifest | None:
+    """Answer ``/openapi/v3/apis/<group>/<version>``."""
+    kinds = [s for s in registry.all() if (s.kind.group, s.kind.version) == (group, version)]
+    if not kinds:
+        return None
+    schemas: dict[str, Any] = {_META: _plain(OBJECT_META)}
+    for served in kinds:
+        schemas[_schema_name(served)] = _schema(served)
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": _TITLE, "version": "v1"},
+        "paths": {object_path(served): _path_v3(served) for served in kinds},
+        "components": {"schemas": schemas},
+    }
+
+
+def _schema_name(served: ServedKind) -> str:
+    parts = ".".join(reversed((served.kind.group or "core").split(".")))
+    return f"{parts}.{served.kind.version}.{served.kind.kind}"
+
+
+def _schema(served: ServedKind) -> Manifest:
+    plain = _plain(served.schema)
+    reference = {"$ref": f"#/components/schemas/{_META}"}
+    properties = {**plain.get("properties", {}), "metadata": {"allOf": [reference], "default": {}}}
+    properties.setdefault("apiVersion", {"type": "string"})
+    properties.setdefault("kind", {"type": "string"})
+    described = {"description": served.description} if served.description else {}
+    return {
+        **described,
+        **plain,
+        "properties": properties,
+        "x-kubernetes-group-version-kind": [_tag(served)],
+    }
+
+
+def _plain(schema: Mapping[str, Any]) -> Manifest:
+    return dict(schema)
+
+
+def _path_v3(served: ServedKind) -> Manifest:
+    answer = {
+        "200": {
+            "description": "OK",
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": f"#/components/schemas/{_schema_name(served)}"}
+                }
+            },
+        }
+    }
+    return {
+        method: {
+            "x-kubernetes-action": method,
+            "x-kubernetes-group-version-kind": _tag(served),
+            "parameters": [
+                {"name": name, "in": "query", "schema": {"type": "string"}} for name in _PARAMETERS
+            ],
+            "responses": answer,
+        }
+        for method in ("get", "put", "patch", "delete")
+    }
+
+
+# -- version 2
+
+
+def document_v2(registry: Registry) -> Manifest:
+    """Answer ``/openapi/v2`` in JSON."""
+    parameters = [{"name": name, "in": "query", "type": "string"} for name in _PARAMETERS]
+    return {
+        "swagger": "2.0",
+        "info": {"title": _TITLE, "version": "v1"},
+        "paths": {
+            object_path(served): {
+                "patch": {
+                    "parameters": parameters,
+                    "responses": {"200": {"description": "OK"}},
+                    "x-kubernetes-group-version-kind": _tag(served),
+                }
+            }
+            for served in registry.all()
+        },
+    }
+
+
+def document_v2_protobuf(registry: Registry) -> bytes:
+    """Answer ``/openapi/v2`` as a gnostic ``openapi.v2.Document``."""
+    info = _text(1, _TITLE) + _text(2, "v1")
+    paths = b"".join(_message(2, _named_path(served)) for served in registry.all())
+    return _text(1, "2.0") + _message(2, info) + _message(8, paths)
+
+
+def _named_path(served: ServedKind) -> bytes:
+    """NamedPathItem{name=1, value=2: PathItem{patch=8}}."""
+    return _text(1, object_path(served)) + _message(2, _message(8, _operation(served)))
+
+
+def _operation(served: ServedKind) -> bytes:
+    """Operation{parameters=8, vendor_extension=13: NamedAny{name=1, value=2: Any{yaml=2}}}."""
+    tag = _text(2, "".join(f"{name}: {encode(value)}\n" for name, value in _tag(served).items()))
+    extension = _text(1, "x-kubernetes-group-version-kind") + _message(2, tag)
+    parameters = b"".join(_message(8, _parameter(name)) for name in _PARAMETERS)
+    return parameters + _message(13, extension)
+
+
+def _parameter(name: str) -> bytes:
+    """ParametersItem{parameter=1: Parameter{non_body=2: {query=3: {in=2, name=4, type=6}}}}."""
+    query = _text(2, "query") + _text(4, name) + _text(6, "string")
+    return _message(1, _message(2, _message(3, query)))
+
+
+def _message(number: int, payload: bytes) -> bytes:
+    """Encode a length-delimited protobuf field."""
+    return bytes(_varint(number << 3 | 2)) + bytes(_varint(len(payload))) + payload
+
+
+def _text(number: int, value: str) -> bytes:
+    return _message(number, value.encode())
+
+
+def _varint(value: int) -> Iterable[int]:
+    out = []
+    while value > 0x7F:  # noqa: PLR2004 - seven bits per byte is what a varint is
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return [*out, value]

@@ -1,0 +1,68 @@
+"""
+URLs of the Kubernetes API: from a path to the kind, namespace, name and subresource it means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from orderkit.adapters.embedded.cluster.kinds import ServedKind
+from orderkit.adapters.embedded.cluster.registry import Registry
+
+Subresource = Literal["", "status", "finalize"]
+_NAMESPACES = "namespaces"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request is about. `name` empty: the collection; `namespace` None: everywhere."""
+
+    served: ServedKind
+    namespace: str | None
+    name: str
+    subresource: Subresource
+
+    @property
+    def where(self) -> str:
+        return self.namespace or ""
+
+
+def find_target(registry: Registry, path: str) -> Target | None:
+    """Return what a path means, or None if nothing is served there."""
+    match [step for step in path.split("/") if step]:
+        case ["api", version, *rest]:
+            group = ""
+        case ["apis", group, version, *rest]:
+            pass
+        case _:
+            return None
+    match rest:
+        case [plural, namespace, *below] if plural == _NAMESPACES and len(below) > 0:
+            if not group and below[0] in {"status", "finalize"} and len(below) == 1:
+                return _target(registry, (group, version, plural), None, [namespace, *below])
+            return _target(registry, (group, version, below[0]), namespace, below[1:])
+        case [plural, *below]:
+            return _target(registry, (group, version, plural), None, below)
+        case _:
+            return None
+
+
+def _target(
+    registry: Registry, resource: tuple[str, str, str], namespace: str | None, below: list[str]
+) -> Target | None:
+    served = registry.resource(*resource)
+    if served is None or len(below) > 2:  # noqa: PLR2004 - name and subresource
+        return None
+    name, sub = [*below, "", ""][:2]
+    if served.namespaced != (namespace is not None) and (name or not served.namespaced):
+        return None
+    match sub:
+        case "":
+            return Target(served, namespace, name, "")
+        case "status" if served.has_status:
+            return Target(served, namespace, name, "status")
+        case "finalize" if served.plural == _NAMESPACES:
+            return Target(served, namespace, name, "finalize")
+        case _:
+            return None

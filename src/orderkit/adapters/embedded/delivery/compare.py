@@ -1,0 +1,243 @@
+"""
+Compare what an Application should deliver with what is there.
+
+Reads only. Targets come from Git, live objects from the cluster: those the targets name, and
+those that carry the Application's tracking annotation (`candidates` says where to look).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from orderkit.adapters.embedded.delivery.difference import differs
+from orderkit.adapters.embedded.delivery.refs import SourceError
+from orderkit.adapters.embedded.delivery.spec import Source
+from orderkit.adapters.embedded.delivery.targets import TargetLoader, Targets
+from orderkit.adapters.embedded.delivery.tracking import (
+    TRACKING_ID,
+    is_owned,
+    tracker,
+    tracking_id,
+)
+from orderkit.core.objects import (
+    ARGOCD_NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    metadata,
+)
+from orderkit.ports.cluster import Cluster, NoSuchKindError
+
+FIELD_MANAGER = "argocd-controller"
+COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
+
+SyncCode = Literal["Synced", "OutOfSync", "Unknown"]
+Identity = tuple[str, str, str, str]
+
+
+def identity(key: ObjectKey) -> Identity:
+    """Return what stays when only the API version changes."""
+    return key.kind.group, key.kind.kind, key.namespace, key.name
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An entry of ``status.conditions``."""
+
+    type: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One object of the comparison. Without target it is extra, without live it is missing."""
+
+    key: ObjectKey
+    target: Manifest | None
+    live: Manifest | None
+    status: SyncCode
+    is_served: bool = True
+
+    @property
+    def needs_pruning(self) -> bool:
+        return self.target is None
+
+    @property
+    def is_extraneous(self) -> bool:
+        """Extra, but marked to be left out of the sync status."""
+        options = annotations_of(self.live or {}).get(COMPARE_OPTIONS, "")
+        return self.needs_pruning and "IgnoreExtraneous" in options
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What was compared and what came out."""
+
+    revision: str
+    """The commit; when nothing could be loaded, the revision as it was asked for."""
+    resources: tuple[Resource, ...]
+    conditions: tuple[Condition, ...]
+    is_loaded: bool = True
+
+    @property
+    def status(self) -> SyncCode:
+        if not self.is_loaded:
+            return "Unknown"
+        counted = (one for one in self.resources if not one.is_extraneous)
+        return "Synced" if all(one.status == "Synced" for one in counted) else "OutOfSync"
+
+    @property
+    def errors(self) -> tuple[Condition, ...]:
+        """The conditions that stop an operation."""
+        return tuple(
+            found
+            for found in self.conditions
+            if found.type in ("ComparisonError", "InvalidSpecError")
+        )
+
+
+class Comparer:
+    """Compares Applications of one cluster. Keeps nothing but the loader's files."""
+
+    def __init__(self, cluster: Cluster, loader: TargetLoader) -> None:
+        self._cluster, self._loader = cluster, loader
+
+    def compare(
+        self,
+        app: str,
+        source: Source,
+        revision: str,
+        *,
+        destination: str,
+        candidates: Iterable[ObjectKey],
+    ) -> Comparison:
+        """
+        Compare one Application with one revision.
+
+        Args:
+            destination: Namespace for namespaced objects that name none.
+            candidates: Objects that may carry the Application's tracking annotation.
+        """
+        conditions: list[Condition] = []
+        try:
+            targets = self._loader.load(source, revision)
+        except SourceError as error:
+            conditions.append(Condition("ComparisonError", f"Failed to load target state: {error}"))
+            targets = None
+        placed = self._placed(app, destination, targets, conditions)
+        resources = [
+            *self._wanted(app, placed, conditions),
+            *self._extra(app, placed, candidates, is_loaded=targets is not None),
+        ]
+        resources.sort(key=lambda one: identity(one.key))
+        return Comparison(
+            revision=targets.commit if targets else revision,
+            resources=tuple(resources),
+            conditions=tuple(conditions),
+            is_loaded=targets is not None,
+        )
+
+    def live(self, key: ObjectKey) -> Manifest | None:
+        """Return the object as it is now; None also when its kind is not served."""
+        try:
+            return self._cluster.get(key)
+        except NoSuchKindError:
+            return None
+
+    def _placed(
+        self, app: str, destination: str, targets: Targets | None, conditions: list[Condition]
+    ) -> dict[Identity, Manifest]:
+        """Put each target into its namespace and mark it as ours; the last of equals wins."""
+        placed: dict[Identity, Manifest] = {}
+        counts: dict[Identity, int] = {}
+        scopes: dict[Kind, bool | None] = {}
+        for manifest in targets.manifests if targets else ():
+            kind = Kind.of(manifest)
+            if kind not in scopes:
+                scopes[kind] = self._scope(kind)
+            target = copy.deepcopy(manifest)
+            if not _place(target, scopes[kind], destination):
+                conditions.append(_namespace_missing(target))
+            key = ObjectKey.of(target)
+            noted = dict(annotations_of(target))
+            noted[TRACKING_ID] = tracking_id(app, key, destination)
+            target["metadata"]["annotations"] = noted
+            counts[identity(key)] = counts.get(identity(key), 0) + 1
+            placed[identity(key)] = target
+        conditions += [_repeated(found, n) for found, n in counts.items() if n > 1]
+        return placed
+
+    def _scope(self, kind: Kind) -> bool | None:
+        """Say whether a kind is namespaced; None while it is not served."""
+        try:
+            return self._cluster.is_namespaced(kind)
+        except NoSuchKindError:
+            return None
+
+    def _wanted(
+        self, app: str, placed: dict[Identity, Manifest], conditions: list[Condition]
+    ) -> Iterator[Resource]:
+        for target in placed.values():
+            key = ObjectKey.of(target)
+            is_served, live = True, None
+            try:
+                live = self._cluster.get(key)
+            except NoSuchKindError:
+                is_served = False
+            if live is not None and tracker(live) not in ("", app):
+                conditions.append(_shared(app, live))
+            changed = live is None or differs(target, live, owner=FIELD_MANAGER)
+            yield Resource(key, target, live, "OutOfSync" if changed else "Synced", is_served)
+
+    def _extra(
+        self,
+        app: str,
+        placed: dict[Identity, Manifest],
+        candidates: Iterable[ObjectKey],
+        *,
+        is_loaded: bool,
+    ) -> Iterator[Resource]:
+        for key in {identity(key): key for key in candidates}.values():
+            if identity(key) in placed:
+                continue
+            live = self.live(key)
+            if live is not None and tracker(live) == app and not is_owned(live):
+                yield Resource(key, None, live, "OutOfSync" if is_loaded else "Unknown")
+
+
+def _place(target: Manifest, is_namespaced: bool | None, destination: str) -> bool:  # noqa: FBT001 - a tri-state
+    """Set or remove the namespace; False when a namespaced object has none."""
+    if is_namespaced is False:
+        metadata(target).pop("namespace", None)
+    elif is_namespaced and not metadata(target).get("namespace"):
+        if not destination:
+            return False
+        metadata(target)["namespace"] = destination
+    return True
+
+
+def _namespace_missing(target: Manifest) -> Condition:
+    kind, name = Kind.of(target), metadata(target).get("name")
+    return Condition(
+        "InvalidSpecError",
+        f"Namespace for {name} {kind.api_version}, Kind={kind.kind} is missing.",
+    )
+
+
+def _repeated(found: Identity, count: int) -> Condition:
+    return Condition(
+        "RepeatedResourceWarning",
+        f"Resource {'/'.join(found)} appeared {count} times among application resources.",
+    )
+
+
+def _shared(app: str, live: Manifest) -> Condition:
+    kind, name = Kind.of(live).kind, metadata(live).get("name")
+    return Condition(
+        "SharedResourceWarning",
+        f"{kind}/{name} is part of applications {ARGOCD_NAMESPACE}/{app} and {tracker(live)}",
+    )

@@ -1,0 +1,314 @@
+"""
+Bring one Application to what it wants: compare, decide, operate, report.
+
+Level-based: each pass reads the Application, Git and the cluster, takes what steps it can,
+and writes one status (two when an operation begins, so that a restart resumes it). A write
+carries the resourceVersion that was read; when somebody else was faster, the pass is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from orderkit.adapters.embedded.delivery import operations
+from orderkit.adapters.embedded.delivery.compare import Comparer, Comparison, Condition, identity
+from orderkit.adapters.embedded.delivery.health import IsComposite, application_health
+from orderkit.adapters.embedded.delivery.index import Followed, Index
+from orderkit.adapters.embedded.delivery.prune import delete_next_wave
+from orderkit.adapters.embedded.delivery.spec import (
+    AppSpec,
+    InvalidSpecError,
+    Source,
+    check_project,
+    is_deleting,
+    read_source,
+    read_spec,
+)
+from orderkit.adapters.embedded.delivery.status import (
+    Status,
+    compared,
+    invalid,
+    listed,
+    merge_patch,
+    stamp,
+    status_of,
+)
+from orderkit.adapters.embedded.delivery.sync import Outcome, Syncer, Work
+from orderkit.adapters.embedded.delivery.targets import TargetLoader
+from orderkit.adapters.embedded.delivery.tracking import is_owned, tracker
+from orderkit.core.errors import ConflictError, NotFoundError
+from orderkit.core.objects import (
+    APP_PROJECT,
+    ARGOCD_NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    dig,
+    metadata,
+)
+from orderkit.ports.clock import Clock
+from orderkit.ports.cluster import Cluster
+
+STATUS_WRITER = "argocd-application-controller"
+REFRESH = "argocd.argoproj.io/refresh"
+SKIP = "argocd.argoproj.io/skip-reconcile"
+FINALIZER = "resources-finalizer.argocd.argoproj.io"
+_FINALIZERS = (FINALIZER, f"{FINALIZER}/foreground", f"{FINALIZER}/background")
+_LOOK_AGAIN_S = 2.0
+"""How often to look at what is only learnt by looking (objects that are leaving)."""
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One look at one Application."""
+
+    app: Manifest
+    spec: AppSpec
+    now: datetime
+
+    @property
+    def name(self) -> str:
+        return str(metadata(self.app)["name"])
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey.of(self.app)
+
+
+class Reconciler:
+    """Reconciles Applications; keeps no state but the index of links."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        loader: TargetLoader,
+        index: Index,
+        clock: Clock,
+        *,
+        is_composite: IsComposite,
+        follow: Callable[[Kind], None],
+    ) -> None:
+        self._cluster, self._loader, self._index, self._clock = cluster, loader, index, clock
+        self._is_composite, self._follow = is_composite, follow
+        self._comparer = Comparer(cluster, loader)
+        self._syncer = Syncer(cluster, self._comparer, is_composite)
+
+    def reconcile(self, key: ObjectKey) -> float | None:
+        """Do what can be done for one Application now; say when to look again."""
+        if key.namespace != ARGOCD_NAMESPACE:
+            return None
+        app = self._cluster.get(key)
+        if app is None:
+            self._forget(key.name)
+            return None
+        if annotations_of(app).get(SKIP) == "true":
+            return None
+        try:
+            if is_deleting(app) and not operations.is_unfinished(app):
+                return self._end(app)
+            return self._advance(app)
+        except (ConflictError, NotFoundError):
+            return 0.0
+
+    def _forget(self, name: str) -> None:
+        """Keep in mind what an Application without finalizer left, should it come back."""
+        seen = self._index.tracked(name)
+        self._index.forget(name, [key for key in seen if self._owned(name, key) is not None])
+
+    def _advance(self, app: Manifest) -> float | None:
+        now = self._clock.now()
+        try:
+            spec = read_spec(app)
+            project = ObjectKey(APP_PROJECT, spec.project, ARGOCD_NAMESPACE)
+            check_project(spec, self._cluster.get(project))
+            return self._compare_and_operate(_Pass(app, spec, now))
+        except InvalidSpecError as error:
+            self._report_invalid(app, error, now)
+            return None
+
+    def _report_invalid(self, app: Manifest, error: InvalidSpecError, now: datetime) -> None:
+        status = invalid(app, Condition("InvalidSpecError", str(error)), now)
+        changes: dict[str, Any] = {}
+        if operations.is_unfinished(app) or app.get("operation"):
+            state = dict(status.get("operationState") or {})
+            state |= {"phase": "Error", "message": str(error), "finishedAt": stamp(now)}
+            status["operationState"], changes["operation"] = state, None
+        self._write(app, status, now, **changes)
+
+    def _compare_and_operate(self, this: _Pass) -> float | None:
+        if annotations_of(this.app).get(REFRESH) == "hard":
+            self._loader.forget(this.spec.source.repo_url)
+        latest = self._compare(this, this.spec.source, this.spec.source.revision)
+        self._index.follows(
+            this.name,
+            Followed(this.spec.source.repo_url, this.spec.source.revision),
+            latest.revision,
+        )
+        if operations.is_unfinished(this.app):
+            return self._operate(this, latest)
+        requested = this.app.get("operation")
+        decision = operations.Decision(operation=requested)
+        if not requested:
+            decision = operations.automatic(this.app, this.spec, latest, this.now)
+        status = self._compared(this, latest, decision.condition)
+        if decision.operation is None:
+            self._write(this.app, status, this.now)
+            return decision.again_s
+        status["operationState"] = operations.begin(this.app, decision.operation, this.now)
+        this.app = self._write(this.app, status, this.now, operation=decision.operation)
+        return self._operate(this, latest)
+
+    def _compare(
+        self, this: _Pass, source: Source, revision: str, *, touched: Iterable[ObjectKey] = ()
+    ) -> Comparison:
+        candidates = {*listed(this.app), *self._index.tracked(this.name), *touched}
+        comparison = self._comparer.compare(
+            this.name,
+            source,
+            revision,
+            destination=this.spec.destination_namespace,
+            candidates=candidates,
+        )
+        keys = [one.key for one in comparison.resources]
+        self._index.compared(this.name, keys, candidates)
+        for kind in {key.kind for key in keys}:
+            self._follow(kind)
+        return comparison
+
+    def _compared(
+        self, this: _Pass, comparison: Comparison, extra: Condition | None = None
+    ) -> Status:
+        health = application_health(this.key, comparison.resources, self._is_composite)
+        conditions = [extra] if extra else []
+        return compared(this.app, comparison, health, conditions, this.now)
+
+    def _operate(self, this: _Pass, latest: Comparison) -> float | None:
+        """Take the operation one step further and report both it and the comparison after it."""
+        state = dig(this.app, "status", "operationState")
+        wait_s = operations.retry_wait_s(state, this.now)
+        if wait_s:
+            self._write(this.app, self._compared(this, latest), this.now)
+            return wait_s
+        state = operations.retried(this.app, state)
+        wanted, outcome = self._step(this, state, latest)
+        state = operations.after(state, outcome, wanted.revision, self._clock.now())
+        touched = [one.key for one in wanted.resources]
+        source = this.spec.source
+        latest = self._compare(this, source, source.revision, touched=touched)
+        status = {**self._compared(this, latest), "operationState": state}
+        changes: dict[str, Any] = {}
+        if state["phase"] not in ("Running", "Terminating"):
+            changes["operation"] = None
+            is_whole = not dig(state, "operation", "sync", "resources")
+            if state["phase"] == "Succeeded" and is_whole:
+                status["history"] = operations.with_history(
+                    status, this.spec.history_limit, this.now
+                )
+        self._write(this.app, status, this.now, **changes)
+        wait_s = operations.retry_wait_s(state, this.now)
+        return wait_s or (_LOOK_AGAIN_S if state["phase"] == "Running" else None)
+
+    def _step(self, this: _Pass, state: Status, latest: Comparison) -> tuple[Comparison, Outcome]:
+        """Take one step of the operation at its own revision, which may not be the latest."""
+        result = state["syncResult"]
+        results = result.get("resources") or []
+        pinned = Comparison(result["revision"], latest.resources, ())
+        if state["phase"] == "Terminating":
+            return pinned, Outcome("Failed", "Operation terminated", results)
+        sync = dig(state, "operation", "sync")
+        if not sync:
+            text = "Invalid operation request: no operation specified"
+            return pinned, Outcome("Error", text, results)
+        if sync.get("dryRun"):
+            return pinned, Outcome("Error", "dry runs are not supported here", results)
+        source = read_source(result["source"])
+        is_latest = result["revision"] in (latest.revision, source.revision)
+        wanted = latest
+        if source != this.spec.source or not is_latest:
+            wanted = self._compare(this, source, result["revision"])
+        return wanted, self._syncer.step(_work(this.spec, this.app, sync, wanted, results))
+
+    def _end(self, app: Manifest) -> float | None:
+        """Delete what the Application delivered, then let it go."""
+        finalizers = metadata(app).get("finalizers") or []
+        ours = [one for one in finalizers if one in _FINALIZERS]
+        if not ours:
+            return None
+        name = str(metadata(app)["name"])
+        keys = {identity(key): key for key in (*listed(app), *self._index.tracked(name))}
+        keys.pop(identity(ObjectKey.of(app)), None)
+        live = [found for key in keys.values() if (found := self._owned(name, key)) is not None]
+        options = dig(app, "spec", "syncPolicy", "syncOptions", default=()) or ()
+        remaining = delete_next_wave(
+            self._cluster,
+            live,
+            options=frozenset(options),
+            policy="Background" if f"{FINALIZER}/background" in ours else "Foreground",
+        )
+        if any(self._owned(name, key) is not None for key in remaining):
+            for key in remaining:
+                self._follow(key.kind)
+            return 0.0 if self._has_vanished(name, remaining) else _LOOK_AGAIN_S
+        kept = [one for one in finalizers if one not in ours]
+        patch = {
+            "metadata": {
+                "finalizers": kept,
+                "resourceVersion": metadata(app).get("resourceVersion"),
+            }
+        }
+        self._cluster.patch(ObjectKey.of(app), patch, owner=STATUS_WRITER)
+        return None
+
+    def _has_vanished(self, name: str, remaining: list[ObjectKey]) -> bool:
+        """Say whether some objects are gone already, so that the next wave can go at once."""
+        return any(self._owned(name, key) is None for key in remaining)
+
+    def _owned(self, name: str, key: ObjectKey) -> Manifest | None:
+        """Return an object if it is there and this Application delivered it."""
+        live = self._comparer.live(key)
+        if live is None or tracker(live) != name or is_owned(live):
+            return None
+        return live
+
+    def _write(self, app: Manifest, status: Status, now: datetime, **changes: Any) -> Manifest:
+        """Write what differs from the Application as it was read; nothing differs: no write."""
+        is_refresh = REFRESH in annotations_of(app)
+        patch = {key: value for key, value in changes.items() if app.get(key) != value}
+        status_patch = merge_patch(status_of(app), status)
+        if status_patch or is_refresh:
+            patch["status"] = {**status_patch, "reconciledAt": stamp(now)}
+        if not patch:
+            return app
+        patch["metadata"] = {"resourceVersion": metadata(app).get("resourceVersion")}
+        if is_refresh:
+            patch["metadata"]["annotations"] = {REFRESH: None}
+        return self._cluster.patch(ObjectKey.of(app), patch, owner=STATUS_WRITER)
+
+
+def _work(
+    spec: AppSpec,
+    app: Manifest,
+    sync: dict[str, Any],
+    wanted: Comparison,
+    results: list[dict[str, Any]],
+) -> Work:
+    selected = sync.get("resources") or []
+    only = frozenset(
+        (one.get("group", ""), one.get("kind", ""), one.get("namespace", ""), one.get("name", ""))
+        for one in selected
+    )
+    options = sync.get("syncOptions")
+    policy = dig(app, "spec", "syncPolicy", default={}) or {}
+    return Work(
+        comparison=wanted,
+        destination=spec.destination_namespace,
+        options=spec.options if options is None else frozenset(options),
+        prune=bool(sync.get("prune")),
+        only=only or None,
+        results=results,
+        namespace_metadata=dig(policy, "managedNamespaceMetadata", default={}) or {},
+    )

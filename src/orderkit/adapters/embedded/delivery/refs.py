@@ -1,0 +1,186 @@
+"""
+Where the manifests of an Application come from: repositories, revisions, folders.
+
+`Sources` is what delivery needs to know of git; `BareRepositories` answers from the bare
+repositories of the embedded forge on disk, whatever wrote them (the forge, git, a restore).
+Texts of errors are those of Argo CD's repo-server, because people and flows look for them.
+
+Not done: tags by semantic version, symbolic links and submodules, credentials, other protocols.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import pygit2
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.names import CommitSha, RepoId
+
+MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
+MAX_TOTAL_BYTES = 10_000_000
+"""Argo CD's default for all manifests of one Application together."""
+
+_FULL_SHA = re.compile(r"[0-9a-f]{40}")
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+class SourceError(OrderkitError):
+    """The wanted manifests cannot be read; the message is the one of Argo CD's repo-server."""
+
+
+class Sources(Protocol):
+    """Repositories as an Application names them. Safe to use from several threads."""
+
+    def resolve(self, repo_url: str, revision: str) -> CommitSha:
+        """
+        Return the commit a branch, tag, commit id or ``HEAD`` means now.
+
+        Raises:
+            SourceError: No such repository or revision.
+        """
+        ...
+
+    def read(
+        self, repo_url: str, commit: CommitSha, path: str, *, recurse: bool
+    ) -> Mapping[str, bytes]:
+        """
+        Return the manifest files of a folder by their path inside it.
+
+        Raises:
+            SourceError: No such folder at that commit, or it holds what is not supported.
+        """
+        ...
+
+
+def same_repository(repo_url: str, pushed: str | RepoId) -> bool:
+    """Say whether a push concerns this repoURL: same path (and host), with or without .git."""
+    host, path = _location(repo_url)
+    if isinstance(pushed, RepoId):
+        return path.endswith(f"/{pushed}".lower())
+    return (host, path) == _location(pushed)
+
+
+def _location(repo_url: str) -> tuple[str, str]:
+    parts = urlsplit(repo_url)
+    path = parts.path.rstrip("/").removesuffix(".git")
+    return (parts.hostname or "").lower(), path.lower()
+
+
+class BareRepositories:
+    """
+    The repositories under ``<root>/<owner>/<name>.git``, named by URLs below `base_url`.
+
+    Nothing is cached: a repository that was deleted or made again is seen as it is now.
+    """
+
+    def __init__(self, base_url: str, root: Path) -> None:
+        self._base_url, self._root = base_url.rstrip("/"), root
+
+    def resolve(self, repo_url: str, revision: str) -> CommitSha:
+        """See `Sources.resolve`."""
+        if _FULL_SHA.fullmatch(revision):
+            return CommitSha(revision)
+        folder = self._folder(repo_url)
+        return _loose_branch(folder, revision) or _resolve(_open(folder), revision)
+
+    def read(
+        self, repo_url: str, commit: CommitSha, path: str, *, recurse: bool
+    ) -> Mapping[str, bytes]:
+        """See `Sources.read`."""
+        repository = _open(self._folder(repo_url))
+        try:
+            root = repository[commit].peel(pygit2.Tree)
+        except (KeyError, ValueError, pygit2.InvalidSpecError) as error:
+            raise SourceError(
+                f"failed to checkout revision {commit}: reference is not a tree: {commit}"
+            ) from error
+        files: dict[str, bytes] = {}
+        _collect(_subtree(root, path), "", files, recurse=recurse)
+        if sum(map(len, files.values())) > MAX_TOTAL_BYTES:
+            raise SourceError(f"{path}: exceeded max combined manifest file size of 10M")
+        return files
+
+    def _folder(self, repo_url: str) -> Path:
+        prefix, _, rest = repo_url.partition(f"{self._base_url}/")
+        parts = rest.rstrip("/").removesuffix(".git").split("/")
+        match parts:
+            case [owner, name] if not prefix and _is_name(owner) and _is_name(name):
+                return self._root / owner / f"{name}.git"
+        raise SourceError("failed to list refs: repository not found")
+
+
+def _is_name(part: str) -> bool:
+    return bool(_SAFE_NAME.fullmatch(part)) and part not in (".", "..")
+
+
+def _open(folder: Path) -> pygit2.Repository:
+    try:
+        return pygit2.Repository(str(folder), pygit2.enums.RepositoryOpenFlag.BARE)
+    except pygit2.GitError as error:
+        raise SourceError("failed to list refs: repository not found") from error
+
+
+def _loose_branch(folder: Path, revision: str) -> CommitSha | None:
+    """Read a branch from its own file, which git looks at first; None if it is not that simple."""
+    if not revision or revision == "HEAD" or not all(map(_is_name, revision.split("/"))):
+        return None
+    with suppress(OSError, UnicodeDecodeError):
+        found = (folder / "refs" / "heads" / revision).read_text("ascii").strip()
+        if _FULL_SHA.fullmatch(found):
+            return CommitSha(found)
+    return None
+
+
+def _resolve(repository: pygit2.Repository, revision: str) -> CommitSha:
+    if repository.is_empty and not any(repository.references.iterator()):
+        raise SourceError("failed to list refs: remote repository is empty")
+    names = (
+        ("HEAD",)
+        if revision in ("", "HEAD")
+        else (
+            f"refs/heads/{revision}",
+            f"refs/tags/{revision}",
+            revision if revision.startswith("refs/") else f"refs/{revision}",
+        )
+    )
+    for name in names:
+        with suppress(KeyError, ValueError, pygit2.GitError):
+            found = repository.references[name].resolve().peel(pygit2.Commit)
+            return CommitSha(str(found.id))
+    raise SourceError(f"unable to resolve '{revision}' to a commit SHA")
+
+
+def _subtree(root: pygit2.Tree, path: str) -> pygit2.Tree:
+    if path.startswith("/"):
+        raise SourceError(f"{path}: app path is absolute")
+    steps = [step for step in PurePosixPath(path).parts if step != "."]
+    if ".." in steps:
+        raise SourceError(f"{path}: app path outside root")
+    tree = root
+    for step in steps:
+        if step not in tree:
+            raise SourceError(f"{path}: app path does not exist")
+        child = tree[step]
+        if not isinstance(child, pygit2.Tree):
+            raise SourceError(f"{path}: app path is not a directory")
+        tree = child
+    return tree
+
+
+def _collect(tree: pygit2.Tree, prefix: str, files: dict[str, bytes], *, recurse: bool) -> None:
+    for entry in tree:
+        name = f"{prefix}{entry.name}"
+        if isinstance(entry, pygit2.Tree):
+            if recurse:
+                _collect(entry, f"{name}/", files, recurse=True)
+        elif name.endswith(MANIFEST_SUFFIXES):
+            if entry.filemode == pygit2.enums.FileMode.LINK:
+                raise SourceError(f"{name}: symbolic links are not supported")
+            if isinstance(entry, pygit2.Blob):
+                files[name] = entry.data

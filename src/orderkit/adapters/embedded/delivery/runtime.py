@@ -1,0 +1,133 @@
+"""
+Delivery as a running thing: watches, pushes, and a look at every followed branch now and then.
+
+It maps what happens to the Applications it concerns; what to do then is ``reconcile``'s matter.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+
+from orderkit.adapters.embedded.controller import Controller
+from orderkit.adapters.embedded.delivery.index import Index
+from orderkit.adapters.embedded.delivery.reconcile import Reconciler
+from orderkit.adapters.embedded.delivery.refs import SourceError, Sources
+from orderkit.adapters.embedded.delivery.targets import TargetLoader
+from orderkit.adapters.embedded.delivery.tracking import application_key
+from orderkit.core.names import RepoId
+from orderkit.core.objects import (
+    APP_PROJECT,
+    APPLICATION,
+    XRD,
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+    metadata,
+)
+from orderkit.ports.clock import Clock, SystemClock
+from orderkit.ports.cluster import Cluster
+
+POLL_S = 3.0
+"""How often branches are looked at when nobody reports a push."""
+
+logger = logging.getLogger(__name__)
+
+
+class Delivery:
+    """Argo CD's part of the embedded platform, on any cluster and any repositories."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        sources: Sources,
+        *,
+        clock: Clock | None = None,
+        poll_s: float = POLL_S,
+        workers: int = 4,
+    ) -> None:
+        self._sources, self._poll_s = sources, poll_s
+        self._index = Index()
+        self._composites: dict[str, tuple[str, str]] = {}
+        self._stopping = threading.Event()
+        self._poller = threading.Thread(target=self._poll, name="delivery-poll", daemon=True)
+        reconciler = Reconciler(
+            cluster,
+            TargetLoader(sources),
+            self._index,
+            clock or SystemClock(),
+            is_composite=self._is_composite,
+            follow=self._follow,
+        )
+        self._cluster = cluster
+        self._controller = Controller("delivery", cluster, reconciler.reconcile, workers=workers)
+        self._controller.watch(APPLICATION, self._concerned)
+        self._controller.watch(APP_PROJECT, self._members)
+        self._controller.watch(XRD, self._defined)
+
+    def start(self) -> None:
+        """Begin to deliver; returns at once. What was interrupted goes on."""
+        self._controller.start()
+        self._poller.start()
+
+    def stop(self) -> None:
+        """Stop after the steps that are running."""
+        self._stopping.set()
+        self._controller.stop()
+        if self._poller.is_alive():
+            self._poller.join(timeout=10)
+
+    def notify(self, pushed: str | RepoId) -> None:
+        """Look at once at the Applications that follow a repository (what a webhook does)."""
+        for app in self._index.followers(pushed):
+            self._controller.enqueue(application_key(app))
+
+    def _follow(self, kind: Kind) -> None:
+        self._controller.watch(kind, self._concerned)
+
+    def _concerned(self, manifest: Manifest) -> Iterable[ObjectKey]:
+        """An Application concerns itself; any object concerns who delivers or lists it."""
+        key = ObjectKey.of(manifest)
+        if (key.kind.group, key.kind.kind) == (APPLICATION.group, APPLICATION.kind):
+            yield ObjectKey(APPLICATION, key.name, key.namespace)
+        for app in self._index.seen(manifest):
+            yield application_key(app)
+
+    def _members(self, project: Manifest) -> Iterable[ObjectKey]:
+        """Every Application of a project that changed; its own deliverer, too."""
+        yield from self._concerned(project)
+        name = metadata(project).get("name")
+        for app in self._cluster.list(APPLICATION).items:
+            if (dig(app, "spec", "project") or "default") == name:
+                yield ObjectKey.of(app)
+
+    def _defined(self, xrd: Manifest) -> Iterable[ObjectKey]:
+        """Learn which kinds are composite; Applications that hold some are judged again."""
+        defined = (
+            str(dig(xrd, "spec", "group", default="")),
+            str(dig(xrd, "spec", "names", "kind", default="")),
+        )
+        is_new = self._composites.get(str(metadata(xrd)["name"])) != defined
+        self._composites[str(metadata(xrd)["name"])] = defined
+        yield from self._concerned(xrd)
+        if is_new:
+            yield from map(application_key, self._index.listing(*defined))
+
+    def _is_composite(self, kind: Kind) -> bool:
+        return (kind.group, kind.kind) in self._composites.values()
+
+    def _poll(self) -> None:
+        while not self._stopping.wait(self._poll_s):
+            for (followed, known), apps in self._index.branches().items():
+                try:
+                    now: str = self._sources.resolve(followed.repo_url, followed.revision)
+                except SourceError:
+                    now = followed.revision
+                except Exception:
+                    logger.exception("cannot look at %s", followed.repo_url)
+                    continue
+                if now != known:
+                    for app in apps:
+                        self._controller.enqueue(application_key(app))

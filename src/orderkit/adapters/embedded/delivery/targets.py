@@ -1,0 +1,114 @@
+"""
+What an Application should deliver: the manifests of its folder at one commit.
+
+A commit never changes, so what was read from it is kept (a bounded number of folders). One
+bad file fails the whole folder, as in Argo CD, and the message names it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from orderkit.adapters.embedded.delivery.refs import SourceError, Sources
+from orderkit.adapters.embedded.delivery.spec import Source
+from orderkit.core.manifests import ManifestError, looks_like_manifest, parse_manifests
+from orderkit.core.names import CommitSha
+from orderkit.core.objects import Manifest, annotations_of, metadata
+
+HOOK = "argocd.argoproj.io/hook"
+
+_KEPT_FOLDERS = 1024
+_OTHER_TOOLS = {
+    "kustomization.yaml": "Kustomize",
+    "kustomization.yml": "Kustomize",
+    "Chart.yaml": "Helm",
+}
+
+_Place = tuple[str, CommitSha, str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The manifests of one commit. Shared between readers: copy before changing one."""
+
+    commit: CommitSha
+    manifests: tuple[Manifest, ...]
+
+
+class TargetLoader:
+    """Reads folders through `Sources` and remembers them. Safe to use from several threads."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._kept: OrderedDict[_Place, Targets] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def load(self, source: Source, revision: str) -> Targets:
+        """
+        Return the manifests of a folder at a branch, tag or commit.
+
+        Raises:
+            SourceError: They cannot be read; the message is Argo CD's.
+        """
+        try:
+            commit = self._sources.resolve(source.repo_url, revision)
+            place = (source.repo_url, commit, source.path, source.recurse)
+            with self._lock:
+                kept = self._kept.get(place)
+            return kept or self._keep(place, self._read(place))
+        except SourceError as error:
+            text = str(error)
+            code = "" if text.startswith("rpc error") else "rpc error: code = Unknown desc = "
+            raise SourceError(
+                f"failed to generate manifest for source 1 of 1: {code}{text}"
+            ) from error
+
+    def forget(self, repo_url: str) -> None:
+        """Read a repository again even where the commit is known (a hard refresh)."""
+        with self._lock:
+            for place in [place for place in self._kept if place[0] == repo_url]:
+                del self._kept[place]
+
+    def _keep(self, place: _Place, targets: Targets) -> Targets:
+        with self._lock:
+            self._kept[place] = targets
+            while len(self._kept) > _KEPT_FOLDERS:
+                self._kept.popitem(last=False)
+        return targets
+
+    def _read(self, place: _Place) -> Targets:
+        repo_url, commit, path, recurse = place
+        files = self._sources.read(repo_url, commit, path, recurse=recurse)
+        manifests: list[Manifest] = []
+        for name, data in sorted(files.items()):
+            if name in _OTHER_TOOLS:
+                raise SourceError(f"{path}: {name}: {_OTHER_TOOLS[name]} is not supported here")
+            manifests += _parse(name, data)
+        for manifest in manifests:
+            _check(manifest)
+        return Targets(commit, tuple(manifests))
+
+
+def _parse(name: str, data: bytes) -> tuple[Manifest, ...]:
+    try:
+        return parse_manifests(name, data)
+    except ManifestError as error:
+        if not name.endswith(".json") and not looks_like_manifest(data):
+            return ()
+        line = f"line {error.line}: " if error.line else ""
+        raise SourceError(
+            f'rpc error: code = FailedPrecondition desc = Failed to unmarshal "{name}": failed to '
+            f"unmarshal manifest: error converting YAML to JSON: yaml: {line}{error.reason}"
+        ) from error
+
+
+def _check(manifest: Manifest) -> None:
+    """Refuse what would be delivered wrongly rather than not at all."""
+    name = metadata(manifest).get("name")
+    if not isinstance(name, str) or not name:
+        raise SourceError(f"{manifest['kind']} without metadata.name")
+    hook = annotations_of(manifest).get(HOOK)
+    if hook and hook != "Skip":
+        raise SourceError(f"{manifest['kind']} {name}: hooks ({hook}) are not supported here")

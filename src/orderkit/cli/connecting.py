@@ -12,7 +12,7 @@ from pathlib import Path
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.kube import KubeCluster
+from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core import settings as platform_settings
 from orderkit.core.errors import NotFoundError
 from orderkit.core.secrets import register

@@ -21,6 +21,7 @@ from orderkit.cli.connecting import token
 from orderkit.cli.running import Running, RunRequest, running
 from orderkit.core import orderstate
 from orderkit.core.errors import OrderkitError
+from orderkit.core.names import RepoId
 from orderkit.core.objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.flows import destroying, ordering, orders, tracing
 from orderkit.flows.refreshing import application_key
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 TEAM = "ae86"
 ORDER = f"garage-{TEAM}"
+REPO = RepoId(TEAM, ORDER)
 REQUESTER = "user:default/demo"
 XGARAGE = ObjectKey(Kind("blog.opsbogus.dev", "v1alpha1", "XGarage"), ORDER)
 BAY = ObjectKey(NAMESPACE, ORDER)
@@ -115,7 +117,7 @@ def _url(running: Running) -> str:
 def _assembled(story: Story, running: Running) -> None:
     cluster = running.platform.cluster
     application = cluster.get(application_key(ORDER)) or {}
-    head = running.platform.forge.head(orders.OrderEntry(TEAM, ORDER).repository)  # type: ignore[arg-type]  # plain names
+    head = running.platform.forge.head(REPO)
     expect(not orderstate.undelivered(application, head), "the Application is Synced at the head")
     story.stage("application", f"Synced and Healthy at {orderstate.short(head or '')}")
     trace = tracing.trace(running.platform, ORDER)
@@ -173,7 +175,7 @@ def _end(story: Story, running: Running) -> None:
         expect(platform.cluster.get(key) is None, f"{key} is gone")
     expect(orders.list_orders(platform) == [], "no order is left in the ledger")
     expect(platform.catalog.entity(f"component:default/{ORDER}") is None, "the catalog forgot it")
-    repository = platform.forge.repo(orders.OrderEntry(TEAM, ORDER).repository)  # type: ignore[arg-type]  # plain names
+    repository = platform.forge.repo(REPO)
     expect(repository is not None and repository.archived, "the repository is archived")
     story.stage("end", f"{len(ended.record.must_be_gone) + 1} objects gone, repository archived")
 

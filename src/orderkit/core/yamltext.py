@@ -10,6 +10,7 @@ would read as something else. Files from repositories of others go through
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Any
 
 import yaml
@@ -39,16 +40,16 @@ class _Dumper(yaml.SafeDumper):
 
 # YAML 1.2 reads 0o17 and 1e3 as numbers and PyYAML does not; go-yaml, with which Kubernetes
 # reads, takes y and n for booleans. A plain scalar must be text for all of them.
-_AMBIGUOUS = (
+_AMBIGUOUS = re.compile(
     r"^(?:[yYnN]|[-+]?0[xob][0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?)$"
 )
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    import re
-
-    style = "|" if "\n" in value else ("'" if re.match(_AMBIGUOUS, value) else None)
+    style = "|" if "\n" in value else ("'" if _AMBIGUOUS.match(value) else None)
+    if not value.isprintable() and not value.replace("\n", "").isprintable():
+        style = '"'  # YAML 1.1 breaks lines at U+0085 and U+2028, YAML 1.2 does not
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 

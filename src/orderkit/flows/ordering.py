@@ -26,7 +26,7 @@ from orderkit.core.xrcheck import check_order_files
 from orderkit.flows import orders, scaffolding
 from orderkit.flows.orders import OrderReport
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
-from orderkit.flows.publishing import Publication, publish
+from orderkit.flows.publishing import publish
 from orderkit.flows.registering import unknown_team
 from orderkit.flows.waiting import until
 
@@ -92,7 +92,7 @@ def order(platform: Platform, wanted: OrderRequest, *, on_step: OnStep) -> Order
         prepared.template,
         prepared.parameters,
         files=prepared.pack.folder(f"templates/{prepared.kit.name}"),
-        services=_services(platform, prepared, wanted),
+        services=_services(platform, prepared),
         user=scaffolding.User(wanted.requester),
         task_id=f"order-{prepared.order}",
         on_step=lambda event: on_step(event.step, event.summary),
@@ -154,23 +154,11 @@ def _typed(field: str, text: str, type_: str) -> object:
         ) from error
 
 
-def _services(
-    platform: Platform, prepared: _Prepared, wanted: OrderRequest
-) -> scaffolding.Services:
+def _services(platform: Platform, prepared: _Prepared) -> scaffolding.Services:
     def publish_order(request: scaffolding.PublishRequest) -> scaffolding.Published:
         """Check what was rendered, then make sure it stands in the repository."""
         check_order_files(prepared.kit, prepared.order, request.files)
-        commit = publish(
-            platform.forge,
-            Publication(
-                repo=request.repo,
-                files=request.files,
-                description=request.description,
-                message=request.message,
-                requester=wanted.requester,
-                private=request.private,
-            ),
-        )
+        commit = publish(platform.forge, request)
         url = f"{platform.forge.base_url}/{request.repo}"
         return scaffolding.Published(f"{url}.git", f"{url}/src/branch/{BRANCH}/", commit)
 

@@ -9,40 +9,24 @@ XR is checked against the XRD before the repository is even created.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from orderkit.core import orderfile
 from orderkit.core.errors import AlreadyOrderedError, ConflictError
-from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.names import CommitSha
+from orderkit.flows.actions.context import PublishRequest
 from orderkit.flows.registering import archived
 from orderkit.ports.forge import FileChange, Forge, Operation, Repository
 
-Files = Mapping[PurePosixPath, bytes]
+
+def operation(wanted: PublishRequest) -> Operation:
+    """Name the write: the same files for the same repository are the same operation."""
+    digest = hashlib.sha256(str(wanted.repo).encode())
+    for path in sorted(wanted.files):
+        digest.update(b"\0" + str(path).encode() + b"\0" + wanted.files[path])
+    return Operation(f"publish-{digest.hexdigest()[:20]}", wanted.requester, wanted.message)
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """What shall stand in the repository, and why."""
-
-    repo: RepoId
-    files: Files
-    description: str
-    message: str
-    requester: str
-    private: bool = False
-
-    @property
-    def operation(self) -> Operation:
-        """The same files for the same repository are the same operation, whenever repeated."""
-        digest = hashlib.sha256(str(self.repo).encode())
-        for path in sorted(self.files):
-            digest.update(b"\0" + str(path).encode() + b"\0" + self.files[path])
-        return Operation(f"publish-{digest.hexdigest()[:20]}", self.requester, self.message)
-
-
-def publish(forge: Forge, wanted: Publication) -> CommitSha:
+def publish(forge: Forge, wanted: PublishRequest) -> CommitSha:
     """
     Make sure the repository holds this order; return its head. Idempotent.
 
@@ -62,10 +46,10 @@ def publish(forge: Forge, wanted: Publication) -> CommitSha:
     return _same_order(forge, repository, wanted, head)
 
 
-def _first_commit(forge: Forge, wanted: Publication) -> CommitSha:
+def _first_commit(forge: Forge, wanted: PublishRequest) -> CommitSha:
     changes = [FileChange(path, wanted.files[path], None) for path in sorted(wanted.files)]
     try:
-        return forge.write(wanted.repo, changes, wanted.operation).commit
+        return forge.write(wanted.repo, changes, operation(wanted)).commit
     except ConflictError:
         # Somebody placed an order of this name at the same moment: ours or another?
         head = forge.head(wanted.repo)
@@ -76,7 +60,7 @@ def _first_commit(forge: Forge, wanted: Publication) -> CommitSha:
 
 
 def _same_order(
-    forge: Forge, repository: Repository, wanted: Publication, head: CommitSha
+    forge: Forge, repository: Repository, wanted: PublishRequest, head: CommitSha
 ) -> CommitSha:
     found = forge.read(wanted.repo, orderfile.PATH, head)
     ours = wanted.files.get(orderfile.PATH)

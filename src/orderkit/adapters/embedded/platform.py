@@ -18,7 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orderkit.adapters.embedded import serving
-from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds, load_functions
+from orderkit.adapters.embedded.assembly import (
+    Assembly,
+    crossplane_crds,
+    embedded_functions,
+    load_stations,
+)
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
@@ -95,12 +100,12 @@ class EmbeddedPlatform:
         delivery = Delivery(
             cluster, BareRepositories(self.url("forge"), self._state.part("forge") / "repos")
         )
-        assembly = Assembly(cluster, load_functions(self._pack / "stations"))
+        assembly = Assembly(cluster, embedded_functions(load_stations(self._pack)))
         for part in (assembly, delivery):
             part.start()
             self._undo.callback(part.stop)
 
-        def pushed(repo: RepoId, branch: str, commit: CommitSha) -> None:
+        def pushed(repo: RepoId, branch: str, commit: CommitSha | None) -> None:
             logger.debug("push to %s %s: %s", repo, branch, commit)
             delivery.notify(repo)
             catalog.notify(repo)

@@ -1,0 +1,6 @@
+"""Backstage as seen from outside: its catalog, and HTTP through its backend."""
+
+from orderkit.adapters.backstage.catalog import BackstageCatalog, entity_ref
+from orderkit.adapters.backstage.portal import BackstagePortal, ProxyTarget
+
+__all__ = ["BackstageCatalog", "BackstagePortal", "ProxyTarget", "entity_ref"]

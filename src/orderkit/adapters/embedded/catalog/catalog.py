@@ -1,0 +1,166 @@
+"""
+A small software catalog: registered locations, read again and again.
+
+Level-based: a thread re-reads every location at an interval, and one repository's at once when
+told of a push, so the entities follow the files whatever was missed. A file that cannot be
+read keeps the last good entities, as Backstage does. Locations on one forge only.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orderkit.adapters.embedded.catalog.reading import read_entities, source_of
+from orderkit.adapters.embedded.catalog.store import Store
+from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.core.names import RepoId
+from orderkit.core.objects import Manifest
+from orderkit.ports.catalog import Location
+from orderkit.ports.forge import Forge
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+INTERVAL_S = 30.0
+"""Between two readings of everything; pushes are read at once."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What registering a target gives. `known` is True if it was registered before."""
+
+    location: Location
+    entities: tuple[Manifest, ...]
+    known: bool
+
+
+class EmbeddedCatalog:
+    """The catalog of the embedded platform. Safe to use from several threads."""
+
+    def __init__(self, path: Path, forge: Forge, *, interval_s: float = INTERVAL_S) -> None:
+        """
+        Open the file and start reading.
+
+        Raises:
+            RefusedError: A newer version of Orderkit wrote the file.
+        """
+        self._store, self._forge, self._interval_s = Store(path), forge, interval_s
+        self._wake = threading.Condition()
+        self._pushed: set[RepoId] = set()
+        self._closing = False
+        self._thread = threading.Thread(target=self._follow, name="catalog", daemon=True)
+        self._thread.start()
+
+    def app(self, *, token: str) -> Starlette:
+        """Return Backstage's catalog API over this catalog; `token` is the bearer's."""
+        from orderkit.adapters.embedded.catalog.http import catalog_app  # lazy: web server
+
+        return catalog_app(self, token=token)
+
+    def close(self) -> None:
+        """Stop reading and close the file. Safe to call twice."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify_all()
+        self._thread.join(timeout=35)
+        self._store.close()
+
+    def notify(self, repo: RepoId) -> None:
+        """Read the repository's locations soon: somebody pushed. Returns at once."""
+        with self._wake:
+            self._pushed.add(repo)
+            self._wake.notify_all()
+
+    def look(self, target: str) -> Registration:
+        """
+        Read a target as if it were registered, and store nothing.
+
+        Raises:
+            InvalidInputError: No file of the forge, or no good entity in it.
+        """
+        entities = tuple(read_entities(self._forge, target))
+        known = [location for location in self._store.locations() if location.target == target]
+        location = known[0] if known else Location("", target)
+        return Registration(location, entities, bool(known))
+
+    def register(self, target: str) -> Registration:
+        """
+        Store a location and its entities. Idempotent.
+
+        Raises:
+            InvalidInputError: No file of the forge, no good entity in it, or an entity that
+                another location gave first.
+        """
+        entities = tuple(read_entities(self._forge, target))
+        location, new = self._store.add_location(target)
+        refused = self._store.put_entities(location, entities)
+        if refused:
+            if new:
+                self._store.remove_location(location.id)
+            raise InvalidInputError("target", target, f"gives {refused[0]}, which another has")
+        return Registration(location, entities, not new)
+
+    def unregister(self, location_id: str) -> bool:
+        """Remove a location and its entities. False if there is none."""
+        return self._store.remove_location(location_id)
+
+    def remove_entity(self, uid: str) -> bool:
+        """Remove one entity until its location is read again. False if there is none."""
+        return self._store.remove_entity(uid)
+
+    def locations(self) -> list[Location]:
+        return self._store.locations()
+
+    def entities(self) -> list[Manifest]:
+        return self._store.entities()
+
+    def entity(self, ref: str) -> Manifest | None:
+        return self._store.entity(ref)
+
+    def refresh(self, wanted: Callable[[Location], bool] = lambda _: True) -> None:
+        """Read locations now. What cannot be read keeps its last good entities."""
+        for location in self._store.locations():
+            if self._closing or not wanted(location):
+                continue
+            try:
+                entities = read_entities(self._forge, location.target)
+            except OrderkitError as error:
+                logger.warning("catalog: %s: %s", location.target, error)
+                continue
+            for ref in self._store.put_entities(location, entities):
+                logger.warning("catalog: %s: another location has %s", location.target, ref)
+
+    def refresh_entity(self, ref: str) -> None:
+        """Read the location of one entity again, soon."""
+        found = self.entity(ref)
+        if found is not None:
+            target = found["metadata"]["annotations"]["backstage.io/managed-by-location"]
+            self.notify(source_of(target[len("url:") :], base_url=self._forge.base_url).repo)
+
+    def _follow(self) -> None:
+        """Read everything now and at each interval, and pushed repositories in between."""
+        pushed: set[RepoId] | None = None
+        while not self._closing:
+            try:
+                self.refresh(lambda location, wanted=pushed: self._is_in(location, wanted))  # type: ignore[misc]  # mypy has no type for a bound default
+            except Exception:
+                logger.exception("catalog: reading the locations failed")
+            with self._wake:
+                if not self._pushed and not self._closing:
+                    self._wake.wait(timeout=self._interval_s)
+                pushed, self._pushed = self._pushed or None, set()
+
+    def _is_in(self, location: Location, repos: set[RepoId] | None) -> bool:
+        if repos is None:
+            return True
+        try:
+            return source_of(location.target, base_url=self._forge.base_url).repo in repos
+        except InvalidInputError:
+            return False

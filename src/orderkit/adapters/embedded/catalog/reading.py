@@ -1,0 +1,111 @@
+"""
+Read entities from a location: a ``catalog-info.yaml`` in a repository of the platform's forge.
+
+Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces.
+Anybody may have pushed the file, so it is read with the limits of ``core.manifests``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.manifests import ManifestError, parse_manifests
+from orderkit.core.names import RepoId
+from orderkit.core.objects import Manifest, annotations_of, metadata
+from orderkit.ports.forge import Forge
+
+KINDS = (
+    "API", "Component", "Domain", "Group", "Location", "Resource", "System", "Template", "User",
+)  # fmt: skip
+_TARGET = re.compile(
+    r"/(?P<owner>[^/?#]+)/(?P<repo>[^/?#]+)/src/(branch|commit|tag)/(?P<ref>[^/?#]+)/(?P<path>[^?#]+)\Z"
+)
+_NAME = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file in a repository at a branch, tag or commit."""
+
+    repo: RepoId
+    ref: str
+    path: PurePosixPath
+
+
+def source_of(target: str, *, base_url: str) -> Source:
+    """
+    Read a location's target.
+
+    Raises:
+        InvalidInputError: It is no file page on the forge at `base_url`.
+    """
+    rest = target.removeprefix(base_url)
+    found = _TARGET.match(rest) if rest != target else None
+    if found is None:
+        raise InvalidInputError(
+            "target",
+            target,
+            "is no file on this platform's forge",
+            hint=f"the form is {base_url}/<owner>/<repo>/src/branch/<branch>/catalog-info.yaml",
+        )
+    repo = RepoId(unquote(found["owner"]), unquote(found["repo"]))
+    return Source(repo, unquote(found["ref"]), PurePosixPath(unquote(found["path"])))
+
+
+def read_entities(forge: Forge, target: str) -> list[Manifest]:
+    """
+    Return the entities a location gives now.
+
+    Raises:
+        InvalidInputError: The file is missing or holds no good entity.
+        UnreachableError: The forge does not answer. RemoteError, AccessError: it refuses.
+    """
+    source = source_of(target, base_url=forge.base_url)
+    found = forge.read(source.repo, source.path, source.ref)
+    if found is None:
+        raise InvalidInputError("target", target, "is not there, or hidden from the catalog")
+    try:
+        manifests = parse_manifests(source.path.name, found.data)
+    except ManifestError as error:
+        raise InvalidInputError("target", target, f"is no entity: {error}") from error
+    if not manifests:
+        raise InvalidInputError("target", target, "holds no entity")
+    return [_entity(manifest, target) for manifest in manifests]
+
+
+def _entity(manifest: Manifest, target: str) -> Manifest:
+    kind, meta = manifest["kind"], metadata(manifest)
+    name, namespace = meta.get("name"), meta.get("namespace", "default")
+    if kind not in KINDS:
+        raise InvalidInputError("kind", kind, f"is none of {', '.join(KINDS)}")
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise InvalidInputError("metadata.name", name, "is no entity name")
+    if not isinstance(namespace, str) or not _LABEL.match(namespace):
+        raise InvalidInputError("metadata.namespace", namespace, "is no RFC 1123 label")
+    if not isinstance(annotations_of(manifest), dict):
+        raise InvalidInputError("metadata.annotations", "", "is no map")
+    return {**manifest, "metadata": _metadata(manifest, namespace, target), "relations": []}
+
+
+def _metadata(manifest: Manifest, namespace: str, target: str) -> Manifest:
+    """Add what the catalog itself writes. The uid comes from the store."""
+    digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    return {
+        **metadata(manifest),
+        "namespace": namespace,
+        "etag": digest[:40],
+        "annotations": {
+            **annotations_of(manifest),
+            "backstage.io/managed-by-location": f"url:{target}",
+            "backstage.io/managed-by-origin-location": f"url:{target}",
+            "backstage.io/view-url": target,
+            "backstage.io/source-location": f"url:{target.rpartition('/')[0]}/",
+        },
+    }

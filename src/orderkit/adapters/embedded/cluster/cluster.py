@@ -19,18 +19,18 @@ from orderkit.adapters.embedded.cluster.collector import Collector
 from orderkit.adapters.embedded.cluster.hub import Watcher
 from orderkit.adapters.embedded.cluster.journal import HISTORY
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
+from orderkit.adapters.embedded.cluster.lifecycle import (
+    PROTECTED_NAMESPACES,
+    Deletion,
+    Write,
+    place_of,
+    presented,
+)
 from orderkit.adapters.embedded.cluster.patches import merge_patch
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired, NotFound
 from orderkit.adapters.embedded.cluster.registry import Registry
 from orderkit.adapters.embedded.cluster.store import Store
-from orderkit.adapters.embedded.cluster.writes import (
-    PROTECTED_NAMESPACES,
-    Deletion,
-    Write,
-    Writes,
-    place_of,
-    presented,
-)
+from orderkit.adapters.embedded.cluster.writes import Writes
 from orderkit.core.objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, labels_of, metadata
 from orderkit.ports.cluster import ObjectList, Propagation, WatchEvent
 

@@ -27,16 +27,11 @@ from orderkit.adapters.embedded.cluster.definitions import CLEANUP_FINALIZER
 from orderkit.adapters.embedded.cluster.documents import meta
 from orderkit.adapters.embedded.cluster.journal import Change, Place
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
+from orderkit.adapters.embedded.cluster.lifecycle import FOREGROUND, ORPHAN, Deletion, Write
 from orderkit.adapters.embedded.cluster.registry import Registry
 from orderkit.adapters.embedded.cluster.store import Store, owner_uids
 from orderkit.adapters.embedded.cluster.strategies import NAMESPACE_FINALIZER
-from orderkit.adapters.embedded.cluster.writes import (
-    FOREGROUND,
-    ORPHAN,
-    Deletion,
-    Write,
-    Writes,
-)
+from orderkit.adapters.embedded.cluster.writes import Writes
 from orderkit.core.errors import ConflictError, NotFoundError
 from orderkit.core.objects import CRD, EVENT, Kind, Manifest, dig, metadata
 from orderkit.ports.cluster import Propagation

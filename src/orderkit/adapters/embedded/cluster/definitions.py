@@ -124,6 +124,7 @@ def established(definition: Manifest) -> Manifest:
 
 
 def terminating(definition: Manifest) -> bool:
+    """Say whether the definition is being deleted."""
     return bool(dig(definition, "metadata", "deletionTimestamp"))
 
 

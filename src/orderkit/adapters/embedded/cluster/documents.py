@@ -59,4 +59,5 @@ def now() -> str:
 
 
 def new_uid() -> str:
+    """Return a uid nothing has had before."""
     return str(uuid.uuid4())

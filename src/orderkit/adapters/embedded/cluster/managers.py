@@ -128,9 +128,11 @@ def record_update(
     """
     Set ``managedFields`` of `new`: what changed against `old` now belongs to `author`.
 
-    An explicit ``managedFields: [{}]`` in `new` forgets all owners, as on the real server.
+    Owners stated in `new` count instead of those of `old` (kubectl migrates owners that way);
+    an explicit ``managedFields: [{}]`` forgets all of them, as on the real server.
     """
-    entries = {} if _reset_wanted(new) else read(old or {})
+    stated = metadata(new).get("managedFields")
+    entries = {} if stated == [{}] else read(new) or read(old or {})
     before, after = visible(old or {}), visible(new)
     changes = typed.compare(before, after, schema)
     changes.touched.get("f:metadata", {}).pop(SELF, None)
@@ -139,11 +141,6 @@ def record_update(
     entries = _without(entries, lost, spare=manager)
     _take(entries, manager, author, changes)
     _write(new, entries)
-
-
-def _reset_wanted(new: Manifest) -> bool:
-    stated = metadata(new).get("managedFields")
-    return stated is not None and all(not entry for entry in stated)
 
 
 def _without(entries: Entries, lost: FieldSet, *, spare: Manager) -> Entries:

@@ -13,15 +13,30 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal
 
 from orderkit.adapters.embedded.cluster import definitions, managers, strategies
-from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest
+from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest, Operation
 from orderkit.adapters.embedded.cluster.checking import metadata_faults
-from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, now
+from orderkit.adapters.embedded.cluster.documents import clone, meta
 from orderkit.adapters.embedded.cluster.journal import Place
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
+from orderkit.adapters.embedded.cluster.lifecycle import (
+    PROTECTED_NAMESPACES,
+    Deleted,
+    Deletion,
+    Write,
+    bool_differs,
+    desired,
+    held,
+    marked,
+    only_subresource,
+    place_of,
+    presented,
+    protected,
+    skeleton,
+    stamp,
+    without_nulls,
+)
 from orderkit.adapters.embedded.cluster.refusals import (
     AlreadyExists,
     BadRequest,
@@ -37,54 +52,10 @@ from orderkit.adapters.embedded.cluster.refusals import (
 )
 from orderkit.adapters.embedded.cluster.registry import Registry
 from orderkit.adapters.embedded.cluster.store import Store
-from orderkit.core.objects import CRD, NAMESPACE, Manifest, dig, metadata
+from orderkit.core.objects import CRD, NAMESPACE, Manifest, metadata
 from orderkit.core.structural import default, problems, prune, type_problems
-from orderkit.ports.cluster import Propagation
 
-FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
-"""Finalizers by which a deletion tells the garbage collector what to do first."""
-PROTECTED_NAMESPACES = ("default", "kube-system")
-
-Strictness = Literal["Strict", "Warn", "Ignore"]
 Edit = Callable[[Manifest], Manifest]
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """Who writes and how."""
-
-    owner: str
-    subresource: Literal["", "status", "finalize"] = ""
-    dry_run: bool = False
-    strictness: Strictness = "Ignore"
-    """What happens to unknown fields besides being dropped."""
-    warnings: list[str] = field(default_factory=list)
-    """Filled with what the client should be told."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """How to delete. None leaves finalizers as they are (same as Background)."""
-
-    propagation: Propagation | None = None
-    uid: str = ""
-    resource_version: str = ""
-    dry_run: bool = False
-    owner: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """The object's last or present state, and whether it is gone already."""
-
-    manifest: Manifest
-    gone: bool
-
-
-def place_of(served: ServedKind, namespace: str, name: str) -> Place:
-    """Return where an object of a kind is stored."""
-    return Place(served.kind.group, served.kind.kind, namespace if served.namespaced else "", name)
 
 
 class Writes:
@@ -147,14 +118,14 @@ class Writes:
         if metadata(config).get("managedFields"):
             raise BadRequest("metadata.managedFields must be nil")
         _refuse_wrong_types(served, config)
-        config = default_nulls(_only_subresource(served, config, write))
+        config = without_nulls(only_subresource(served, config, write))
         place = place_of(served, metadata(config).get("namespace", ""), metadata(config)["name"])
         author = _author(served, write)
         with self._store.lock:
             old = self._store.get(place)
             if old is None and write.subresource:
                 raise NotFound(served.subject(place.name))
-            live = _skeleton(served, place) if old is None else presented(served, old)
+            live = skeleton(served, place) if old is None else presented(served, old)
             stated = metadata(config).get("resourceVersion")
             new = managers.apply(
                 live,
@@ -188,9 +159,9 @@ class Writes:
                     f'namespaces "{name}" is forbidden: this namespace may not be deleted',
                     subject=served.subject(name),
                 )
-            self._admit("DELETE", served, None, old, "", how.owner)
-            new = _marked(served, old, how)
-            gone = not _held(served, new)
+            self._admit(served, None, old, owner=how.owner)
+            new = marked(served, old, how)
+            gone = not held(served, new)
             if how.dry_run or (not gone and new == old):
                 return Deleted(old if new == old else new, gone)
             return Deleted(self._commit(served, place, new, gone=gone), gone)
@@ -240,12 +211,12 @@ class Writes:
         new = self._shaped(served, new, None, write)
         if self._store.get(place) is not None:
             raise AlreadyExists(served.subject(place.name))
-        found = _stamped(served, new)
+        found = stamp(served, new)
         if author is not None:
             managers.record_update(None, new, served.typed, author)
         else:
             found["managedFields"] = owned
-        self._admit("CREATE", served, new, None, write.subresource, write.owner)
+        self._admit(served, new, None, owner=write.owner, subresource=write.subresource)
         return new if write.dry_run else self._commit(served, place, new, created=True)
 
     def _update(
@@ -258,7 +229,7 @@ class Writes:
         *,
         author: managers.Author | None,
     ) -> Manifest:
-        new = _protected(served, old, new, write)
+        new = protected(served, old, new, write)
         owned = metadata(new).get("managedFields")
         new = self._shaped(served, new, old, write)
         found = meta(new)
@@ -267,12 +238,12 @@ class Writes:
         elif owned is not None:
             found["managedFields"] = owned
         new["apiVersion"] = old["apiVersion"]
-        if new == old and not _bool_differs(new, old):
+        if new == old and not bool_differs(new, old):
             return old
-        if served.has_generation and _desired(served, new) != _desired(served, old):
+        if served.has_generation and desired(served, new) != desired(served, old):
             found["generation"] = found.get("generation", 0) + 1
-        self._admit("UPDATE", served, new, old, write.subresource, write.owner)
-        gone = bool(found.get("deletionTimestamp")) and not _held(served, new)
+        self._admit(served, new, old, owner=write.owner, subresource=write.subresource)
+        gone = bool(found.get("deletionTimestamp")) and not held(served, new)
         return new if write.dry_run else self._commit(served, place, new, gone=gone)
 
     def _shaped(
@@ -353,13 +324,16 @@ class Writes:
 
     def _admit(
         self,
-        operation: Literal["CREATE", "UPDATE", "DELETE"],
         served: ServedKind,
         new: Manifest | None,
         old: Manifest | None,
-        subresource: str,
+        *,
         owner: str,
+        subresource: str = "",
     ) -> None:
+        operation: Operation = "UPDATE"
+        if new is None or old is None:
+            operation = "DELETE" if new is None else "CREATE"
         self._admission(
             AdmissionRequest(operation, served.kind, served.plural, subresource, owner, new, old)
         )
@@ -385,44 +359,8 @@ class Writes:
         return stored
 
 
-def presented(served: ServedKind, manifest: Manifest) -> Manifest:
-    """Return a copy of a stored object in the version of `served`."""
-    return {**clone(manifest), "apiVersion": served.kind.api_version}
-
-
-def default_nulls(config: Any) -> Any:
-    """Return an applied document without nulls: to set nothing is to leave the field out."""
-    if isinstance(config, dict):
-        return {k: default_nulls(v) for k, v in config.items() if v is not None}
-    return config
-
-
 def _author(served: ServedKind, write: Write) -> managers.Author:
     return managers.Author(write.owner, served.kind.api_version, write.subresource)
-
-
-def _skeleton(served: ServedKind, place: Place) -> Manifest:
-    found = {"name": place.name}
-    if place.namespace:
-        found["namespace"] = place.namespace
-    return {
-        "apiVersion": served.kind.api_version,
-        "kind": served.kind.kind,
-        "metadata": found,
-    }
-
-
-def _only_subresource(served: ServedKind, config: Manifest, write: Write) -> Manifest:
-    if not write.subresource:
-        dropped = {"status"} if served.has_status else set()
-        return {k: v for k, v in config.items() if k not in dropped}
-    identity = {
-        k: v
-        for k, v in metadata(config).items()
-        if k in {"name", "namespace", "uid", "resourceVersion"}
-    }
-    kept = {k: v for k, v in config.items() if k in {"apiVersion", "kind", "status"}}
-    return {**kept, "metadata": identity}
 
 
 def _refuse_wrong_types(served: ServedKind, config: Manifest) -> None:
@@ -452,98 +390,3 @@ def _report_unknown(served: ServedKind, unknown: list[str], write: Write, *, cre
         else ""
     )
     raise BadRequest(f"{handled}strict decoding error: {', '.join(texts)}")
-
-
-def _stamped(served: ServedKind, new: Manifest) -> dict[str, Any]:
-    """Set what the server alone decides about a new object."""
-    found = meta(new)
-    for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
-        found.pop(name, None)
-    found["uid"], found["creationTimestamp"] = new_uid(), now()
-    if served.has_generation:
-        found["generation"] = 1
-    if served.kind == CRD:
-        kept = found.get("finalizers") or []
-        found["finalizers"] = list(dict.fromkeys([*kept, definitions.CLEANUP_FINALIZER]))
-    return found
-
-
-_KEPT_META = (
-    "name",
-    "namespace",
-    "uid",
-    "creationTimestamp",
-    "generation",
-    "resourceVersion",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generateName",
-)
-
-
-def _protected(served: ServedKind, old: Manifest, new: Manifest, write: Write) -> Manifest:
-    """Return `new` with what this write may not change taken from `old`."""
-    if write.subresource == "status":
-        owned = metadata(new).get("managedFields", metadata(old).get("managedFields"))
-        out = {**clone(old), "apiVersion": new["apiVersion"]}
-        out.pop("status", None)
-        if "status" in new:
-            out["status"] = new["status"]
-        out["metadata"]["managedFields"] = owned
-        return out
-    found = meta(new)
-    for name in _KEPT_META:
-        if name in metadata(old):
-            found[name] = metadata(old)[name]
-        else:
-            found.pop(name, None)
-    if served.has_status and write.subresource != "finalize":
-        new.pop("status", None)
-        if "status" in old:
-            new["status"] = clone(old["status"])
-    return new
-
-
-def _desired(served: ServedKind, manifest: Manifest) -> Manifest:
-    """Return the part of an object whose change makes a new generation."""
-    ignored = {"apiVersion", "kind", "metadata"} | ({"status"} if served.has_status else set())
-    return {k: v for k, v in manifest.items() if k not in ignored}
-
-
-def _bool_differs(left: Any, right: Any) -> bool:
-    """Say whether equal-looking documents differ in a boolean against a number."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return any(_bool_differs(left[k], right[k]) for k in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return any(_bool_differs(a, b) for a, b in zip(left, right, strict=True))
-    return isinstance(left, bool) != isinstance(right, bool)
-
-
-def _marked(served: ServedKind, old: Manifest, how: Deletion) -> Manifest:
-    """Return the object as a deletion leaves it, finalizers set as the propagation asks."""
-    new = clone(old)
-    found = meta(new)
-    finalizers = list(found.get("finalizers") or ())
-    wanted = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(how.propagation or "")
-    if how.propagation is not None:
-        finalizers = [f for f in finalizers if f not in {FOREGROUND, ORPHAN}]
-    if wanted:
-        finalizers.append(wanted)
-    if finalizers != (found.get("finalizers") or []):
-        found["finalizers"] = finalizers
-    if not found.get("deletionTimestamp"):
-        found["deletionTimestamp"], found["deletionGracePeriodSeconds"] = now(), 0
-        if served.has_generation:
-            found["generation"] = found.get("generation", 0) + 1
-    if served.kind == NAMESPACE:
-        new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
-    if not found.get("finalizers"):
-        found.pop("finalizers", None)
-    return new
-
-
-def _held(served: ServedKind, manifest: Manifest) -> bool:
-    """Say whether finalizers keep a deleted object."""
-    if metadata(manifest).get("finalizers"):
-        return True
-    return served.kind == NAMESPACE and bool(dig(manifest, "spec", "finalizers"))

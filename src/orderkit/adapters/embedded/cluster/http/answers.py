@@ -1,6 +1,4 @@
-"""
-Responses: JSON documents, ``Status`` objects, warnings; and which representation was asked for.
-"""
+"""Responses: JSON, ``Status`` objects, warnings; and which representation was asked for."""
 
 from __future__ import annotations
 

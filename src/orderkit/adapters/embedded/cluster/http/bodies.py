@@ -1,5 +1,8 @@
 """
-Request bodies: JSON or YAML, checked for what every endpoint needs.
+Request bodies: JSON, YAML, or the protobuf of a few built-in kinds.
+
+Checked for what every endpoint needs: that it is an object of the kind, name and namespace
+the URL speaks of.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from typing import Any
 import yaml
 
 from orderkit.adapters.embedded.cluster.documents import decode
+from orderkit.adapters.embedded.cluster.http import protobuf
 from orderkit.adapters.embedded.cluster.http.targets import Target
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, UnsupportedMediaType
 from orderkit.core.objects import Manifest, metadata
@@ -34,14 +38,16 @@ def read_document(body: bytes, content_type: str) -> Any:
     Return the body as plain data.
 
     Raises:
-        BadRequest: It cannot be read. UnsupportedMediaType: it is protobuf.
+        BadRequest: It cannot be read. UnsupportedMediaType: it is protobuf of another kind.
     """
-    if "protobuf" in content_type:
-        raise UnsupportedMediaType(["application/json", "application/yaml"])
     try:
+        if "protobuf" in content_type:
+            return protobuf.read_object(body)
         if "yaml" in content_type and not body.lstrip().startswith(b"{"):
             return yaml.load(body, Loader=_JsonLikeLoader)  # noqa: S506 - a safe loader with fewer types
         return decode(body)
+    except protobuf.UnknownMessageError as error:
+        raise UnsupportedMediaType(["application/json", "application/yaml"]) from error
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise BadRequest(f"the object provided is unrecognized: {error}") from error
 
@@ -64,12 +70,11 @@ def read_object(body: bytes, content_type: str, target: Target) -> Manifest:
             f"({kind.api_version}, {kind.kind})"
         )
     found = manifest.setdefault("metadata", {})
-    if target.name:
-        if found.setdefault("name", target.name) != target.name:
-            raise BadRequest(
-                f"the name of the object ({found['name']}) does not match the name on the URL "
-                f"({target.name})"
-            )
+    if target.name and found.setdefault("name", target.name) != target.name:
+        raise BadRequest(
+            f"the name of the object ({found['name']}) does not match the name on the URL "
+            f"({target.name})"
+        )
     if target.namespace is not None and not found.get("namespace"):
         found["namespace"] = target.namespace
     if target.namespace is not None and metadata(manifest)["namespace"] != target.namespace:

@@ -1,8 +1,8 @@
-"""
+r"""
 The JSONPath of printer columns: ``.status.conditions[?(@.type=='Ready')].status``.
 
-Fields (``.a``, ``['a.b']``, ``\\.`` for a dot in a name), indexes (also negative), ``[*]``, and filters
-with one comparison. Not here: recursion (``..``), slices, unions. Pure; used by ``tables``.
+Fields (``.a``, ``['a.b']``, ``\.`` for a dot in a name), indexes (also negative), ``[*]``, and
+filters with one comparison. Not here: recursion (``..``), slices, unions. Pure; used by ``tables``.
 """
 
 from __future__ import annotations

@@ -4,16 +4,17 @@ OpenAPI documents: enough for kubectl to validate, explain and dry-run.
 Version 3, one document per group and version, carries the real schemas (``kubectl explain`` reads
 them). Version 2 lists the patchable kinds only: that is what older kubectl looks up before a
 server-side dry run; a kind without a definition there is simply not validated on the client.
-Old clients want version 2 in protobuf, so a small encoder for exactly those messages is here.
+Old clients want version 2 in protobuf.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from orderkit.adapters.embedded.cluster.documents import encode
+from orderkit.adapters.embedded.cluster.http.protobuf import message, text
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
 from orderkit.adapters.embedded.cluster.registry import Registry
 from orderkit.core.objects import Manifest
@@ -45,8 +46,8 @@ def index_v3(registry: Registry) -> Manifest:
     paths = {}
     for group, version in dict.fromkeys((s.kind.group, s.kind.version) for s in registry.all()):
         name = f"apis/{group}/{version}" if group else f"api/{version}"
-        text = encode(document_v3(registry, group, version))
-        digest = hashlib.sha256(text.encode()).hexdigest().upper()
+        document = encode(document_v3(registry, group, version))
+        digest = hashlib.sha256(document.encode()).hexdigest().upper()
         paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest}"}
     return {"paths": paths}
 
@@ -139,42 +140,25 @@ def document_v2(registry: Registry) -> Manifest:
 
 def document_v2_protobuf(registry: Registry) -> bytes:
     """Answer ``/openapi/v2`` as a gnostic ``openapi.v2.Document``."""
-    info = _text(1, _TITLE) + _text(2, "v1")
-    paths = b"".join(_message(2, _named_path(served)) for served in registry.all())
-    return _text(1, "2.0") + _message(2, info) + _message(8, paths)
+    info = text(1, _TITLE) + text(2, "v1")
+    paths = b"".join(message(2, _named_path(served)) for served in registry.all())
+    return text(1, "2.0") + message(2, info) + message(8, paths)
 
 
 def _named_path(served: ServedKind) -> bytes:
     """NamedPathItem{name=1, value=2: PathItem{patch=8}}."""
-    return _text(1, object_path(served)) + _message(2, _message(8, _operation(served)))
+    return text(1, object_path(served)) + message(2, message(8, _operation(served)))
 
 
 def _operation(served: ServedKind) -> bytes:
     """Operation{parameters=8, vendor_extension=13: NamedAny{name=1, value=2: Any{yaml=2}}}."""
-    tag = _text(2, "".join(f"{name}: {encode(value)}\n" for name, value in _tag(served).items()))
-    extension = _text(1, "x-kubernetes-group-version-kind") + _message(2, tag)
-    parameters = b"".join(_message(8, _parameter(name)) for name in _PARAMETERS)
-    return parameters + _message(13, extension)
+    tag = text(2, "".join(f"{name}: {encode(value)}\n" for name, value in _tag(served).items()))
+    extension = text(1, "x-kubernetes-group-version-kind") + message(2, tag)
+    parameters = b"".join(message(8, _parameter(name)) for name in _PARAMETERS)
+    return parameters + message(13, extension)
 
 
 def _parameter(name: str) -> bytes:
     """ParametersItem{parameter=1: Parameter{non_body=2: {query=3: {in=2, name=4, type=6}}}}."""
-    query = _text(2, "query") + _text(4, name) + _text(6, "string")
-    return _message(1, _message(2, _message(3, query)))
-
-
-def _message(number: int, payload: bytes) -> bytes:
-    """Encode a length-delimited protobuf field."""
-    return bytes(_varint(number << 3 | 2)) + bytes(_varint(len(payload))) + payload
-
-
-def _text(number: int, value: str) -> bytes:
-    return _message(number, value.encode())
-
-
-def _varint(value: int) -> Iterable[int]:
-    out = []
-    while value > 0x7F:  # noqa: PLR2004 - seven bits per byte is what a varint is
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return [*out, value]
+    query = text(2, "query") + text(4, name) + text(6, "string")
+    return message(1, message(2, message(3, query)))

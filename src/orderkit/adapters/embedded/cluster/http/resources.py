@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from starlette.responses import Response
 
@@ -19,6 +19,7 @@ from orderkit.adapters.embedded.cluster.http.answers import Representation
 from orderkit.adapters.embedded.cluster.http.tables import partial, table
 from orderkit.adapters.embedded.cluster.http.targets import Target
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
+from orderkit.adapters.embedded.cluster.lifecycle import Deletion, Strictness, Write, place_of
 from orderkit.adapters.embedded.cluster.patches import json_patch, merge_patch, strategic_merge
 from orderkit.adapters.embedded.cluster.refusals import (
     BadRequest,
@@ -31,7 +32,6 @@ from orderkit.adapters.embedded.cluster.selectors import (
     field_selector,
     label_selector,
 )
-from orderkit.adapters.embedded.cluster.writes import Deletion, Strictness, Write, place_of
 from orderkit.core.objects import EVENT, Manifest, dig, labels_of, metadata
 from orderkit.ports.cluster import Propagation
 
@@ -213,7 +213,10 @@ def _media_type(call: Call) -> str:
 def _apply(cluster: EmbeddedCluster, call: Call, write: Write) -> Response:
     target = call.target
     if not call.query.get("fieldManager"):
-        raise BadRequest('PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch')  # fmt: skip
+        raise BadRequest(
+            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required '
+            "for apply patch"
+        )
     manifest = bodies.read_object(call.body, "application/yaml", target)
     there = cluster.store.get(place_of(target.served, target.where, target.name)) is not None
     new = cluster.writes.apply(target.served, manifest, write, force=call.flag("force"))
@@ -336,4 +339,3 @@ def _deletion(call: Call) -> Deletion:
 Verb = Callable[[EmbeddedCluster, Call], Response]
 ON_OBJECT: Mapping[str, Verb] = {"GET": get, "PUT": update, "PATCH": patch, "DELETE": delete}
 ON_COLLECTION: Mapping[str, Verb] = {"GET": list_, "POST": create, "DELETE": delete_collection}
-SUBRESOURCE_METHODS: frozenset[Literal["GET", "PUT", "PATCH"]] = frozenset({"GET", "PUT", "PATCH"})

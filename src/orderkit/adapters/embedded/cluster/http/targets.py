@@ -1,6 +1,4 @@
-"""
-URLs of the Kubernetes API: from a path to the kind, namespace, name and subresource it means.
-"""
+"""URLs of the Kubernetes API: from a path to the kind, namespace, name and subresource."""
 
 from __future__ import annotations
 

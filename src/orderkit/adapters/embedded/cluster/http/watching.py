@@ -57,7 +57,7 @@ class WatchResponse(Response):
         )
         self._bookmarks = call.flag("allowWatchBookmarks")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the watch until it ends."""
         loop, wake = asyncio.get_running_loop(), asyncio.Event()
 

@@ -1,0 +1,257 @@
+"""
+The little protobuf that kubectl cannot do without.
+
+Typed clients (``kubectl create configmap`` since 1.32) send built-in kinds as protobuf, whatever
+the server answers; `read_object` turns those into plain data. Only the kinds in `MESSAGES` are known.
+Encoding is for the OpenAPI v2 document of old kubectl. Field numbers are those of the published
+``generated.proto`` files.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+MAGIC = b"k8s\x00"
+"""What every Kubernetes protobuf body starts with."""
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """How to read one field of a message."""
+
+    name: str
+    type: Literal["text", "bytes", "bool", "int", "message", "map", "time"] = "text"
+    of: Mapping[int, Field] | None = None
+    """Fields of a message, or of a map's entries (1 is the key, 2 the value)."""
+    repeated: bool = False
+
+
+Message = Mapping[int, Field]
+
+
+def _texts(name: str) -> Field:
+    return Field(name, repeated=True)
+
+
+def _map(name: str, value: Field | None = None) -> Field:
+    return Field(name, "map", {1: Field("key"), 2: value or Field("value")})
+
+
+_OWNER: Message = {
+    1: Field("kind"),
+    3: Field("name"),
+    4: Field("uid"),
+    5: Field("apiVersion"),
+    6: Field("controller", "bool"),
+    7: Field("blockOwnerDeletion", "bool"),
+}
+_META: Message = {
+    1: Field("name"),
+    2: Field("generateName"),
+    3: Field("namespace"),
+    5: Field("uid"),
+    6: Field("resourceVersion"),
+    7: Field("generation", "int"),
+    8: Field("creationTimestamp", "time"),
+    11: _map("labels"),
+    12: _map("annotations"),
+    13: Field("ownerReferences", "message", _OWNER, repeated=True),
+    14: _texts("finalizers"),
+}
+_METADATA = Field("metadata", "message", _META)
+_REFERENCE: Message = {
+    1: Field("kind"),
+    2: Field("namespace"),
+    3: Field("name"),
+    4: Field("uid"),
+    5: Field("apiVersion"),
+    6: Field("resourceVersion"),
+    7: Field("fieldPath"),
+}
+_RULE: Message = {
+    1: _texts("verbs"),
+    2: _texts("apiGroups"),
+    3: _texts("resources"),
+    4: _texts("resourceNames"),
+    5: _texts("nonResourceURLs"),
+}
+_RULES = Field("rules", "message", _RULE, repeated=True)
+_ROLE_REF: Message = {1: Field("apiGroup"), 2: Field("kind"), 3: Field("name")}
+_SUBJECT: Message = {
+    1: Field("kind"),
+    2: Field("apiGroup"),
+    3: Field("name"),
+    4: Field("namespace"),
+}
+_BINDING: Message = {
+    1: _METADATA,
+    2: Field("subjects", "message", _SUBJECT, repeated=True),
+    3: Field("roleRef", "message", _ROLE_REF),
+}
+_SELECTOR: Message = {1: _map("matchLabels")}
+_AGGREGATION: Message = {1: Field("clusterRoleSelectors", "message", _SELECTOR, repeated=True)}
+_PRECONDITIONS: Message = {1: Field("uid"), 2: Field("resourceVersion")}
+
+MESSAGES: Mapping[str, Message] = {
+    "Namespace": {
+        1: _METADATA,
+        2: Field("spec", "message", {1: _texts("finalizers")}),
+    },
+    "ConfigMap": {
+        1: _METADATA,
+        2: _map("data"),
+        3: _map("binaryData", Field("value", "bytes")),
+        4: Field("immutable", "bool"),
+    },
+    "Secret": {
+        1: _METADATA,
+        2: _map("data", Field("value", "bytes")),
+        3: Field("type"),
+        4: _map("stringData"),
+        5: Field("immutable", "bool"),
+    },
+    "ServiceAccount": {
+        1: _METADATA,
+        2: Field("secrets", "message", _REFERENCE, repeated=True),
+        3: Field("imagePullSecrets", "message", {1: Field("name")}, repeated=True),
+        4: Field("automountServiceAccountToken", "bool"),
+    },
+    "Role": {1: _METADATA, 2: _RULES},
+    "ClusterRole": {
+        1: _METADATA,
+        2: _RULES,
+        3: Field("aggregationRule", "message", _AGGREGATION),
+    },
+    "RoleBinding": _BINDING,
+    "ClusterRoleBinding": _BINDING,
+    "DeleteOptions": {
+        1: Field("gracePeriodSeconds", "int"),
+        2: Field("preconditions", "message", _PRECONDITIONS),
+        3: Field("orphanDependents", "bool"),
+        4: Field("propagationPolicy"),
+        5: _texts("dryRun"),
+    },
+}
+_ENVELOPE: Message = {
+    1: Field("typeMeta", "message", {1: Field("apiVersion"), 2: Field("kind")}),
+    2: Field("raw", "bytes"),
+}
+
+
+class UnknownMessageError(ValueError):
+    """The body is of a kind that cannot be read from protobuf here."""
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """
+    Return a protobuf body as the object it encodes.
+
+    Raises:
+        UnknownMessageError: A kind that is not in `MESSAGES`.
+        ValueError: No Kubernetes protobuf.
+    """
+    if not body.startswith(MAGIC):
+        raise ValueError("no Kubernetes protobuf body")
+    envelope = _read(body[len(MAGIC) :], _ENVELOPE)
+    type_meta = envelope.get("typeMeta", {})
+    message = MESSAGES.get(type_meta.get("kind", ""))
+    if message is None:
+        raise UnknownMessageError(f"protobuf bodies of kind {type_meta.get('kind')} are not read")
+    return {**type_meta, **_read(base64.b64decode(envelope.get("raw", "")), message)}
+
+
+def _read(data: bytes, message: Message) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for number, raw in _fields(data):
+        field = message.get(number)
+        if field is None:
+            continue
+        value = _value(field, raw)
+        if field.type == "map":
+            out.setdefault(field.name, {}).update(value)
+        elif field.repeated:
+            out.setdefault(field.name, []).append(value)
+        elif value not in ("", None):
+            out[field.name] = value
+    return out
+
+
+def _value(field: Field, raw: int | bytes) -> Any:
+    if isinstance(raw, int):
+        return bool(raw) if field.type == "bool" else raw
+    match field.type:
+        case "message":
+            return _read(raw, field.of or {})
+        case "map":
+            entry = _read(raw, field.of or {})
+            return {entry.get("key", ""): entry.get("value", "")}
+        case "bytes":
+            return base64.b64encode(raw).decode()
+        case "time":
+            return _time(raw)
+        case _:
+            return raw.decode()
+
+
+def _time(raw: bytes) -> str | None:
+    seconds = _read(raw, {1: Field("seconds", "int")}).get("seconds")
+    if not seconds:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield number and raw value of every field of a message."""
+    at = 0
+    while at < len(data):
+        key, at = _read_varint(data, at)
+        number, wire = key >> 3, key & 7
+        if wire == _VARINT:
+            value, at = _read_varint(data, at)
+            yield number, value
+            continue
+        if wire == _BYTES:
+            size, at = _read_varint(data, at)
+        elif wire in {_FIXED64, _FIXED32}:
+            size = 8 if wire == _FIXED64 else 4
+        else:
+            raise ValueError(f"protobuf wire type {wire} is not used by Kubernetes")
+        if at + size > len(data):
+            raise ValueError("the protobuf body is cut off")
+        yield number, data[at : at + size]
+        at += size
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data):
+            raise ValueError("the protobuf body is cut off")
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if not byte & 0x80:
+            return value, at
+
+
+def message(number: int, payload: bytes) -> bytes:
+    """Encode a length-delimited field."""
+    return _varint(number << 3 | _BYTES) + _varint(len(payload)) + payload
+
+
+def text(number: int, value: str) -> bytes:
+    """Encode a string field."""
+    return message(number, value.encode())
+
+
+def _varint(value: int) -> bytes:
+    out = []
+    while value > 0x7F:  # noqa: PLR2004 - seven bits per byte is what a varint is
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])

@@ -44,16 +44,15 @@ class _Lazy(click.Group):
         return found
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Lazy,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Try it: 'orderkit up' in one terminal, "
+    "'orderkit order garage team_name=ae86 stage=stage2' in another.",
+)
 @click.version_option(__version__, prog_name="orderkit")
 def root() -> None:
-    r"""
-    Platform orders as files in Git, from a form to their proven end.
-
-    \b
-    Try it:    orderkit up          (in one terminal)
-               orderkit order garage team_name=ae86 stage=stage2
-    """
+    """Platform orders as files in Git, from a form to their proven end."""
 
 
 def main() -> None:

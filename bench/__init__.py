@@ -1,0 +1,1 @@
+"""Benchmarks: figures with their peer, measured in the same run. ``make bench``."""

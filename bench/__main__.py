@@ -1,0 +1,34 @@
+"""
+Run the benchmarks; print one JSON object a line.
+
+``python -m bench [NAME...]`` runs all, or those whose name starts with one of the given.
+Machines are shared and noisy: judge by `ratio`, which compares with the peer of the same run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+from bench import platform, rendering, startup
+from bench.figure import Figure
+
+SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
+    "startup": startup.figures,
+    "render": rendering.figures,
+    "order": platform.figures,
+}
+
+
+def main(names: list[str]) -> int:
+    wanted = [suite for suite in SUITES if not names or suite in names]
+    missed = 0
+    for suite in wanted:
+        for figure in SUITES[suite]():
+            print(figure.line(), flush=True)
+            missed += figure.met is False
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -156,7 +156,7 @@ _EVENT_SCHEMA = _object(
 def _kind(kind: Kind, plural: str, schema: dict[str, Any], **more: Any) -> ServedKind:
     whole = with_metadata(schema)
     more.setdefault("namespaced", True)
-    return ServedKind(kind, plural, schema=whole, typed=whole, singular=kind.kind.lower(), **more)
+    return ServedKind(kind, plural, schema=schema, typed=whole, singular=kind.kind.lower(), **more)
 
 
 _CORE = (

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orderkit.adapters.embedded.cluster.definitions import CLEANUP_FINALIZER
+from orderkit.adapters.embedded.cluster.definitions import CLEANUP_FINALIZER, stored_kind
 from orderkit.adapters.embedded.cluster.documents import meta
 from orderkit.adapters.embedded.cluster.journal import Change, Place
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
@@ -73,7 +73,8 @@ class Collector:
             next_sweep = time.monotonic() + _EVENT_SWEEP_S
             while not self._stopping.is_set() and not watcher.closed:
                 changes = watcher.take(timeout_s=max(0.0, next_sweep - time.monotonic()))
-                self._look_at_all(dict.fromkeys(p for c in changes for p in self._concerned(c)))
+                places = dict.fromkeys(p for c in changes for p in self._concerned(c))
+                self._look_at_all(sorted(places, key=_definitions_last))
                 if time.monotonic() >= next_sweep:
                     self._sweep_events()
                     next_sweep = time.monotonic() + _EVENT_SWEEP_S
@@ -136,7 +137,7 @@ class Collector:
             return
         states = [(r, self._owner_state(place, r)) for r in references]
         if any(state in {"there", "unknown"} for _, state in states):
-            self._drop_references(served, place, [r for r, s in states if s == "gone"])
+            self._drop_references(served, place, [r for r, s in states if s in {"gone", "waiting"}])
             return
         waiting = any(state == "waiting" for _, state in states)
         how: Propagation = "Background"
@@ -205,12 +206,13 @@ class Collector:
 
     def _empty_definition(self, served: ServedKind, place: Place, manifest: Manifest) -> None:
         group, kind = dig(manifest, "spec", "group"), dig(manifest, "spec", "names", "kind")
-        custom = self._registry.any_version(group, kind)
-        for found in self._store.scan(group, kind):
+        instances = self._store.scan(group, kind)
+        for found in instances:
             item = Place(group, kind, metadata(found).get("namespace", ""), metadata(found)["name"])
-            if custom is not None and not metadata(found).get("deletionTimestamp"):
-                self._delete(custom, item, "Background", uid=metadata(found)["uid"])
-        if not self._store.scan(group, kind):
+            if not metadata(found).get("deletionTimestamp"):
+                uid = metadata(found)["uid"]
+                self._delete(stored_kind(manifest), item, "Background", uid=uid)
+        if not instances:  # else their dependents come first, while the kind is still known
             self._release(served, place, CLEANUP_FINALIZER)
 
     def _sweep_events(self) -> None:
@@ -247,6 +249,11 @@ class Collector:
         self._writes.change(
             served, place.namespace, place.name, edit, Write(OWNER, subresource=subresource)
         )
+
+
+def _definitions_last(place: Place) -> bool:
+    """Order places so that a definition goes only after its objects' dependents were seen."""
+    return (place.group, place.kind) == (CRD.group, CRD.kind)
 
 
 def _without_owners(manifest: Manifest, uids: set[str]) -> Manifest:

@@ -137,6 +137,12 @@ def served_kinds(definition: Manifest) -> list[ServedKind]:
     ]
 
 
+def stored_kind(definition: Manifest) -> ServedKind:
+    """Return the kind in its storage version, served or not."""
+    spec = definition["spec"]
+    return _served(spec, next(version for version in spec["versions"] if version["storage"]))
+
+
 def _served(spec: dict[str, Any], version: dict[str, Any]) -> ServedKind:
     names = spec["names"]
     schema = dig(version, "schema", "openAPIV3Schema", default={"type": "object"})

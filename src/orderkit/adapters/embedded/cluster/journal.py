@@ -3,7 +3,8 @@ The cluster on disk: current objects, a bounded history of changes, one version 
 
 SQLite in WAL mode with ``synchronous=NORMAL``: one transaction per change, so whatever was
 acknowledged survives ``kill -9`` of the process. A power failure or kernel crash may lose the
-newest changes, never consistency. Only ``store`` uses this, with its lock held.
+newest changes, never consistency. The file is locked while open: a second process is refused.
+Only ``store`` uses this, with its lock held.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Journal:
     def __init__(self, path: Path, *, history: int = HISTORY) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._history = history
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._db = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
         try:
             self._open(path)
         except BaseException:
@@ -74,9 +75,15 @@ class Journal:
             raise
 
     def _open(self, path: Path) -> None:
-        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
+        try:
+            self._db.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            raise RefusedError(
+                f"{path.name}: {error}",
+                hint="another process has this state folder open: stop it, or choose another one",
+            ) from error
         self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.execute("PRAGMA busy_timeout=5000")
         (found,) = self._db.execute("PRAGMA user_version").fetchone()
         if found > FORMAT:
             raise RefusedError(

@@ -75,7 +75,15 @@ def without_nulls(config: Any) -> Any:
     return config
 
 
+def without_empty_metadata(manifest: Manifest) -> Manifest:
+    """Return the object without empty lists and maps in its metadata, as the server shows it."""
+    found = metadata(manifest)
+    kept = {k: v for k, v in found.items() if v not in ({}, [], None) or k == "managedFields"}
+    return manifest if len(kept) == len(found) else {**manifest, "metadata": kept}
+
+
 def skeleton(served: ServedKind, place: Place) -> Manifest:
+    """Return what an apply to a missing object is merged into: its identity."""
     found = {"name": place.name}
     if place.namespace:
         found["namespace"] = place.namespace
@@ -87,6 +95,7 @@ def skeleton(served: ServedKind, place: Place) -> Manifest:
 
 
 def only_subresource(served: ServedKind, config: Manifest, write: Write) -> Manifest:
+    """Return the part of an applied document that this endpoint looks at."""
     if not write.subresource:
         dropped = {"status"} if served.has_status else set()
         return {k: v for k, v in config.items() if k not in dropped}

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from orderkit.adapters.embedded.cluster import definitions, managers, strategies
 from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest, Operation
 from orderkit.adapters.embedded.cluster.checking import metadata_faults
-from orderkit.adapters.embedded.cluster.documents import clone, meta
+from orderkit.adapters.embedded.cluster.documents import clone, encode, meta
 from orderkit.adapters.embedded.cluster.journal import Place
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import (
@@ -35,6 +35,7 @@ from orderkit.adapters.embedded.cluster.lifecycle import (
     protected,
     skeleton,
     stamp,
+    without_empty_metadata,
     without_nulls,
 )
 from orderkit.adapters.embedded.cluster.refusals import (
@@ -126,7 +127,13 @@ class Writes:
             if old is None and write.subresource:
                 raise NotFound(served.subject(place.name))
             live = skeleton(served, place) if old is None else presented(served, old)
-            stated = metadata(config).get("resourceVersion")
+            stated, uid = metadata(config).get("resourceVersion"), metadata(config).get("uid")
+            if old is None and uid:
+                raise Conflict(
+                    served.subject(place.name),
+                    f"uid mismatch: the provided object specified uid {uid}, and no existing "
+                    "object was found",
+                )
             new = managers.apply(
                 live,
                 config,
@@ -139,6 +146,8 @@ class Writes:
                 return self._create(served, new, write, author=None)
             if stated:
                 meta(new)["resourceVersion"] = stated
+            if uid:
+                meta(new)["uid"] = uid
             self._refuse_other_identity(served, place, old, new)
             return self._update(served, place, old, new, write, author=None)
 
@@ -172,10 +181,12 @@ class Writes:
         kind = served.kind
         new = {"apiVersion": "", "kind": "", **clone(manifest)}
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
+        found = meta(new)
         if not served.namespaced:
-            meta(new).pop("namespace", None)
-        else:
-            meta(new)
+            found.pop("namespace", None)
+        for name in ("name", "generateName", "namespace", "uid", "resourceVersion"):
+            if not isinstance(found.get(name, ""), str | None):
+                raise BadRequest(f"metadata.{name}: expected string, got {encode(found[name])}")
         return new
 
     def _name(self, served: ServedKind, new: Manifest) -> None:
@@ -205,7 +216,7 @@ class Writes:
     ) -> Manifest:
         place = place_of(served, metadata(new).get("namespace") or "", metadata(new)["name"])
         self._refuse_bad_place(served, place)
-        if served.has_status and served.kind != CRD:
+        if served.has_status:
             new.pop("status", None)
         owned = metadata(new).get("managedFields")
         new = self._shaped(served, new, None, write)
@@ -251,10 +262,10 @@ class Writes:
     ) -> Manifest:
         new, unknown = prune(served.typed, new)
         _report_unknown(served, unknown, write, created=old is None)
-        new = default(served.typed, new)
+        new = without_empty_metadata(default(served.typed, new))
         new = strategies.prepare(served.kind, new, old, finalize=write.subresource == "finalize")
-        faults = [Cause(p.path, p.message, p.reason) for p in problems(served.schema, new)]
-        faults += metadata_faults(served, new, old)
+        faults = metadata_faults(served, new, old)
+        faults += [Cause(p.path, p.message, p.reason) for p in problems(served.schema, new)]
         if not faults:
             faults = strategies.faults(served.kind, new, old)
         if faults:

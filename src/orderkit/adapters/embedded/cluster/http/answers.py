@@ -92,4 +92,9 @@ NO_SUCH_PATH = failure(404, "NotFound", "the server could not find the requested
 NO_SUCH_METHOD = failure(
     405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
 )
+INTERNAL_ERROR = failure(
+    500,
+    "InternalError",
+    "an error on the server has prevented the request from succeeding; its log has the trace",
+)
 UNAUTHORIZED = failure(401, "Unauthorized", "Unauthorized")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import logging
 import secrets
 from collections.abc import Callable
 from urllib.parse import urlsplit
@@ -29,6 +30,8 @@ from orderkit.adapters.embedded.cluster.http.watching import WatchResponse
 from orderkit.adapters.embedded.cluster.refusals import Refusal
 from orderkit.core.objects import Manifest
 
+logger = logging.getLogger(__name__)
+
 USER = "orderkit"
 """User name in kubeconfigs; the server looks at the token only."""
 _OPEN_PATHS = frozenset({"/version", "/healthz", "/readyz", "/livez"})
@@ -36,7 +39,11 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 def cluster_app(cluster: EmbeddedCluster, *, token: str) -> ASGIApp:
-    """Return the Kubernetes API of a cluster. The caller closes the cluster."""
+    """
+    Return the Kubernetes API of a cluster.
+
+    Close the cluster before the server stops: that ends its watches at once.
+    """
 
     async def endpoint(request: Request) -> Response:
         if request.url.path not in _OPEN_PATHS and not _knows(request, token):
@@ -45,7 +52,12 @@ def cluster_app(cluster: EmbeddedCluster, *, token: str) -> ASGIApp:
             return await _answer(cluster, request)
         except Refusal as refusal:
             return answers.document(answers.status_of(refusal), code=refusal.code)
+        except Exception:
+            logger.exception("%s %s", request.method, request.url.path)
+            return answers.document(answers.INTERNAL_ERROR, code=500)
 
+    if not token:
+        raise ValueError("the embedded cluster needs a token")
     return Starlette(routes=[Route("/{path:path}", endpoint, methods=_METHODS)])
 
 

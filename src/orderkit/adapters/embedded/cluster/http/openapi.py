@@ -19,7 +19,8 @@ from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
 from orderkit.adapters.embedded.cluster.registry import Registry
 from orderkit.core.objects import Manifest
 
-PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+"""Media type of the answer; what old clients ask for has an ``@``, which Go cannot parse."""
 _TITLE = "Orderkit embedded cluster"
 _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

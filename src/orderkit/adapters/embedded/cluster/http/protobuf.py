@@ -2,9 +2,9 @@
 The little protobuf that kubectl cannot do without.
 
 Typed clients (``kubectl create configmap`` since 1.32) send built-in kinds as protobuf, whatever
-the server answers; `read_object` turns those into plain data. Only the kinds in `MESSAGES` are known.
-Encoding is for the OpenAPI v2 document of old kubectl. Field numbers are those of the published
-``generated.proto`` files.
+the server answers; `read_object` turns those into plain data. Only the kinds in `MESSAGES` are
+known. Encoding is for the OpenAPI v2 document of old kubectl. Field numbers are those of the
+published ``generated.proto`` files.
 """
 
 from __future__ import annotations

@@ -19,9 +19,7 @@ def _port(name: str, default: int, what: str) -> Callable[[F], F]:
     return click.option(
         f"--{name}-port",
         type=click.IntRange(0, 65535),
-        default=default,
-        show_default=True,
-        help=f"Loopback port of {what}; 0 takes any free one.",
+        help=f"Loopback port of {what}. Default: as before, at first {default}; 0: any free one.",
     )
 
 
@@ -37,10 +35,10 @@ def up_command(
     state_folder: str | None,
     pack_folder: str | None,
     teams: tuple[str, ...],
-    forge_port: int,
-    cluster_port: int,
-    portal_port: int,
-    service_port: int,
+    forge_port: int | None,
+    cluster_port: int | None,
+    portal_port: int | None,
+    service_port: int | None,
 ) -> None:
     """
     Run forge, cluster, delivery, assembly and catalog on this machine.

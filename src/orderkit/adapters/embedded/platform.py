@@ -31,6 +31,7 @@ from orderkit.adapters.embedded.delivery import BareRepositories, Delivery, argo
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.state import PLATFORM_FILE, State, write_atomically
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects import ARGOCD_NAMESPACE
 from orderkit.core.settings import Endpoint, PlatformSettings
@@ -46,12 +47,36 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Loopback ports; 0 takes any free one."""
+    """Loopback ports. None: the one used before, else the default; 0: used before, else any."""
 
-    forge: int = 7300
-    cluster: int = 7344
-    portal: int = 7307
-    service: int = 7399
+    forge: int | None = None
+    cluster: int | None = None
+    portal: int | None = None
+    service: int | None = None
+
+
+DEFAULT_PORTS = {"forge": 7300, "cluster": 7344, "portal": 7307, "service": 7399}
+
+
+def _ports(wanted: Ports, state: State) -> dict[str, int]:
+    """
+    Choose each part's port.
+
+    Raises:
+        RefusedError: Another forge port than before: every order's Application names the old one.
+    """
+    used = state.remembered_ports()
+    chosen = {}
+    for part, default in DEFAULT_PORTS.items():
+        asked: int | None = getattr(wanted, part)
+        chosen[part] = asked or used.get(part, default if asked is None else 0)
+    if used and chosen["forge"] != used["forge"]:
+        raise RefusedError(
+            f"the orders in {state.folder} name the forge's port {used['forge']}, "
+            f"not {chosen['forge']}",
+            hint=f"start without --forge-port, or with --forge-port {used['forge']}",
+        )
+    return chosen
 
 
 class EmbeddedPlatform:
@@ -69,14 +94,13 @@ class EmbeddedPlatform:
         with contextlib.ExitStack() as undo:
             self._state = State(state)
             undo.callback(self._state.close)
-            self._sockets = {
-                "forge": serving.bind("forge", ports.forge),
-                "cluster": serving.bind("cluster", ports.cluster),
-                "portal": serving.bind("portal", ports.portal),
-                "service": serving.bind("service", ports.service),
-            }
-            for sock in self._sockets.values():
-                undo.callback(sock.close)
+            self._sockets = {}
+            for part, port in _ports(ports, self._state).items():
+                self._sockets[part] = serving.bind(part, port)
+                undo.callback(self._sockets[part].close)
+            self._state.remember_ports(
+                {part: sock.getsockname()[1] for part, sock in self._sockets.items()}
+            )
             self._undo = undo.pop_all()
         self._pack, self._teams = pack, teams
 

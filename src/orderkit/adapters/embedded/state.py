@@ -5,6 +5,7 @@ The state folder of an embedded platform: version, lock, credentials, addresses.
     lock                held by the process that runs the platform
     platform.yaml       addresses and credential files, for every other command
     kubeconfig          for kubectl
+    ports.json          the ports, because what Git holds names them
     credentials/*       one secret a file, readable by the owner only
     forge/ cluster/ catalog/
 
@@ -17,6 +18,7 @@ import fcntl
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -78,6 +80,18 @@ class State:
         self.credential(name)
         return self.folder / "credentials" / name
 
+    def remembered_ports(self) -> dict[str, int]:
+        """Return the ports this platform used before; empty on the first start."""
+        path = self.folder / "ports.json"
+        if not path.exists():
+            return {}
+        found = json.loads(path.read_text())
+        return {str(part): int(port) for part, port in found.items()}
+
+    def remember_ports(self, ports: Mapping[str, int]) -> None:
+        """Keep the ports: repositories, the ledger and kubeconfigs name them."""
+        write_atomically(self.folder / "ports.json", json.dumps(dict(ports)) + "\n")
+
     def close(self) -> None:
         self._lock.close()
 
@@ -105,8 +119,8 @@ def _check_version(folder: Path) -> None:
 
 
 def _check_empty(folder: Path) -> None:
-    """A folder without state.json is fine if it is missing, empty, or was just begun when killed."""
-    begun = ("lock", "credentials", ".state.json")
+    """A folder without state.json is fine if missing, empty, or just begun when killed."""
+    begun = ("lock", "credentials", ".")
     if folder.is_dir() and not all(e.name.startswith(begun) for e in folder.iterdir()):
         raise RefusedError(
             f"{folder} holds other files and no state.json",

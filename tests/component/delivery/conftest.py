@@ -24,6 +24,7 @@ from orderkit.core.objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     CONFIG_MAP,
+    XRD,
     Kind,
     Manifest,
     ObjectKey,
@@ -71,6 +72,16 @@ def crd(kind: Kind, *, scope: str = "Cluster") -> Manifest:
             "names": {"plural": plural, "singular": kind.kind.lower(), "kind": kind.kind},
             "versions": [version],
         },
+    }
+
+
+def xrd(kind: Kind) -> Manifest:
+    """Says that a kind is composite; nobody acts on it here."""
+    return {
+        "apiVersion": XRD.api_version,
+        "kind": XRD.kind,
+        "metadata": {"name": f"{kind.kind.lower()}s.{kind.group}"},
+        "spec": {"group": kind.group, "names": {"kind": kind.kind}},
     }
 
 
@@ -312,7 +323,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     """A running platform with namespaces default and argocd, AppProject default and Widgets."""
     cluster = EmbeddedCluster(tmp_path / "cluster" / "cluster.sqlite")
     lab = Lab(tmp_path / "repos", cluster)
-    lab.apply(*argocd_crds(), crd(WIDGET))
+    lab.apply(*argocd_crds(), crd(WIDGET), crd(XRD), xrd(WIDGET))
     lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ARGOCD_NAMESPACE}})
     lab.apply(
         {
@@ -324,5 +335,5 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     )
     lab.delivery.start()
     yield lab
+    cluster.close()  # first: it ends the watches that a stop would wait for
     lab.delivery.stop()
-    cluster.close()

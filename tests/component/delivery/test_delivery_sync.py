@@ -34,18 +34,18 @@ def test_a_push_is_applied_with_the_tracking_annotation(lab: Lab) -> None:
 
 
 def test_a_notified_push_is_applied_within_a_tenth_of_a_second(lab: Lab) -> None:
-    commit = lab.push("ae86/shop", {"manifests/a.yaml": lab.dump(lab.config_map("a", n="0"))})
+    commit = lab.push("ae86/shop", {"manifests/a.yaml": lab.dump(lab.config_map("a", v="0"))})
     lab.apply(lab.application("shop", "ae86/shop"))
     lab.wait_synced("shop", commit)
 
     tries_s = []
     for n in range(1, 8):
         lab.push(
-            "ae86/shop", {"manifests/a.yaml": lab.dump(lab.config_map("a", n=str(n)))}, tell=False
+            "ae86/shop", {"manifests/a.yaml": lab.dump(lab.config_map("a", v=str(n)))}, tell=False
         )
         start = time.monotonic()
         lab.delivery.notify("http://127.0.0.1:7300/ae86/shop")
-        lab.wait("the new value", lambda n=n: lab.map_data("a") == {"n": str(n)})
+        lab.wait("the new value", lambda n=n: lab.map_data("a") == {"v": str(n)})
         tries_s.append(time.monotonic() - start)
 
     assert min(tries_s) < 0.1
@@ -58,11 +58,11 @@ def test_a_push_nobody_reported_is_found_by_polling(lab: Lab) -> None:
     lab.wait_synced("shop", commit)
 
     commit = lab.push(
-        "ae86/shop", {"manifests/a.yaml": lab.dump(lab.config_map("a", x="y"))}, tell=False
+        "ae86/shop", {"manifests/a.yaml": lab.dump(lab.config_map("a", x="z"))}, tell=False
     )
 
     lab.wait_synced("shop", commit)
-    assert lab.map_data("a") == {"x": "y"}
+    assert lab.map_data("a") == {"x": "z"}
 
 
 def test_a_repository_that_appears_later_is_found_by_polling(lab: Lab) -> None:

@@ -21,7 +21,10 @@ IsComposite = Callable[[Kind], bool]
 
 def live_health(live: Manifest, is_composite: IsComposite) -> Health | None:
     """Judge one live object; None when its kind has no check."""
-    return health_of(live, composite=is_composite(Kind.of(live)))
+    verdict = health_of(live)
+    if verdict is None and is_composite(Kind.of(live)):
+        return health_of(live, composite=True)
+    return verdict
 
 
 def application_health(

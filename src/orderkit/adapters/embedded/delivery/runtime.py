@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 
 from orderkit.adapters.embedded.controller import Controller
 from orderkit.adapters.embedded.delivery.index import Index
@@ -28,7 +29,7 @@ from orderkit.core.objects import (
     metadata,
 )
 from orderkit.ports.clock import Clock, SystemClock
-from orderkit.ports.cluster import Cluster
+from orderkit.ports.cluster import Cluster, NoSuchKindError
 
 POLL_S = 3.0
 """How often branches are looked at when nobody reports a push."""
@@ -50,7 +51,7 @@ class Delivery:
     ) -> None:
         self._sources, self._poll_s = sources, poll_s
         self._index = Index()
-        self._composites: dict[str, tuple[str, str]] = {}
+        self._composites: frozenset[tuple[str, str]] = frozenset()
         self._stopping = threading.Event()
         self._poller = threading.Thread(target=self._poll, name="delivery-poll", daemon=True)
         reconciler = Reconciler(
@@ -104,19 +105,17 @@ class Delivery:
                 yield ObjectKey.of(app)
 
     def _defined(self, xrd: Manifest) -> Iterable[ObjectKey]:
-        """Learn which kinds are composite; Applications that hold some are judged again."""
-        defined = (
-            str(dig(xrd, "spec", "group", default="")),
-            str(dig(xrd, "spec", "names", "kind", default="")),
-        )
-        is_new = self._composites.get(str(metadata(xrd)["name"])) != defined
-        self._composites[str(metadata(xrd)["name"])] = defined
+        """An XRD concerns who delivers it and who holds objects that it makes composite."""
         yield from self._concerned(xrd)
-        if is_new:
-            yield from map(application_key, self._index.listing(*defined))
+        yield from map(application_key, self._index.listing(*_defined_kind(xrd)))
 
     def _is_composite(self, kind: Kind) -> bool:
-        return (kind.group, kind.kind) in self._composites.values()
+        """Ask the cluster for what is not known to be composite: a wave may depend on it."""
+        wanted = (kind.group, kind.kind)
+        if wanted not in self._composites and "." in kind.group and not _is_built_in(kind):
+            with suppress(NoSuchKindError):
+                self._composites = frozenset(map(_defined_kind, self._cluster.list(XRD).items))
+        return wanted in self._composites
 
     def _poll(self) -> None:
         while not self._stopping.wait(self._poll_s):
@@ -131,3 +130,12 @@ class Delivery:
                 if now != known:
                     for app in apps:
                         self._controller.enqueue(application_key(app))
+
+
+def _defined_kind(xrd: Manifest) -> tuple[str, str]:
+    group, kind = dig(xrd, "spec", "group"), dig(xrd, "spec", "names", "kind")
+    return str(group), str(kind)
+
+
+def _is_built_in(kind: Kind) -> bool:
+    return kind.group.endswith(".k8s.io")

@@ -24,6 +24,7 @@ import pytest
 import yaml
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.objects import CONFIG_MAP, CRD, NAMESPACE, Kind, Manifest, ObjectKey, dig
@@ -33,6 +34,8 @@ IMPLEMENTATIONS = ("embedded", "embedded-http", "real")
 KUBECONFIG_VARIABLE = "ORDERKIT_TEST_KUBECONFIG"
 TOKEN = "suite-token"
 DEADLINE_S = 30.0
+HISTORY, TRIM_EVERY = 500, 1_000
+"""Changes an embedded cluster of this suite remembers, and how often it forgets older ones."""
 
 GROUP = "conformance.orderkit.dev"
 CAR = Kind(GROUP, "v1", "Car")
@@ -275,20 +278,33 @@ def _kubeconfig(path: Path, url: str) -> Path:
     return path
 
 
+def _forgetting(cluster: EmbeddedCluster) -> Callable[[], None]:
+    """Return what writes until the history of before is gone."""
+
+    def forget() -> None:
+        manifest: Manifest = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "noise", "namespace": "default"},
+        }
+        for number in range(HISTORY + TRIM_EVERY):
+            cluster.apply({**manifest, "data": {"n": str(number)}}, owner="noise")
+
+    return forget
+
+
 def _embedded(folder: Path) -> Iterator[Implementation]:
-    cluster = EmbeddedCluster(folder / "cluster.sqlite")
-    yield Implementation("embedded", cluster)
+    cluster = EmbeddedCluster(folder / "cluster.sqlite", history=HISTORY)
+    yield Implementation("embedded", cluster, _forgetting(cluster))
     cluster.close()
 
 
 def _embedded_http(folder: Path) -> Iterator[Implementation]:
-    from orderkit.adapters.embedded.cluster.http import cluster_app
-
-    cluster = EmbeddedCluster(folder / "cluster.sqlite")
+    cluster = EmbeddedCluster(folder / "cluster.sqlite", history=HISTORY)
     server = HttpServer(cluster_app(cluster, token=TOKEN), bind("cluster", 0))
     server.start()
     with KubeCluster.from_kubeconfig(_kubeconfig(folder / "kubeconfig", server.url)) as client:
-        yield Implementation("embedded-http", client)
+        yield Implementation("embedded-http", client, _forgetting(cluster))
     server.stop()
     cluster.close()
 

@@ -187,7 +187,7 @@ def _capture(context: jinja2.runtime.Context, value: Value) -> str:
 
 
 def _negative(value: Value) -> Value:
-    return js.normal(-js.number(value))
+    return js.normal(-float(js.number(value)))
 
 
 _OPERATIONS: Mapping[str, Function] = {

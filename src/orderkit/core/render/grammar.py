@@ -190,6 +190,8 @@ class ExpressionParser:
             raise self.unsupported(f"the test '{name}'", f"tests: {known}")
         self._at += 1
         arguments = self._arguments() if self.take("(") else []
+        if len(arguments) != library.TEST_ARGUMENTS.get(name, 0):
+            raise self.error(f"test '{name}' with {len(arguments)} arguments")
         return call(f"is {name}", subject, *arguments)
 
     def _compare(self) -> list[Item]:

@@ -185,7 +185,8 @@ def normal(result: float) -> float:
     """Keep whole numbers as int where a double is exact, so that they print and compare alike."""
     if isinstance(result, int):
         return result if abs(result) <= SAFE_INTEGER else float(result)
-    if result.is_integer() and abs(result) <= SAFE_INTEGER:
+    minus_zero = result == 0 and math.copysign(1, result) < 0
+    if result.is_integer() and abs(result) <= SAFE_INTEGER and not minus_zero:
         return int(result)
     return result
 
@@ -262,8 +263,10 @@ def _remainder(a: float, b: float) -> float:
 
 
 def _power(a: float, b: float) -> float:
-    result = math.nan if a < 0 and not b.is_integer() else (math.inf if a == 0 > b else a**b)
-    return float(result)
+    undefined = math.isnan(b) or (abs(a) == 1 and math.isinf(b)) or (a < 0 and not b.is_integer())
+    if undefined and b != 0:
+        return math.nan
+    return math.inf if a == 0 > b else float(a**b)
 
 
 _CALCULATIONS = {

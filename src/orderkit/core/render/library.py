@@ -114,6 +114,8 @@ def _replace(value: Value, old: Value, new: Value, most: Value = -1) -> Value:
 def _join(value: Value, separator: Value = "", attribute: Value = UNDEFINED) -> Value:
     items = _must_be_list(value, "join")
     if not isinstance(attribute, Undefined):
+        if any(item is None or isinstance(item, Undefined) for item in items):
+            raise Fault("filter 'join' cannot read an attribute of null or undefined")
         items = [js.member(item, attribute) for item in items]
     glue = "," if isinstance(separator, Undefined) else js.text(separator or "")
     return glue.join(
@@ -313,6 +315,12 @@ def _remainder_is(value: Value, divisor: Value, rest: int) -> bool:
     return bool(js.calculate("%", value, divisor) == rest)
 
 
+def _iterable(value: Value) -> bool:
+    if value is None or isinstance(value, Undefined):
+        raise Fault("test 'iterable' needs a value", hint="write `x and x is iterable`")
+    return isinstance(value, str | list)
+
+
 TESTS: Mapping[str, Callable[..., bool]] = {
     "defined": _defined,
     "divisibleby": lambda value, by: _remainder_is(value, by, 0),
@@ -320,7 +328,7 @@ TESTS: Mapping[str, Callable[..., bool]] = {
     "equalto": js.strictly_equal,
     "even": lambda value: _remainder_is(value, 2, 0),
     "falsy": lambda value: not js.truthy(value),
-    "iterable": lambda value: isinstance(value, str | list),
+    "iterable": _iterable,
     "mapping": lambda value: isinstance(value, dict),
     "ne": lambda value, other: not js.strictly_equal(value, other),
     "null": lambda value: value is None,

@@ -48,6 +48,14 @@ _IS_IT_UP = "is the platform up? orderkit up"
 class LostAnswerError(UnreachableError):
     """The request went out, and no complete answer came back: it may have been carried out."""
 
+    timed_out = False
+
+
+class ServerError(RemoteError):
+    """The forge failed (5xx); what was asked for may have been carried out."""
+
+    retryable = True
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -157,8 +165,8 @@ class Transport:
         for attempt in range(1, _GET_TRIES + 1):
             try:
                 return self.send("GET", path, query=query)
-            except LostAnswerError:
-                if attempt == _GET_TRIES:
+            except LostAnswerError as error:
+                if attempt == _GET_TRIES or error.timed_out:
                     raise
         raise RuntimeError("unreachable")
 
@@ -239,10 +247,12 @@ class Transport:
     def _no_answer(self, error: Exception) -> UnreachableError:
         if _never_sent(error):
             return UnreachableError(f"nobody answers at {self.base_url}", hint=_IS_IT_UP)
-        return LostAnswerError(
+        lost = LostAnswerError(
             f"{self.base_url} did not answer completely: {_foreign(str(error))}",
             hint=f"repeat the command; {_IS_IT_UP}",
         )
+        lost.timed_out = isinstance(error, requests.exceptions.Timeout)
+        return lost
 
     def close(self) -> None:
         """Close idle connections. The transport stays usable."""
@@ -295,6 +305,8 @@ def refusal(answer: Answer, doing: str) -> Exception:
         return NotFoundError(said, hint="it does not exist, or is hidden from these credentials")
     if status == 423:  # noqa: PLR2004
         return RefusedError(said, hint="the repository is archived, hence read-only")
+    if status >= 500:  # noqa: PLR2004  server errors
+        return ServerError(said, hint="repeat the command; if it stays, look into the forge's log")
     return RemoteError(said)
 
 

@@ -29,11 +29,12 @@ from weakref import WeakValueDictionary
 from orderkit.adapters.gitea.transport import (
     Answer,
     LostAnswerError,
+    ServerError,
     Transport,
     path_of,
     refusal,
 )
-from orderkit.core.errors import ConflictError, NotFoundError, RemoteError
+from orderkit.core.errors import ConflictError, NotFoundError, RemoteError, UnreachableError
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.forge import (
     OPERATION_TRAILER,
@@ -122,7 +123,7 @@ class Writer:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Write:
     """One write with what it needs; `run` repeats rounds until the answer is clear."""
 
@@ -132,15 +133,13 @@ class _Write:
     changes: Sequence[FileChange]
     operation: Operation
     branch: str
+    sent: bool = False
+    """Whether a request went out that may have been carried out."""
 
     def run(self, waits: Iterator[float]) -> Written:
-        problem: Exception | None = None
+        problem: Exception = RuntimeError("no round was made")
         for number in range(1, ROUNDS + 1):
-            head = self._head()
-            entries = self._entries(head)
-            if isinstance(entries, Written):
-                return entries
-            outcome = self._send(entries, head)
+            outcome = self._round()
             if isinstance(outcome, Written):
                 return outcome
             problem = outcome
@@ -151,7 +150,18 @@ class _Write:
                 f"{self.repo}: another writer won all {ROUNDS} rounds; nothing was written",
                 hint="run the command again",
             ) from problem
-        raise problem or RuntimeError("no round was made")
+        raise problem
+
+    def _round(self) -> Written | Exception:
+        """Return the result, or the problem if another round may help."""
+        try:
+            head = self._head()
+            entries = self._entries(head)
+            return entries if isinstance(entries, Written) else self._send(entries, head)
+        except (UnreachableError, ServerError) as error:
+            if self.sent:
+                return error
+            raise
 
     def _head(self) -> CommitSha | None:
         """Return the head, or None for an empty repository."""
@@ -180,7 +190,7 @@ class _Write:
             return entries
         if head is None:
             raise NotFoundError(f"{self.repo} is empty and nothing was to be written")
-        return Written(head, changed=False)
+        return (self._found() if self.sent else None) or Written(head, changed=False)
 
     def _blobs(self, head: CommitSha | None) -> Mapping[PurePosixPath, BlobSha]:
         if head is None:
@@ -193,6 +203,7 @@ class _Write:
     def _send(self, entries: list[dict[str, str]], head: CommitSha | None) -> Written | Exception:
         """Return the result, or the problem if another round may help."""
         path = path_of("repos", self.repo.owner, self.repo.name, "contents")
+        self.sent = True
         try:
             answer = self.http.send("POST", path, body=self._body(entries))
         except LostAnswerError as error:

@@ -23,7 +23,8 @@ from orderkit.core.errors import OrderkitError
 
 log = logging.getLogger(__name__)
 
-_WAIT_S = 5.0
+WAIT_S = 5.0
+"""How long git processes of a killed forge may take to end."""
 _PAUSE_S = 0.05
 
 
@@ -34,9 +35,9 @@ class FolderInUseError(OrderkitError):
 class FolderLock:
     """An advisory lock on a folder, held until `release` and by the processes started."""
 
-    def __init__(self, folder: Path, *, wait_s: float = _WAIT_S) -> None:
+    def __init__(self, folder: Path) -> None:
         self.fd = os.open(folder / "forge.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        deadline = time.monotonic() + wait_s
+        deadline = time.monotonic() + WAIT_S
         while not _try_lock(self.fd):
             if time.monotonic() > deadline:
                 os.close(self.fd)

@@ -1,0 +1,235 @@
+"""What the client does when the other side is not a well-behaved Gitea."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from orderkit.adapters.gitea import GiteaForge, transport
+from orderkit.adapters.gitea.transport import Answer, path_of, refusal
+from orderkit.core.errors import (
+    AccessError,
+    InvalidInputError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    RemoteError,
+    UnreachableError,
+)
+from orderkit.core.names import RepoId
+
+TOKEN = "canary-0123456789abcdef"
+REPO = RepoId("team", "order")
+SCOPE_MISSING = (
+    b'{"message":"token does not have at least one of required scope(s),'
+    b' required=[write:repository], token scope=read:user"}'
+)
+
+
+@contextmanager
+def server(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """Serve GET with `answer` on a port of its own."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer(self)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
+            """Stay silent."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{http.server_port}"
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
+
+
+def says(status: int, body: bytes, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+def test_nobody_listening_is_unreachable_with_a_way_out() -> None:
+    with server(says(200, b"{}")) as url:
+        pass
+    with GiteaForge(url, token=TOKEN) as forge, pytest.raises(UnreachableError) as caught:
+        forge.version()
+
+    assert "orderkit up" in caught.value.hint
+
+
+def test_a_redirect_is_an_error_that_explains_itself() -> None:
+    with (
+        server(says(301, b"", Location="http://evil.example.org/new/name")) as url,
+        GiteaForge(url, token=TOKEN) as forge,
+        pytest.raises(RemoteError, match=r"has moved to /new/name \(301\)") as caught,
+    ):
+        forge.repo(REPO)
+
+    assert "renamed" in caught.value.hint
+
+
+def test_a_page_instead_of_json_is_an_error_that_quotes_little_of_it() -> None:
+    with (
+        server(says(200, b"<html>" + b"x" * 10_000)) as url,
+        GiteaForge(url, token=TOKEN) as forge,
+        pytest.raises(RemoteError, match="without JSON") as caught,
+    ):
+        forge.repo(REPO)
+
+    assert len(str(caught.value)) < 400
+
+
+def test_an_answer_larger_than_the_cap_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "ANSWER_MAX_BYTES", 1000)
+    with (
+        server(says(200, b" " * 100_000 + b"{}")) as url,
+        GiteaForge(url, token=TOKEN) as forge,
+        pytest.raises(RemoteError, match="larger than 1000 bytes"),
+    ):
+        forge.version()
+
+
+def test_silence_ends_with_the_read_time_out() -> None:
+    release = threading.Event()
+    calls: list[str] = []
+
+    def hang(handler: BaseHTTPRequestHandler) -> None:
+        calls.append(handler.path)
+        release.wait(20)
+
+    with server(hang) as url, GiteaForge(url, token=TOKEN, read_timeout_s=0.1) as forge:
+        try:
+            with pytest.raises(UnreachableError, match="did not answer completely"):
+                forge.version()
+        finally:
+            release.set()
+
+    assert len(calls) == 1
+
+
+def test_a_read_is_repeated_once_when_the_connection_breaks() -> None:
+    calls: list[str] = []
+
+    def break_first(handler: BaseHTTPRequestHandler) -> None:
+        calls.append(handler.path)
+        if len(calls) > 1:
+            says(200, b'{"version": "1.26.0"}')(handler)
+
+    with server(break_first) as url, GiteaForge(url, token=TOKEN) as forge:
+        assert forge.version() == "1.26.0"
+    assert len(calls) == 2
+
+
+def test_no_secret_is_in_a_message_or_repr() -> None:
+    echo = f'{{"message": "you sent token {TOKEN}"}}'.encode()
+    with server(says(403, echo)) as url, GiteaForge(url, token=TOKEN) as forge:
+        with pytest.raises(AccessError) as caught:
+            forge.version()
+
+        assert TOKEN not in str(caught.value) + repr(caught.value) + caught.value.hint
+        assert TOKEN not in repr(forge) + repr(vars(forge._http))  # noqa: SLF001  debuggers do
+
+
+def test_netrc_and_proxies_of_the_environment_are_ignored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "")
+    with server(says(200, b'{"version": "v"}')) as url, GiteaForge(url, token=TOKEN) as forge:
+        assert forge.version() == "v"
+
+
+@pytest.mark.parametrize(
+    ("url", "error", "reason"),
+    [
+        ("ftp://127.0.0.1", InvalidInputError, "no HTTP"),
+        ("forge.example.org", InvalidInputError, "no scheme"),
+        ("http://", InvalidInputError, "no host"),
+        ("http://me:secret@127.0.0.1", InvalidInputError, "credentials belong elsewhere"),
+        ("http://127.0.0.1/?q=1", InvalidInputError, "a query would be lost"),
+        ("http://forge.example.org", RefusedError, "credentials in clear text"),
+        ("http://127.0.0.1.example.org", RefusedError, "only looks like loopback"),
+    ],
+)
+def test_an_address_is_refused(url: str, error: type[OrderkitError], reason: str) -> None:
+    with pytest.raises(error) as caught:
+        GiteaForge(url, token=TOKEN)
+
+    assert "secret" not in str(caught.value), reason
+
+
+@pytest.mark.parametrize(
+    ("url", "allow_http"),
+    [
+        ("http://127.0.0.1:3000/", False),
+        ("http://localhost", False),
+        ("http://[::1]:3000", False),
+        ("https://forge.example.org/git/", False),
+        ("http://forge.example.org", True),
+    ],
+)
+def test_an_address_is_accepted_and_loses_its_last_slash(url: str, allow_http: bool) -> None:  # noqa: FBT001  a table
+    assert GiteaForge(url, token=TOKEN, allow_http=allow_http).base_url == url.rstrip("/")
+
+
+def test_credentials_are_needed() -> None:
+    with pytest.raises(InvalidInputError, match="token, or a user and password"):
+        GiteaForge("http://127.0.0.1", user="me")
+
+
+def test_segments_of_a_path_are_encoded() -> None:
+    assert path_of("repos", "a/b", "c d", "..?#%") == "/repos/a%2Fb/c%20d/..%3F%23%25"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "match", "hint"),
+    [
+        (
+            401,
+            b'{"message":"user does not exist [uid: 0, name: ]"}',
+            AccessError,
+            "bad cred",
+            "tok",
+        ),
+        (
+            403,
+            SCOPE_MISSING,
+            AccessError,
+            "missing scope",
+            "write:repository",
+        ),
+        (403, b'{"message":"user should have a permission"}', AccessError, "no right", "owner"),
+        (404, b'{"message":"GetContents","errors":["no object"]}', NotFoundError, "no object", ""),
+        (423, b'{"message":"a/b is archived"}', RefusedError, "archived", "read-only"),
+        (500, b'{"message":""}', RemoteError, "500", "repeat"),
+        (502, b"<html>Bad Gateway</html>", RemoteError, "Bad Gateway", "repeat"),
+        (418, b"null", RemoteError, "418", ""),
+        (409, b'["odd"]', RemoteError, "odd", ""),
+    ],
+)
+def test_a_refusal_becomes(
+    status: int, body: bytes, error: type[OrderkitError], match: str, hint: str
+) -> None:
+    found = refusal(Answer(status, {}, body), "do it")
+
+    assert type(found) is error or (status >= 500 and isinstance(found, error))
+    assert match in str(found)
+    assert isinstance(found, OrderkitError)
+    assert hint in found.hint

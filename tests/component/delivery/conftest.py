@@ -252,6 +252,10 @@ class Lab:
         found = self.get(CONFIG_MAP, name, namespace)
         return None if found is None else found.get("data", {})
 
+    def has_data(self, config_map_name: str, **data: str) -> bool:
+        """Say whether a ConfigMap in namespace default holds exactly this."""
+        return self.map_data(config_map_name) == data
+
     def set_conditions(self, kind: Kind, name: str, **states: str) -> None:
         """Give an object Crossplane's conditions, all of its current generation."""
         live = self.get(kind, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +15,7 @@ FINALIZER = "resources-finalizer.argocd.argoproj.io"
 KEEP = "argocd.argoproj.io/sync-options"
 
 
-def shop(lab: Lab, *names: str, **changes: object) -> str:
+def shop(lab: Lab, *names: str, **changes: Any) -> str:
     """An Application that delivers ConfigMaps, up and running."""
     files = {f"manifests/{name}.yaml": lab.dump(lab.config_map(name, v="1")) for name in names}
     commit = lab.push("ae86/shop", dict(files))

@@ -24,15 +24,21 @@ def differs(target: Manifest, live: Manifest, *, owner: str) -> bool:
     """Say whether applying `target` as `owner` would change `live`."""
     owned = _owned_fields(live, owner)
     for field in target.keys() - _NOT_COMPARED:
-        wanted = target[field]
+        wanted, there = target[field], live.get(field)
         if field == "metadata":
             wanted = {k: v for k, v in wanted.items() if k not in _SERVER_FIELDS}
-        if not _same(wanted, live.get(field), owned.get(f"f:{field}", {})):
+            there = _with_empty_parts(wanted, metadata(live))
+        if not _same(wanted, there, owned.get(f"f:{field}", {})):
             return True
     return any(
         step.startswith("f:") and step[2:] not in target and step[2:] not in _NOT_COMPARED
         for step in owned
     )
+
+
+def _with_empty_parts(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
+    """Put back what the server leaves out of metadata: lists and maps without content."""
+    return {**{key: value for key, value in wanted.items() if value in ([], {})}, **there}
 
 
 def _owned_fields(live: Manifest, owner: str) -> Mapping[str, Any]:

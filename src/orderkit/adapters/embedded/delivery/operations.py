@@ -22,7 +22,7 @@ from orderkit.adapters.embedded.delivery.spec import (
     is_deleting,
     read_retry,
 )
-from orderkit.adapters.embedded.delivery.status import Status, parse_stamp, stamp
+from orderkit.adapters.embedded.delivery.status import Status, parse_stamp, precise_stamp, stamp
 from orderkit.adapters.embedded.delivery.sync import Outcome
 from orderkit.core.objects import Manifest, dig
 
@@ -108,7 +108,7 @@ def retry_wait_s(state: Status, now: datetime) -> float:
 
 def retried(app: Manifest, state: Status) -> Status:
     """Return the state of an operation whose wait is over: results forgotten, count kept."""
-    if "finishedAt" not in state:
+    if "finishedAt" not in state or state.get("phase") != "Running":
         return state
     operation = state["operation"]
     note = ""
@@ -138,7 +138,7 @@ def after(state: Status, outcome: Outcome, revision: str, now: datetime) -> Stat
     if outcome.phase == "Running":
         return ended
     count = int(state.get("retryCount", 0))
-    ended["finishedAt"] = stamp(now)
+    ended["finishedAt"] = precise_stamp(now)
     if outcome.phase not in _FAILED:
         return ended
     retry = read_retry(dig(state, "operation", "retry"))

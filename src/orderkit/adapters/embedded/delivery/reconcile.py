@@ -33,6 +33,7 @@ from orderkit.adapters.embedded.delivery.status import (
     invalid,
     listed,
     merge_patch,
+    precise_stamp,
     stamp,
     status_of,
 )
@@ -135,7 +136,7 @@ class Reconciler:
         changes: dict[str, Any] = {}
         if operations.is_unfinished(app) or app.get("operation"):
             state = dict(status.get("operationState") or {})
-            state |= {"phase": "Error", "message": str(error), "finishedAt": stamp(now)}
+            state |= {"phase": "Error", "message": str(error), "finishedAt": precise_stamp(now)}
             status["operationState"], changes["operation"] = state, None
         self._write(app, status, now, **changes)
 

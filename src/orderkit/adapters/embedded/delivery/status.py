@@ -2,7 +2,8 @@
 An Application's status as Argo CD writes it, and the smallest patch that brings it there.
 
 Pure: manifests in, dicts out. Everything delivery knows of an Application across a restart is in
-here; there is no other memory. Times are RFC 3339 with seconds, as in Kubernetes.
+here; there is no other memory. Times are RFC 3339 with seconds, as in Kubernetes; only the end of
+an operation has milliseconds.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ Status = dict[str, Any]
 def stamp(now: datetime) -> str:
     """Write a time as Kubernetes does."""
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def precise_stamp(now: datetime) -> str:
+    """Write a time with milliseconds, where delays below a second are counted from it."""
+    return now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_stamp(text: object) -> datetime | None:

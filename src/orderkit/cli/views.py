@@ -6,7 +6,7 @@ The JSON shapes are stable: fields are added, never renamed, while the ``schema`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import click
 
@@ -104,17 +104,20 @@ def show_trace(result: Trace, as_json: bool) -> None:
             {**result.report.to_json(), "tree": result.root.to_json(), "failing": found},
         )
         return
-    rows: list[Row] = [
-        (_indented(depth, node), node.synced, node.ready, node.reason)
-        for depth, node in result.root.walk()
-    ]
+    rows = list(_rows(result.root, "", ""))
     emit_table(("OBJECT", "SYNCED", "READY", "REASON"), rows)
     if failing:
         click.echo(f"\nfirst failing: {failing.key}: {failing.reason}")
 
 
-def _indented(depth: int, node: Node) -> str:
-    return f"{'   ' * (depth - 1)}└─ {node.key}" if depth else str(node.key)
+def _rows(node: Node, own: str, below: str) -> Iterator[Row]:
+    """Yield a node and its children as lines of a drawn tree."""
+    yield f"{own}{node.key}", node.synced, node.ready, node.reason
+    for number, child in enumerate(node.children, start=1):
+        last = number == len(node.children)
+        yield from _rows(
+            child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")
+        )
 
 
 def show_ended(result: Ended, as_json: bool) -> None:

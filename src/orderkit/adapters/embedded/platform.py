@@ -16,6 +16,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orderkit.adapters.embedded import serving
 from orderkit.adapters.embedded.assembly import (
@@ -25,6 +26,7 @@ from orderkit.adapters.embedded.assembly import (
     load_stations,
 )
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
+from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.delivery import BareRepositories, Delivery, argocd_crds
@@ -35,6 +37,9 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects import ARGOCD_NAMESPACE
 from orderkit.core.settings import Endpoint, PlatformSettings
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 BOT = "orderkit"
 """The forge user that writes; a person's name stands in each commit's trailer."""
@@ -114,7 +119,8 @@ class EmbeddedPlatform:
         return self._sockets["service"]
 
     def url(self, part: str) -> str:
-        return f"http://{serving.HOST}:{self._sockets[part].getsockname()[1]}"
+        scheme = "https" if part == "cluster" else "http"
+        return f"{scheme}://{serving.HOST}:{self._sockets[part].getsockname()[1]}"
 
     def start(self) -> PlatformSettings:
         """Start every part, write ``platform.yaml`` and ``kubeconfig``, return the settings."""
@@ -143,8 +149,8 @@ class EmbeddedPlatform:
         """Stop everything, in reverse order; safe to call twice."""
         self._undo.close()
 
-    def _serve(self, part: str, app: object) -> None:
-        server = serving.HttpServer(app, self._sockets[part])  # type: ignore[arg-type]  # Starlette is an ASGI app
+    def _serve(self, part: str, app: ASGIApp, certificate: Certificate | None = None) -> None:
+        server = serving.HttpServer(app, self._sockets[part], certificate)
         server.start()
         self._undo.callback(server.stop)
 
@@ -165,7 +171,8 @@ class EmbeddedPlatform:
             cluster.apply(crd, owner=BOT)
         namespace = {"apiVersion": "v1", "kind": "Namespace"}
         cluster.apply({**namespace, "metadata": {"name": ARGOCD_NAMESPACE}}, owner=BOT)
-        self._serve("cluster", cluster_app(cluster, token=self._state.credential("cluster-token")))
+        app = cluster_app(cluster, token=self._state.credential("cluster-token"))
+        self._serve("cluster", app, self._certificate())
         return cluster
 
     def _start_catalog(self) -> EmbeddedCatalog:
@@ -174,6 +181,9 @@ class EmbeddedPlatform:
         self._undo.callback(catalog.close)
         self._serve("portal", catalog.app(token=self._state.credential("portal-token")))
         return catalog
+
+    def _certificate(self) -> Certificate:
+        return ensure_certificate(self._state.part("tls"))
 
     def _settings(self) -> PlatformSettings:
         kubeconfig = self._state.folder / "kubeconfig"
@@ -199,6 +209,7 @@ clusters:
 - name: orderkit
   cluster:
     server: {self.url("cluster")}
+    certificate-authority: {self._certificate().authority}
 contexts:
 - name: orderkit
   context:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from orderkit.core.composed import Composed, Event, Step, World, steps_of
 from orderkit.core.errors import RemoteError
 from orderkit.core.objects import Manifest, metadata
-from orderkit.core.pipeline import Composed, Event, Step, World, compose, steps_of
+from orderkit.core.pipeline import compose
 from orderkit.core.station import (
     Ready,
     Selector,

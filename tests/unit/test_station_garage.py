@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.adapters.embedded.assembly import embedded_functions, load_stations
+from orderkit.core.composed import Composed, World, steps_of
 from orderkit.core.dressing import root_labelled
 from orderkit.core.objects import Manifest
-from orderkit.core.pipeline import Composed, World, compose, steps_of
+from orderkit.core.pipeline import compose
 from orderkit.core.structural.wording import problems as value_problems
 from orderkit.core.xrd import crd_for, dropped, machinery_path, problems, xr_kind
 

@@ -16,13 +16,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orderkit.core.errors import OrderkitError
+from orderkit.core.machinery import LEGACY, printer_columns, spec_fields, status_fields
 from orderkit.core.objects import CRD, Kind, Manifest, annotations_of, dig, labels_of, metadata
 from orderkit.core.plaindata import copied
 
 GROUP = "apiextensions.crossplane.io"
 XRD_KIND = Kind(GROUP, "v1", "CompositeResourceDefinition")
 """The storage version: it reads what was written as v1 and as v2."""
-LEGACY = "LegacyCluster"
 NAME_MAX = 63
 """The XR's name becomes a label value."""
 
@@ -143,7 +143,7 @@ def _version(xrd: Manifest, version: dict[str, Any]) -> dict[str, Any]:
         "storage": bool(version.get("referenceable")),
         "additionalPrinterColumns": [
             *(version.get("additionalPrinterColumns") or []),
-            *_printer_columns(legacy=legacy),
+            *printer_columns(legacy=legacy),
         ],
         "subresources": subresources,
         "schema": {"openAPIV3Schema": _schema(xrd, author)},
@@ -156,9 +156,9 @@ def _version(xrd: Manifest, version: dict[str, Any]) -> dict[str, Any]:
 
 def _schema(xrd: Manifest, author: dict[str, Any]) -> dict[str, Any]:
     spec = _part(author, "spec", _KEPT_IN_SPEC)
-    spec["properties"] |= _machinery(scope_of(xrd), _update_policy(xrd))
+    spec["properties"] |= spec_fields(scope_of(xrd), _update_policy(xrd))
     status = _part(author, "status", _KEPT_IN_STATUS)
-    status["properties"] |= _status(legacy=scope_of(xrd) == LEGACY)
+    status["properties"] |= status_fields(legacy=scope_of(xrd) == LEGACY)
     author_max = dig(author, "properties", "metadata", "properties", "name", "maxLength")
     name_max = min(author_max, NAME_MAX) if isinstance(author_max, int) else NAME_MAX
     return {
@@ -187,91 +187,6 @@ def _part(author: dict[str, Any], name: str, kept: tuple[str, ...]) -> dict[str,
     theirs = dig(author, "properties", name, default={})
     found = {key: theirs[key] for key in kept if theirs.get(key)}
     return {"type": "object", **found, "properties": dict(found.get("properties") or {})}
-
-
-def _text(**more: Any) -> dict[str, Any]:
-    return {"type": "string", **more}
-
-
-def _map(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "required": required, "properties": properties}
-
-
-def _machinery(scope: str, default_policy: str | None) -> dict[str, Any]:
-    """Crossplane's own fields; they win over author properties of the same name."""
-    selector = _map(
-        ["matchLabels"], matchLabels={"type": "object", "additionalProperties": _text()}
-    )
-    reference = _map(["apiVersion", "kind"], apiVersion=_text(), kind=_text(), name=_text())
-    if scope != "Namespaced":
-        reference["properties"]["namespace"] = _text()
-    policy = _text(enum=["Automatic", "Manual"])
-    if default_policy:
-        policy["default"] = default_policy
-    fields: dict[str, Any] = {
-        "compositionRef": _map(["name"], name=_text()),
-        "compositionSelector": selector,
-        "compositionRevisionRef": _map(["name"], name=_text()),
-        "compositionRevisionSelector": copied(selector),
-        "compositionUpdatePolicy": policy,
-        "resourceRefs": {"type": "array", "items": reference, "x-kubernetes-list-type": "atomic"},
-    }
-    if scope != LEGACY:
-        text = "Configures how Crossplane will reconcile this composite resource"
-        return {"crossplane": {"type": "object", "description": text, "properties": fields}}
-    claim = ["apiVersion", "kind", "namespace", "name"]
-    fields["claimRef"] = _map(claim, **{key: _text() for key in claim})
-    secret = ["name", "namespace"]
-    fields["writeConnectionSecretToRef"] = _map(secret, **{key: _text() for key in secret})
-    return fields
-
-
-def _status(*, legacy: bool) -> dict[str, Any]:
-    condition = _map(
-        ["lastTransitionTime", "reason", "status", "type"],
-        lastTransitionTime=_text(format="date-time"),
-        message=_text(),
-        observedGeneration={"type": "integer", "format": "int64"},
-        reason=_text(),
-        status=_text(),
-        type=_text(),
-    )
-    fields: dict[str, Any] = {
-        "conditions": {
-            "description": "Conditions of the resource.",
-            "type": "array",
-            "items": condition,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        }
-    }
-    if legacy:
-        published = {"lastPublishedTime": _text(format="date-time")}
-        fields["connectionDetails"] = {"type": "object", "properties": published}
-        fields["claimConditionTypes"] = {
-            "type": "array",
-            "items": _text(),
-            "x-kubernetes-list-type": "set",
-        }
-    return fields
-
-
-def _printer_columns(*, legacy: bool) -> list[dict[str, Any]]:
-    home = ".spec" if legacy else ".spec.crossplane"
-
-    def column(name: str, path: str, type_: str = "string") -> dict[str, Any]:
-        return {"name": name, "type": type_, "jsonPath": path}
-
-    return [
-        column("SYNCED", ".status.conditions[?(@.type=='Synced')].status"),
-        column("READY", ".status.conditions[?(@.type=='Ready')].status"),
-        column("COMPOSITION", f"{home}.compositionRef.name"),
-        {
-            **column("COMPOSITIONREVISION", f"{home}.compositionRevisionRef.name"),
-            "priority": 1,
-        },
-        column("AGE", ".metadata.creationTimestamp", "date"),
-    ]
 
 
 def problems(xrd: Manifest) -> tuple[str, ...]:
@@ -341,8 +256,8 @@ def _dropped(schema: Mapping[str, Any], xrd: Manifest) -> Iterator[str]:
 def _overridden(schema: Mapping[str, Any], xrd: Manifest) -> Iterator[str]:
     """Author fields that have the name of one of Crossplane's."""
     ours = {
-        "spec": _machinery(scope_of(xrd), None),
-        "status": _status(legacy=scope_of(xrd) == LEGACY),
+        "spec": spec_fields(scope_of(xrd), None),
+        "status": status_fields(legacy=scope_of(xrd) == LEGACY),
     }
     for part, fields in ours.items():
         theirs = dig(schema, "properties", part, "properties", default={})

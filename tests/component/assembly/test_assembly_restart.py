@@ -161,6 +161,30 @@ def test_an_assembly_that_dies_after_any_write_is_finished_by_the_next(
     assert parts(own_lab) == SETTLED[1]
 
 
+@pytest.mark.parametrize("writes", range(9))
+def test_a_change_that_was_cut_off_is_finished_by_the_next(own_lab: Lab, writes: int) -> None:
+    """The change updates two parts and deletes one."""
+    own_lab.start(Dying(own_lab.cluster, -1))
+    own_lab.wait("kind App", lambda: own_lab.cluster.serves(APP))
+    own_lab.app("demo", three_parts)
+    own_lab.wait_ready("demo")
+    own_lab.stop()
+
+    own_lab.app("demo", three_parts, size=2)
+    dying = Dying(own_lab.cluster, writes)
+    own_lab.start(dying)
+    own_lab.wait(
+        "death or success",
+        lambda: dying.dead.is_set() or own_lab.status("demo", "Ready").startswith("True"),
+    )
+    dying.dead.set()
+    own_lab.stop()
+
+    own_lab.start(Dying(own_lab.cluster, -1))
+    own_lab.wait_ready("demo")
+    own_lab.wait("the parts of size 2", lambda: parts(own_lab) == SETTLED[2])
+
+
 def test_changes_made_while_nobody_looked_are_caught_up_with(own_lab: Lab) -> None:
     own_lab.start(Dying(own_lab.cluster, -1))
     own_lab.wait("kind App", lambda: own_lab.cluster.serves(APP))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.adapters.embedded.assembly.site import Site
+from orderkit.core.composed import COMPOSE_REASON, Composed, Event
 from orderkit.core.dressing import (
     CLAIM_LABELS,
     COMPOSITE_LABEL,
@@ -32,7 +33,6 @@ from orderkit.core.objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.pipeline import COMPOSE_REASON, Composed, Event
 from orderkit.core.station import Selector
 from orderkit.ports.cluster import InvalidObjectError, WrongTypeError
 

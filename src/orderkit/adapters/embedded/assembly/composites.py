@@ -13,6 +13,7 @@ does reconcile).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,6 +31,7 @@ from orderkit.adapters.embedded.assembly.selection import (
 from orderkit.adapters.embedded.assembly.site import Site, is_deleting
 from orderkit.adapters.embedded.assembly.tracking import Tracker
 from orderkit.adapters.embedded.controller import Backoff, Controller
+from orderkit.core.composed import COMPOSE_REASON, Composed, World, steps_of
 from orderkit.core.conditions import (
     DELETING,
     RECONCILE_PAUSED,
@@ -54,7 +56,7 @@ from orderkit.core.objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.pipeline import COMPOSE_REASON, Composed, World, compose, steps_of
+from orderkit.core.pipeline import compose
 from orderkit.core.xrd import machinery_path, xr_kind
 
 FINALIZER = "composite.apiextensions.crossplane.io"
@@ -69,14 +71,27 @@ class ReconcileError(OrderkitError):
     """This round failed; `reason` is that of the event that tells so."""
 
     def __init__(
-        self, message: str, *, reason: str = COMPOSE_REASON, shown: str = "", said: Any = None
+        self,
+        message: str,
+        *,
+        reason: str = COMPOSE_REASON,
+        shown: str = "",
+        said: Composed | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = reason
         self.shown = shown or message
         """What stands in the condition Synced."""
-        self.said: Composed | None = said
-        """What a pipeline said before its fatal result."""
+        self.said = said
+        """What the pipeline said before it failed; None if none was run."""
+
+    def conditions(self, xr: Manifest) -> list[Condition]:
+        """Return what to set: own conditions the pipeline left unsaid become Unknown."""
+        if self.said is None:
+            return [reconcile_error(self.shown)]
+        unsaid = _own_types(xr) - {said.type for said in self.said.conditions}
+        lost = [unknown_after_fatal(type_) for type_ in sorted(unsaid)]
+        return [*self.said.conditions, *lost, reconcile_error(self.shown)]
 
 
 class Composites:
@@ -243,21 +258,13 @@ class Composites:
     def _tell_failure(self, xr: Manifest, failure: ReconcileError) -> None:
         """Write Synced=False; Ready keeps its last value."""
         self._site.recorder.warning(xr, failure.reason, str(failure))
-        said = failure.said or Composed()
-        for event in said.events:
+        for event in failure.said.events if failure.said else ():
             self._site.recorder.record(xr, event)
         current = self._site.cluster.get(ObjectKey.of(xr))
         if current is None or self._wish(current) != self._wish(xr):
             return
-        unsaid = _own_types(current) - {c.type for c in said.conditions}
-        is_compose = failure.reason == COMPOSE_REASON and failure.shown.startswith(_COMPOSE)
-        lost: list[Condition] = [unknown_after_fatal(t) for t in sorted(unsaid) if is_compose]
-        try:
-            self._site.write_status(
-                current, RESPONSIVE, *said.conditions, *lost, reconcile_error(failure.shown)
-            )
-        except ConflictError:
-            return
+        with contextlib.suppress(ConflictError):
+            self._site.write_status(current, RESPONSIVE, *failure.conditions(current))
 
 
 _COMPOSE = "cannot compose resources: "
@@ -275,7 +282,9 @@ _MACHINERY = frozenset(
 
 
 def _failed(text: str, *, shown: str = "", said: Composed | None = None) -> ReconcileError:
-    return ReconcileError(_COMPOSE + text, shown=_COMPOSE + (shown or text), said=said)
+    return ReconcileError(
+        _COMPOSE + text, shown=_COMPOSE + (shown or text), said=said or Composed()
+    )
 
 
 def _own_types(xr: Manifest) -> set[str]:

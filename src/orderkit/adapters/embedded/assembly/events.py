@@ -5,20 +5,25 @@ The same statement about the same object is one Event with a count. Writing happ
 of its own: no reconcile waits for it and no failure to write reaches one. A statement that
 keeps coming is counted in memory and written at most every few seconds.
 
-Not here: Kubernetes' limits per source, and the removal of old Events after an hour.
+Events an hour old are removed again, as an API server does by lease; only the assembly's own.
+
+Not here: Kubernetes' limits per source.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import queue
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from orderkit.core.composed import Event
 from orderkit.core.errors import ConflictError
-from orderkit.core.objects import EVENT, Manifest, ObjectKey, metadata
-from orderkit.core.pipeline import Event
+from orderkit.core.objects import EVENT, Manifest, ObjectKey, dig, metadata
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster
 
@@ -30,6 +35,8 @@ CLUSTER_SCOPED_HOME = "default"
 _MESSAGE_MAX = 1024
 _REWRITE_AFTER_S = 5.0
 _REMEMBERED_MAX = 10_000
+_SWEEP_EVERY_S = 60.0
+_KEPT = timedelta(hours=1)
 
 logger = logging.getLogger(__name__)
 
@@ -71,11 +78,34 @@ class Recorder:
         self._queue.put((_reference(about), event))
 
     def _write_all(self) -> None:
-        while (item := self._queue.get()) is not None:
+        swept_s = self._clock.monotonic_s()
+        while True:
             try:
-                self._write(*item)
-            except Exception as error:  # noqa: BLE001 - an unwritten event must not end the thread
-                logger.info("event on %s not written: %s", item[0].get("name"), error)
+                item = self._queue.get(timeout=_SWEEP_EVERY_S)
+            except queue.Empty:
+                pass
+            else:
+                if item is None:
+                    return
+                self._try(functools.partial(self._write, *item))
+            if self._clock.monotonic_s() - swept_s >= _SWEEP_EVERY_S:
+                swept_s = self._clock.monotonic_s()
+                self._try(self.sweep)
+
+    def _try(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - no failure may end the thread
+            logger.info("events not written: %s", error)
+
+    def sweep(self) -> None:
+        """Remove our Events that were last said more than an hour ago."""
+        oldest = text_of(self._clock.now() - _KEPT)
+        for event in self._cluster.list(EVENT).items:
+            ours = dig(event, "source", "component") == OWNER
+            if ours and str(event.get("lastTimestamp")) < oldest:
+                self._told.pop(ObjectKey.of(event), None)
+                self._cluster.delete(ObjectKey.of(event))
 
     def _write(self, about: Manifest, event: Event) -> None:
         key = _key(about, event)
@@ -109,7 +139,12 @@ class Recorder:
 
     def now(self) -> str:
         """Return the time as Kubernetes writes it."""
-        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return text_of(self._clock.now())
+
+
+def text_of(time: datetime) -> str:
+    """Return a UTC time as Kubernetes writes it; such texts sort like times."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _reference(about: Manifest) -> Manifest:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.adapters.embedded.assembly.site import Site, missing
+from orderkit.core.composed import COMPOSE_REASON, Event
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects import (
     COMPOSITION,
@@ -23,7 +24,6 @@ from orderkit.core.objects import (
     dig,
     metadata,
 )
-from orderkit.core.pipeline import COMPOSE_REASON, Event
 from orderkit.core.xrd import machinery_path
 
 NAME_LABEL = "crossplane.io/composition-name"

@@ -1,0 +1,102 @@
+"""
+The fields that Crossplane itself adds to every composite resource, as schemas.
+
+A modern XR has them under ``spec.crossplane``, a legacy one directly in ``spec``; the author's
+fields of the same names lose. Called by ``core.xrd``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orderkit.core.plaindata import copied
+
+LEGACY = "LegacyCluster"
+"""The scope of XRs as they were before Crossplane 2."""
+
+
+def _text(**more: Any) -> dict[str, Any]:
+    return {"type": "string", **more}
+
+
+def _map(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": required, "properties": properties}
+
+
+def spec_fields(scope: str, default_policy: str | None) -> dict[str, Any]:
+    """Return what is added to ``spec``, by property name."""
+    selector = _map(
+        ["matchLabels"], matchLabels={"type": "object", "additionalProperties": _text()}
+    )
+    reference = _map(["apiVersion", "kind"], apiVersion=_text(), kind=_text(), name=_text())
+    if scope != "Namespaced":
+        reference["properties"]["namespace"] = _text()
+    policy = _text(enum=["Automatic", "Manual"])
+    if default_policy:
+        policy["default"] = default_policy
+    fields: dict[str, Any] = {
+        "compositionRef": _map(["name"], name=_text()),
+        "compositionSelector": selector,
+        "compositionRevisionRef": _map(["name"], name=_text()),
+        "compositionRevisionSelector": copied(selector),
+        "compositionUpdatePolicy": policy,
+        "resourceRefs": {"type": "array", "items": reference, "x-kubernetes-list-type": "atomic"},
+    }
+    if scope != LEGACY:
+        text = "Configures how Crossplane will reconcile this composite resource"
+        return {"crossplane": {"type": "object", "description": text, "properties": fields}}
+    claim = ["apiVersion", "kind", "namespace", "name"]
+    fields["claimRef"] = _map(claim, **{key: _text() for key in claim})
+    secret = ["name", "namespace"]
+    fields["writeConnectionSecretToRef"] = _map(secret, **{key: _text() for key in secret})
+    return fields
+
+
+def status_fields(*, legacy: bool) -> dict[str, Any]:
+    """Return what is added to ``status``, by property name."""
+    condition = _map(
+        ["lastTransitionTime", "reason", "status", "type"],
+        lastTransitionTime=_text(format="date-time"),
+        message=_text(),
+        observedGeneration={"type": "integer", "format": "int64"},
+        reason=_text(),
+        status=_text(),
+        type=_text(),
+    )
+    fields: dict[str, Any] = {
+        "conditions": {
+            "description": "Conditions of the resource.",
+            "type": "array",
+            "items": condition,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        }
+    }
+    if legacy:
+        published = {"lastPublishedTime": _text(format="date-time")}
+        fields["connectionDetails"] = {"type": "object", "properties": published}
+        fields["claimConditionTypes"] = {
+            "type": "array",
+            "items": _text(),
+            "x-kubernetes-list-type": "set",
+        }
+    return fields
+
+
+def printer_columns(*, legacy: bool) -> list[dict[str, Any]]:
+    """Return the columns that follow those of the author."""
+    home = ".spec" if legacy else ".spec.crossplane"
+
+    def column(name: str, path: str, type_: str = "string") -> dict[str, Any]:
+        return {"name": name, "type": type_, "jsonPath": path}
+
+    return [
+        column("SYNCED", ".status.conditions[?(@.type=='Synced')].status"),
+        column("READY", ".status.conditions[?(@.type=='Ready')].status"),
+        column("COMPOSITION", f"{home}.compositionRef.name"),
+        {
+            **column("COMPOSITIONREVISION", f"{home}.compositionRevisionRef.name"),
+            "priority": 1,
+        },
+        column("AGE", ".metadata.creationTimestamp", "date"),
+    ]

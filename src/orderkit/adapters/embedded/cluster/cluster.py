@@ -1,9 +1,8 @@
 """
 The embedded cluster as the Cluster port: for reconcilers in this process, and under the HTTP API.
 
-Reads come from memory; returned manifests are copies. Field validation is the server's default
-for machines: unknown fields are dropped without a word on create, replace and patch, and refused
-by server-side apply.
+Reads come from memory; returned manifests are copies. Field validation is strict: a field that no
+schema knows is refused, as ``adapters.kube`` asks of a real server.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ class EmbeddedCluster:
         """
         self.store = Store(path, history=history)
         self.registry = Registry()
-        for definition in self.store.scan(CRD.group, CRD.kind):
-            self.registry.define(definition)
         self.writes = Writes(self.store, self.registry, admission)
+        for definition in self.store.scan(CRD.group, CRD.kind):
+            self.writes.define(definition)
         self._ensure_namespaces()
         self._collector = Collector(self.store, self.registry, self.writes)
         self._collector.start()
@@ -175,7 +174,7 @@ class EmbeddedCluster:
             AccessError: Its namespace is being deleted.
         """
         served = self._served(manifest)
-        return presented(served, self.writes.create(served, manifest, Write(owner)))
+        return presented(served, self.writes.create(served, manifest, _strict(owner)))
 
     def apply(
         self, manifest: Manifest, *, owner: str, force: bool = True, status: bool = False
@@ -192,7 +191,7 @@ class EmbeddedCluster:
             AccessError: Its namespace is being deleted.
         """
         served = self._served(manifest)
-        write = Write(owner, subresource=_subresource(served, manifest, status=status))
+        write = _strict(owner, _subresource(served, manifest, status=status))
         return presented(served, self.writes.apply(served, manifest, write, force=force))
 
     def replace(self, manifest: Manifest, *, owner: str, status: bool = False) -> Manifest:
@@ -207,7 +206,7 @@ class EmbeddedCluster:
         """
         served = self._served(manifest)
         key = ObjectKey.of(manifest)
-        write = Write(owner, subresource=_subresource(served, manifest, status=status))
+        write = _strict(owner, _subresource(served, manifest, status=status))
         new = self.writes.change(served, key.namespace, key.name, lambda _old: manifest, write)
         return presented(served, new)
 
@@ -225,7 +224,7 @@ class EmbeddedCluster:
         """
         served = self.registry.get(key.kind)
         named = {"metadata": {"name": key.name}}
-        write = Write(owner, subresource=_subresource(served, named, status=status))
+        write = _strict(owner, _subresource(served, named, status=status))
         new = self.writes.change(
             served, key.namespace, key.name, lambda live: merge_patch(live, patch), write
         )
@@ -265,6 +264,10 @@ def bookmark(served: ServedKind, version: int) -> Manifest:
         "kind": served.kind.kind,
         "metadata": {"resourceVersion": str(version), "creationTimestamp": None},
     }
+
+
+def _strict(owner: str, subresource: Literal["", "status"] = "") -> Write:
+    return Write(owner, subresource=subresource, strictness="Strict")
 
 
 def _subresource(served: ServedKind, manifest: Manifest, *, status: bool) -> Literal["", "status"]:

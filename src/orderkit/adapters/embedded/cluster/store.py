@@ -114,6 +114,17 @@ class Store:
             self._hub.publish(change)
             return manifest
 
+    def reshape(self, group: str, kind: str, shape: Callable[[Manifest], Manifest]) -> None:
+        """
+        Show the objects of a kind as `shape` makes them from now on, without writing them.
+
+        `shape` may not touch the metadata. What is on disk stays until the next write.
+        """
+        with self.lock:
+            table = self._tables.get((group, kind), {})
+            for key, manifest in table.items():
+                table[key] = shape(manifest)
+
     def _index(self, place: Place, manifest: Manifest) -> None:
         table = self._tables.setdefault((place.group, place.kind), {})
         table[place.namespace, place.name] = manifest

@@ -91,6 +91,8 @@ class Writes:
             Conflict: The result carries another resourceVersion or uid.
             BadRequest, Invalid, Forbidden: It is refused.
         """
+        if served.namespaced and not namespace:
+            raise BadRequest("an empty namespace may not be set during update")
         place = place_of(served, namespace, name)
         with self._store.lock:
             old = self._existing(served, place)
@@ -313,6 +315,9 @@ class Writes:
                 f"{was['uid']}",
             )
         stated = becomes.get("resourceVersion")
+        if served.custom and not stated:
+            fault = "Invalid value: 0x0: must be specified for an update"
+            raise Invalid(subject, [Cause("metadata.resourceVersion", fault)])
         if stated and stated != was["resourceVersion"]:
             raise Conflict(subject)
 
@@ -363,11 +368,24 @@ class Writes:
         else:
             stored = self._store.commit("ADDED" if created else "MODIFIED", place, new)
         if served.kind == CRD:
-            if gone:
-                self._registry.forget(place.name)
-            else:
-                self._registry.define(stored)
+            self._definition_changed(stored, gone=gone)
         return stored
+
+    def _definition_changed(self, definition: Manifest, *, gone: bool) -> None:
+        if gone:
+            self._registry.forget(metadata(definition)["name"])
+        else:
+            self.define(definition)
+
+    def define(self, definition: Manifest) -> None:
+        """Serve a definition; objects that are there already show by its schema from now on."""
+        self._registry.define(definition)
+        served = definitions.stored_kind(definition)
+        self._store.reshape(
+            served.kind.group,
+            served.kind.kind,
+            lambda manifest: default(served.typed, prune(served.typed, manifest)[0]),
+        )
 
 
 def _author(served: ServedKind, write: Write) -> managers.Author:

@@ -7,6 +7,7 @@ only: the embedded platform is for one machine.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from orderkit.adapters.embedded.certificates import Certificate
 
 HOST = "127.0.0.1"
+_GRACE_S = 0.2
+"""How long open requests may go on after a stop."""
 
 
 class PortInUseError(OrderkitError):
@@ -69,15 +72,20 @@ class HttpServer:
                 log_level="error",
                 access_log=False,
                 lifespan="off",
-                timeout_graceful_shutdown=1,
+                timeout_graceful_shutdown=3,
                 timeout_keep_alive=30,
             )
         )
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
         sockets: list[Any] = [self._sock]
-        self._server.run(sockets=sockets)
+        await self._server.serve(sockets=sockets)
 
     @property
     def port(self) -> int:
@@ -96,7 +104,19 @@ class HttpServer:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Stop accepting, end open requests after a second, free the port."""
-        self._server.should_exit = True
+        """Stop accepting, let open requests end for a moment, cut the rest, free the port."""
+        if self._loop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._begin_to_stop, self._loop)
         self._thread.join(timeout=5)
         self._sock.close()
+
+    def _begin_to_stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._server.should_exit = True
+        loop.call_later(_GRACE_S, self._cut)
+
+    def _cut(self) -> None:
+        """Abort what is still open: an idle TLS client would be waited for in vain."""
+        for connection in tuple(self._server.server_state.connections):
+            transport = connection.transport
+            if transport is not None:
+                transport.abort()

@@ -1,0 +1,71 @@
+"""A bootstrapped embedded platform that this folder shares, and a way to run commands."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.packfolder import reference_pack
+from orderkit.cli.main import run
+from orderkit.cli.running import Running, RunRequest, running
+from orderkit.flows.teams import add_team
+
+ANY_PORT = Ports(0, 0, 0, 0)
+
+
+@pytest.fixture(scope="session")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Run the reference pack with team ae86."""
+    state = tmp_path_factory.mktemp("platform") / "state"
+    request = RunRequest(state, reference_pack(), ANY_PORT, ("ae86",))
+    with running(request, on_step=lambda *_: None) as found:
+        yield found
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def orderkit(platform: Running, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run ``orderkit ARGUMENTS`` against the shared platform."""
+    settings = platform.embedded.state.folder / "platform.yaml"
+
+    def command(*arguments: str, platform_file: Path = settings) -> Done:
+        capsys.readouterr()
+        code = run([*arguments, "--platform", str(platform_file)])
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return command
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def team(platform: Running) -> str:
+    """A team that nobody else uses."""
+    name = f"team-{next(_numbers):03d}"
+    add_team(platform.platform, name, requester="user:default/test")
+    return name

@@ -58,8 +58,9 @@ class DefinitionReconciler:
         """Stop all controllers; none starts afterwards."""
         with self._lock:
             self._closed = True
-            running, self._running = self._running, {}
-        side_by_side([r.composites.stop for r in running.values()])
+            running = list(self._running.values())
+            self._running.clear()
+        side_by_side([r.composites.stop for r in running])
 
     def _establish(self, xrd: Manifest) -> float | None:
         wrong = problems(xrd)

@@ -133,7 +133,17 @@ def _parse_json(path: str, text: str, limits: Limits) -> object:
         raise ManifestError(path, f"nested deeper than {limits.depth} levels") from error
     if _depth_exceeds(document, limits.depth):
         raise ManifestError(path, f"nested deeper than {limits.depth} levels")
+    if "\\ud" in text.lower() and not _is_encodable(document):
+        raise ManifestError(path, "a \\ud… escape that is half a character")
     return document
+
+
+def _is_encodable(document: object) -> bool:
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _depth_exceeds(value: object, allowed: int) -> bool:

@@ -19,7 +19,7 @@ VALUES = {
     "no": False,
     "nul": None,
     "l": ["a", "b", "c"],
-    "none": [],
+    "no_items": [],
     "nested": ["a", ["b", None, "c"]],
     "o": {"k": "v", "10": "x", "2": "y"},
     "dash-ed": {"deep": "yes"},
@@ -97,11 +97,14 @@ CASES = [
     Case("string escapes are six only", "${{ '\\x41\\d\\n' }}", "x41d\n"),
     Case(
         "loops know where they are",
-        "{% for x in values.l %}${{ loop.index }}${{ x }}{% if not loop.last %},{% endif %}{% endfor %}",
+        "{% for x in values.l %}${{ loop.index }}${{ x }}"
+        "{% if not loop.last %},{% endif %}{% endfor %}",
         "1a,2b,3c",
     ),
     Case(
-        "an empty loop takes else", "{% for x in values.none %}x{% else %}none{% endfor %}", "none"
+        "an empty loop takes else",
+        "{% for x in values.no_items %}x{% else %}none{% endfor %}",
+        "none",
     ),
     Case("null in a loop is empty", "{% for x in values.nul %}x{% endfor %}.", "."),
     Case(

@@ -59,16 +59,20 @@ class BackstageCatalog:
             InvalidInputError: The portal cannot read an entity there.
         """
         location = {"type": "url", "target": target}
-        tried = self._post("/locations?dryRun=true", location)
-        if tried.status == 400:  # noqa: PLR2004
-            raise InvalidInputError(
-                "catalogInfoUrl", target, f"is refused by the catalog: {tried.text}"
-            )
+        tried = self._readable(target, self._post("/locations?dryRun=true", location))
         refs = [entity_ref(entity) for entity in self._good(tried, "register").get("entities", ())]
-        stored = self._post("/locations", location)
+        stored = self._readable(target, self._post("/locations", location))
         if stored.status != 409:  # noqa: PLR2004 - known already
             self._good(stored, "register")
         return refs
+
+    @staticmethod
+    def _readable(target: str, answer: Answer) -> Answer:
+        if answer.status == 400:  # noqa: PLR2004
+            raise InvalidInputError(
+                "catalogInfoUrl", target, f"is refused by the catalog: {answer.text}"
+            )
+        return answer
 
     def unregister(self, target: str) -> bool:
         """Remove the location and its entities. Idempotent. True if it was registered."""

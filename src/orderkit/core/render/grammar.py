@@ -277,7 +277,8 @@ class ExpressionParser:
         """Step over ``.name`` or ``["name"]``, unless it is called or computed."""
         rest = self._tag.tokens[self._at : self._at + 4]
         texts = [token.text for token in rest]
-        if len(rest) > 1 and texts[0] == "." and rest[1].kind is TokenKind.NAME:
+        named = len(rest) > 1 and texts[0] == "." and rest[1].kind is TokenKind.NAME
+        if named and texts[1] not in _LITERALS:
             if texts[2:3] == ["("] and rest[2].kind is TokenKind.OPERATOR:
                 return None
             self._at += 2
@@ -310,6 +311,8 @@ class ExpressionParser:
         token = self._token
         if token is None or token.kind is not TokenKind.NAME:
             raise self.error("expected a name behind `.`")
+        if token.text in _LITERALS:
+            raise self.unsupported(f"the member '{token.text}'", f'write ["{token.text}"]')
         self._at += 1
         if not self.take("("):
             return call("member", value, constant(token.text))

@@ -2,8 +2,8 @@
 Say whether a schema is structural: what the API server asks of a CRD's ``openAPIV3Schema``.
 
 Checked: a type on every level, what may stand at the root and in ``metadata``, what logical
-junctors may not say, forbidden keywords, patterns, defaults and enums. Not checked: CEL rules
-and their cost, list-map keys of nested objects.
+junctors may not say, forbidden keywords, patterns, map keys, defaults and enums. Stricter than the
+server in one point: an enum value of another type is refused. Not checked: CEL rules, their cost.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from typing import Any
 
 from orderkit.core.structural.patterns import PatternError, compile_pattern
 from orderkit.core.structural.shaping import EMBEDDED, PRESERVE, Schema, prune
-from orderkit.core.structural.validator import INT_OR_STRING, StructuralValidator
+from orderkit.core.structural.validator import (
+    INT_OR_STRING,
+    LIST_MAP_KEYS,
+    StructuralValidator,
+)
 from orderkit.core.structural.wording import compact, problems
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array")
-FORBIDDEN = ("$ref", "definitions", "dependencies", "patternProperties", "$schema", "id")
+FORBIDDEN = ("$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties")
 ONLY_OUTSIDE = ("type", "default", "title", "description", "nullable", "additionalProperties")
 """Keywords that shape a value and so may not stand below allOf, anyOf, oneOf or not."""
 
@@ -55,12 +59,7 @@ def _keywords(schema: Schema, path: str) -> Iterator[str]:
             f"{path}.type",
             f"Unsupported value: {compact(schema['type'])}: supported values: {told}",
         )
-    if schema.get("additionalProperties") is False:
-        yield _line(
-            f"{path}.additionalProperties",
-            "Forbidden: additionalProperties cannot be set to false",
-        )
-    if schema.get("properties") and schema.get("additionalProperties"):
+    if schema.get("properties") and schema.get("additionalProperties", True) is not True:
         yield _line(
             f"{path}.additionalProperties",
             "Forbidden: additionalProperties and properties are mutual exclusive",
@@ -115,8 +114,11 @@ def _subschemas(schema: Schema, path: str) -> Iterator[tuple[str, Any]]:
 
 def _level(schema: Schema, path: str, level: str) -> Iterator[str]:
     yield from _own_type(schema, path, level)
+    yield from _map_keys(schema, path)
     if level == ROOT:
         yield from _root(schema, path)
+        for where, child in _junctors(schema, path):
+            yield from _undeclared(child, where, schema, path)
     for where, child, child_level in _children(schema, path):
         if not (level == ROOT and where == f"{path}.properties[metadata]"):
             yield from _level(child, where, child_level)
@@ -124,7 +126,7 @@ def _level(schema: Schema, path: str, level: str) -> Iterator[str]:
     for where, child in _junctors(schema, path):
         pattern_of_int_or_string = any_of == INT_OR_STRING_ANY and ".anyOf[" in where[len(path) :]
         if not (schema.get(INT_OR_STRING) and pattern_of_int_or_string):
-            yield from _nested(child, where, schema)
+            yield from _nested(child, where)
 
 
 def _own_type(schema: Schema, path: str, level: str) -> Iterator[str]:
@@ -176,26 +178,43 @@ def _root(schema: Schema, path: str) -> Iterator[str]:
             )
 
 
-def _nested(schema: Schema, path: str, outer: Schema) -> Iterator[str]:
-    """Below a junctor only values are judged, and only fields that are declared outside."""
+def _nested(schema: Schema, path: str) -> Iterator[str]:
+    """Below a junctor only values are judged."""
     for name in ONLY_OUTSIDE:
         if name in schema:
             yield _line(f"{path}.{name}", "Forbidden: must be empty to be structural")
+    for where, child in _subschemas(schema, path):
+        yield from _nested(child, where)
+
+
+def _undeclared(schema: Schema, path: str, outer: Schema, outer_path: str) -> Iterator[str]:
+    """Find fields that the root's junctors judge but the root does not declare (not deeper)."""
     declared = outer.get("properties") or {}
     for name, child in (schema.get("properties") or {}).items():
-        where = f"{path}.properties[{name}]"
+        where, there = f"{path}.properties[{name}]", f"{outer_path}.properties[{name}]"
         if name in declared:
-            yield from _nested(child, where, declared[name])
+            yield from _undeclared(child, where, declared[name], there)
         else:
-            yield _line(
-                where,
-                "Required value: because it is defined in a junctor, it must be declared "
-                "outside of it",
-            )
-    if "items" in schema:
-        yield from _nested(schema["items"], f"{path}.items", outer.get("items") or {})
+            yield _line(there, f"Required value: because it is defined in {where.lstrip('.')}")
+    if "items" in schema and "items" in outer:
+        yield from _undeclared(
+            schema["items"], f"{path}.items", outer["items"], f"{outer_path}.items"
+        )
     for where, child in _junctors(schema, path):
-        yield from _nested(child, where, outer)
+        yield from _undeclared(child, where, outer, outer_path)
+
+
+def _map_keys(schema: Schema, path: str) -> Iterator[str]:
+    """Every key of a keyed list has a value: it is required or has a default."""
+    items = schema.get("items") or {}
+    required, declared = items.get("required") or (), items.get("properties") or {}
+    for key in schema.get(LIST_MAP_KEYS) or ():
+        if key in declared and key not in required and "default" not in declared[key]:
+            yield _line(
+                f"{path}.items.properties[{key}].default",
+                "Required value: this property is in x-kubernetes-list-map-keys, so it must have "
+                "a default or be a required property",
+            )
 
 
 def _values(schema: Schema, path: str, *, root: bool = False) -> Iterator[str]:

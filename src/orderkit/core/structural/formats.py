@@ -21,6 +21,9 @@ from urllib.parse import urlsplit
 HOST_MAX, LABEL_MAX = 255, 63
 _DURATION_UNITS = "ns|us|µs|μs|ms|s|m|h"
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_HOST = re.compile(
+    r"(?:[^\W_](?:-?[^\W_]{0,62})?|(?:[^\W_](?:(?:[^\W_]|-){0,61}[^\W_])?\.)+[^\W\d_]{2,63})\Z"
+)
 _TIME = re.compile(r"(\d{2}):(\d{2}):(\d{2})(.[0-9]+)?(z|[+-]\d{2}:\d{2})\Z", re.ASCII)
 
 
@@ -77,9 +80,10 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    labels = text.removesuffix(".").split(".")
-    label = re.compile(r"[^\W_]([^\W_]|-(?=[^\W_]|-))*\Z")
-    return len(text) <= HOST_MAX and all(len(x) <= LABEL_MAX and label.match(x) for x in labels)
+    """One label with a dash in second place at most, or labels and a top level of letters."""
+    if len(text) > HOST_MAX or any(len(label) > LABEL_MAX for label in text.split(".")):
+        return False
+    return bool(_HOST.match(text))
 
 
 def _is_email(text: str) -> bool:

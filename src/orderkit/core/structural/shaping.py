@@ -114,7 +114,6 @@ def _prune_object(
 
 
 def _declares(schema: Schema, name: str) -> bool:
-    if name in (schema.get("properties") or {}):
-        return True
-    extra = schema.get("additionalProperties")
-    return extra is not None and extra is not False
+    """``additionalProperties: false`` declares too: such a field is refused later, not dropped."""
+    properties: Mapping[str, Schema] = schema.get("properties") or {}
+    return name in properties or schema.get("additionalProperties") is not None

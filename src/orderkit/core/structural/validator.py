@@ -82,8 +82,10 @@ def _embedded(validator: Any, wanted: bool, value: Any, _schema: object) -> Erro
     if not wanted or not validator.is_type(value, "object"):
         return
     for name in ("apiVersion", "kind"):
-        if not value.get(name):
-            yield ValidationError("must not be empty", path=(name,))
+        if name not in value:
+            yield ValidationError("Required value", path=(name,))
+        elif not value[name]:
+            yield ValidationError("Required value: must not be empty", path=(name,))
 
 
 def _list_type(_validator: object, kind: str, value: Any, schema: Mapping[str, Any]) -> Errors:

@@ -1,9 +1,10 @@
 """
 Say what is wrong with a value in the API server's words.
 
-``spec.size: Unsupported value: "huge": supported values: "small", "medium", "large"``. The server
-adds a line ``<nil>: Invalid value: null: some validation rules were not checked…`` where a schema
-has CEL rules; it helps nobody and is left out. Of a failed ``anyOf`` or ``oneOf`` the faults of the
+``spec.size: Unsupported value: "huge": supported values: "small", "medium", "large"``. Lines
+of the server that help nobody are left out: ``<nil>: … some validation rules were not checked…``
+(schemas with CEL rules), ``must validate all the schemas (allOf)`` and ``Checked value must be of
+type integer`` beside the fault itself. Of a failed ``anyOf`` or ``oneOf`` the faults of the
 nearest alternative are told besides, as the server does.
 """
 
@@ -77,11 +78,20 @@ def _told(error: ValidationError) -> Iterator[Problem]:
                 missing = path_of([*error.absolute_path, name])
                 yield Problem(missing, REQUIRED, "Required value")
     elif rule == EMBEDDED:
-        yield Problem(path, REQUIRED, f"Required value: {error.message}")
+        yield Problem(path, REQUIRED, error.message)
+    elif rule == "additionalProperties":
+        for name in _undeclared(error):
+            told = f"Invalid value: {quote(name)}: {path}.{name} in body is a forbidden property"
+            yield Problem(path, INVALID, told)
     elif rule in {"type", INT_OR_STRING}:
         yield _wrong_type(error, path)
     else:
         yield _broken_rule(error, path, rule)
+
+
+def _undeclared(error: ValidationError) -> set[str]:
+    schema: Any = error.schema
+    return set(_value(error)) - set(schema.get("properties") or ())
 
 
 def _argument(error: ValidationError) -> Any:

@@ -97,7 +97,7 @@ def test_the_same_order_twice_is_one_commit_and_other_values_are_a_conflict(worl
 def test_a_pack_that_was_never_baked_is_refused(world: Any) -> None:
     _, files = garage(world)
 
-    with pytest.raises(InvalidInputError, match="_host|pack_commit") as refused:
+    with pytest.raises(InvalidInputError, match=r"forge_host|pack_commit") as refused:
         world.run(files["template.yaml"], {"team_name": "ae86", "stage": "stage1"}, files)
 
     assert "not published to a platform" in refused.value.hint

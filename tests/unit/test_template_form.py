@@ -1,0 +1,169 @@
+"""template.yaml is read as the portal reads it, and its form answers as the browser's does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.template import Template, parse_template
+
+PAGES: list[dict[str, Any]] = [
+    {
+        "title": "First",
+        "required": ["team_name"],
+        "properties": {
+            "team_name": {
+                "type": "string",
+                "pattern": "^[a-z][a-z0-9-]{2,28}$",
+                "errorMessage": {"pattern": "lower-case letters, for example ae86"},
+            },
+            "stage": {"type": "string", "enum": ["stage1", "stage2"], "default": "stage1"},
+        },
+    },
+    {
+        "title": "Second",
+        "properties": {
+            "public": {"type": "boolean", "default": False},
+            "nested": {"type": "object", "properties": {"size": {"type": "integer", "default": 2}}},
+        },
+        "dependencies": {
+            "public": {
+                "oneOf": [
+                    {"properties": {"public": {"const": False}}},
+                    {
+                        "properties": {"public": {"const": True}, "host": {"type": "string"}},
+                        "required": ["host"],
+                    },
+                ]
+            }
+        },
+    },
+]
+
+
+def template(pages: Any = PAGES, **changes: Any) -> Template:
+    entity = {
+        "apiVersion": "scaffolder.backstage.io/v1beta3",
+        "kind": "Template",
+        "metadata": {"name": "t"},
+        "spec": {"type": "service", "parameters": pages, "steps": [{"action": "debug:log"}]},
+        **changes,
+    }
+    return parse_template(yaml.safe_dump(entity).encode(), name="template.yaml")
+
+
+def test_defaults_are_applied_as_the_form_does() -> None:
+    assert template().validate({"team_name": "ae86"}) == {
+        "stage": "stage1",
+        "public": False,
+        "nested": {"size": 2},
+        "team_name": "ae86",
+    }
+
+
+def test_what_is_passed_wins_over_defaults_and_is_not_changed() -> None:
+    parameters = {"team_name": "ae86", "stage": "stage2"}
+
+    assert template().validate(parameters)["stage"] == "stage2"
+    assert parameters == {"team_name": "ae86", "stage": "stage2"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message", "hint"),
+    [
+        ({}, "team_name: None is missing", ""),
+        ({"team_name": "AE86"}, "team_name: 'AE86' does not match", "lower-case letters"),
+        ({"team_name": "ae86\n"}, "team_name: 'ae86\\n' does not match", "lower-case"),
+        ({"team_name": 1}, "team_name: 1 is no string", ""),
+        ({"team_name": "ae86", "stage": "stage9"}, "stage: 'stage9' is none of", "one of: stage1"),
+        ({"team_name": "ae86", "stge": "x"}, "stge: 'x' is no parameter", "did you mean 'stage'?"),
+        ({"team_name": "ae86", "zzz": "x"}, "zzz: 'x' is no parameter", "parameters: "),
+        ({"team_name": "ae86", "public": True}, "is refused|is missing", ""),
+        ({"team_name": "ae86", "nested": {"size": "x"}}, "nested.size: 'x' is no integer", ""),
+    ],
+)
+def test_a_bad_parameter_names_field_value_rule_and_way_out(
+    parameters: dict[str, Any], message: str, hint: str
+) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        template().validate(parameters)
+
+    assert any(part in str(refused.value) for part in message.split("|"))
+    assert hint in refused.value.hint
+
+
+def test_a_conditional_parameter_is_known_and_checked() -> None:
+    values = {"team_name": "ae86", "public": True, "host": "x"}
+
+    assert template().validate(values)["host"] == "x"
+    assert "host" in template().properties
+
+
+def test_one_page_may_stand_without_a_list() -> None:
+    assert template(PAGES[0]).validate({"team_name": "ae86"})["stage"] == "stage1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"apiVersion": "scaffolder.backstage.io/v1beta2"}, "apiVersion"),
+        ({"kind": "Component"}, "kind"),
+        ({"metadata": {"name": "-x-"}}, "metadata.name"),
+        ({"spec": {"type": "x"}}, "spec"),
+        ({"spec": {"type": "x", "steps": [{"id": "a"}]}}, "spec.steps.0"),
+        ({"spec": {"type": "x", "steps": [{"action": "a", "imput": {}}]}}, "spec.steps.0"),
+        (
+            {
+                "spec": {
+                    "type": "x",
+                    "steps": [{"id": "a", "action": "b"}, {"id": "a", "action": "b"}],
+                }
+            },
+            "spec.steps",
+        ),
+    ],
+)
+def test_a_broken_template_names_the_place(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInputError, match=field):
+        template(**changes)
+
+
+def test_a_pattern_read_differently_by_browsers_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="pattern"):
+        template({"properties": {"a": {"type": "string", "pattern": "\\p{L}+"}}})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("yes", "yes"), ("0o17", 15), ("017", 17), ("1e3", 1000.0), ("~", None), ("12:30", "12:30")],
+)
+def test_yaml_is_read_as_version_1_2(text: str, value: object) -> None:
+    source = f"""
+apiVersion: scaffolder.backstage.io/v1beta3
+kind: Template
+metadata: {{name: t}}
+spec: {{type: service, steps: [], output: {{x: {text}}}}}
+"""
+    assert parse_template(source.encode(), name="t").output["x"] == value
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"a: [", "no YAML"),
+        (b"\xff\xfe\xff", "no text"),
+        (b"- a", "no map"),
+        (b"a: 1\na: 2", "a key twice"),
+        (b"a: 1\n---\nb: 2", "two documents"),
+        (b"[" * 5000, "deep nesting"),
+        (b"a: &a [x]\nb: [" + b"*a, " * 30 + b"]", "aliases"),
+        (b"a: !!python/object:os.system x", "a foreign tag"),
+        (b"x" * (1 << 21), "too large"),
+    ],
+)
+def test_hostile_yaml_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(InvalidInputError):
+        parse_template(data, name="t"), reason

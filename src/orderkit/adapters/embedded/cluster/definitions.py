@@ -159,6 +159,7 @@ def _served(spec: dict[str, Any], version: dict[str, Any]) -> ServedKind:
         has_status=dig(version, "subresources", "status") is not None,
         has_generation=True,
         custom=True,
+        shaped_on_read=len(spec["versions"]) > 1,
         description=schema.get("description", ""),
     )
 

@@ -94,7 +94,9 @@ class ServedKind:
     """Whether ``/status`` is served."""
     has_generation: bool = False
     custom: bool = False
-    """Defined by a CRD: pruned by its schema, no strategic merge patch."""
+    """Defined by a CRD: no strategic merge patch, no update without resourceVersion."""
+    shaped_on_read: bool = False
+    """One of several versions: objects are stored as written and shaped for each reader."""
     description: str = ""
     typed: Schema = field(default_factory=dict)
     """`schema` with the server's own metadata, for server-side apply."""

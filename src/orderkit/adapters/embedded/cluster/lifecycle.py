@@ -15,6 +15,7 @@ from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, n
 from orderkit.adapters.embedded.cluster.journal import Place
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.core.objects import CRD, NAMESPACE, Manifest, dig, metadata
+from orderkit.core.structural import default, prune
 from orderkit.ports.cluster import Propagation
 
 FOREGROUND = "foregroundDeletion"
@@ -65,7 +66,15 @@ def place_of(served: ServedKind, namespace: str, name: str) -> Place:
 
 def presented(served: ServedKind, manifest: Manifest) -> Manifest:
     """Return a copy of a stored object in the version of `served`."""
+    if served.shaped_on_read:
+        return shaped(served, manifest)
     return {**clone(manifest), "apiVersion": served.kind.api_version}
+
+
+def shaped(served: ServedKind, manifest: Manifest) -> Manifest:
+    """Return a copy of a stored object as the schema of `served` shows it."""
+    kept, _dropped = prune(served.typed, manifest)
+    return {**default(served.typed, kept), "apiVersion": served.kind.api_version}
 
 
 def without_nulls(config: Any) -> Any:

@@ -33,6 +33,7 @@ from orderkit.adapters.embedded.cluster.lifecycle import (
     place_of,
     presented,
     protected,
+    shaped,
     skeleton,
     stamp,
     without_empty_metadata,
@@ -381,11 +382,9 @@ class Writes:
         """Serve a definition; objects that are there already show by its schema from now on."""
         self._registry.define(definition)
         served = definitions.stored_kind(definition)
-        self._store.reshape(
-            served.kind.group,
-            served.kind.kind,
-            lambda manifest: default(served.typed, prune(served.typed, manifest)[0]),
-        )
+        if not served.shaped_on_read:
+            group, kind = served.kind.group, served.kind.kind
+            self._store.reshape(group, kind, lambda manifest: shaped(served, manifest))
 
 
 def _author(served: ServedKind, write: Write) -> managers.Author:

@@ -19,7 +19,13 @@ from orderkit.adapters.embedded.cluster.http.answers import Representation
 from orderkit.adapters.embedded.cluster.http.tables import partial, table
 from orderkit.adapters.embedded.cluster.http.targets import Target
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
-from orderkit.adapters.embedded.cluster.lifecycle import Deletion, Strictness, Write, place_of
+from orderkit.adapters.embedded.cluster.lifecycle import (
+    Deletion,
+    Strictness,
+    Write,
+    place_of,
+    shaped,
+)
 from orderkit.adapters.embedded.cluster.patches import json_patch, merge_patch, strategic_merge
 from orderkit.adapters.embedded.cluster.refusals import (
     BadRequest,
@@ -95,6 +101,8 @@ def selection(call: Call) -> Selection:
 def shown(served: ServedKind, manifest: Manifest) -> Manifest:
     """Return a stored object as this version shows it (shares everything below the top)."""
     version = served.kind.api_version
+    if served.shaped_on_read:
+        return shaped(served, manifest)
     if manifest.get("apiVersion") == version:
         return manifest
     return {**manifest, "apiVersion": version}

@@ -126,8 +126,12 @@ class StationRequest:
         found = self.observed.resources.get(name)
         return found.resource if found else None
 
+    def is_answered(self, name: str) -> bool:
+        """Say whether a requirement was looked up; only then does "nothing found" mean it."""
+        return name in self.required
+
     def required_resource(self, name: str) -> Manifest | None:
-        """Return the first object found for a requirement, or None."""
+        """Return the first object found for a requirement, or None (see `is_answered`)."""
         found = self.required.get(name, ())
         return found[0] if found else None
 

@@ -128,6 +128,20 @@ def test_an_order_follows_the_objects_it_requires(lab: Lab, by: str) -> None:
     lab.wait("the change of the fact", lambda: note() == "two")
 
 
+def test_an_order_refused_for_want_of_a_fact_is_woken_by_the_fact(lab: Lab) -> None:
+    def insist(request: StationRequest, response: StationResponse) -> None:
+        response.require("fact", "v1", "ConfigMap", match_name="wanted", namespace="team-a")
+        if request.is_answered("fact") and not request.required_resource("fact"):
+            response.fatal("the fact is missing")
+
+    lab.app("waits", insist)
+    lab.wait_status("waits", "Synced", "False")
+
+    lab.apply(lab.config_map("wanted"))
+
+    lab.wait_ready("waits")
+
+
 def test_an_order_is_looked_at_again_after_its_time_to_live(lab: Lab) -> None:
     def live(_: StationRequest, response: StationResponse) -> None:
         response.ttl_s = 0.05

@@ -14,7 +14,7 @@ does reconcile).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from orderkit.adapters.embedded.assembly import applying
@@ -57,6 +57,7 @@ from orderkit.core.objects import (
     metadata,
 )
 from orderkit.core.pipeline import compose
+from orderkit.core.station import Selector as Required
 from orderkit.core.xrd import machinery_path, xr_kind
 
 FINALIZER = "composite.apiextensions.crossplane.io"
@@ -198,9 +199,10 @@ class Composites:
         try:
             observed = applying.observe(self._site, xr, references)
             composed = compose(xr, steps_of(revision["spec"]), self._world(observed))
+            wanted = references if composed.error else composed.references
+            self._watch(xr, wanted, composed.requirements)
             if composed.error:
                 raise _failed(composed.error, said=composed)
-            self._watch(xr, composed)
             applied = applying.apply(self._site, xr, composed, self._path)
         except ApplyError as error:
             shown = "some resources were invalid, check events" if error.invalid else ""
@@ -219,10 +221,16 @@ class Composites:
             foreign=present - runnable.keys(),
         )
 
-    def _watch(self, xr: Manifest, composed: Composed) -> None:
-        """Follow what the XR composes and requires, before any of it is written."""
-        keys = [applying.key_of_reference(reference, xr) for reference in composed.references]
-        self._tracker.track(ObjectKey.of(xr), keys, composed.requirements)
+    def _watch(
+        self, xr: Manifest, references: Sequence[Manifest], required: Sequence[Required]
+    ) -> None:
+        """
+        Follow what the XR composes and requires, before any of it is written.
+
+        After a failure too: a station that refuses for want of a fact is woken by the fact.
+        """
+        keys = [applying.key_of_reference(reference, xr) for reference in references]
+        self._tracker.track(ObjectKey.of(xr), keys, required)
         for kind in self._tracker.kinds():
             self._controller.watch(kind, self._tracker.dependants)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -133,9 +132,8 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     forge = EmbeddedForge(tmp_path)
     forge.ensure_user("warden", "warden-pw1", admin=True)
     forge.ensure_token("warden", "t", TOKEN, ["all"])
-    sock = bind("forge", 0)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    upstream = HttpServer(forge.app, sock)
+
+    upstream = HttpServer(forge.app, bind("forge", 0))
     upstream.start()
     proxy = Proxy(upstream.url)
 

@@ -217,7 +217,7 @@ def test_segments_of_a_path_are_encoded() -> None:
         ),
         (403, b'{"message":"user should have a permission"}', AccessError, "no right", "owner"),
         (404, b'{"message":"GetContents","errors":["no object"]}', NotFoundError, "no object", ""),
-        (423, b'{"message":"a/b is archived"}', RefusedError, "archived", "read-only"),
+        (423, b'{"message":"a/b is archived"}', RefusedError, "read-only", "unarchive"),
         (500, b'{"message":""}', RemoteError, "500", "repeat"),
         (502, b"<html>Bad Gateway</html>", RemoteError, "Bad Gateway", "repeat"),
         (418, b"null", RemoteError, "418", ""),

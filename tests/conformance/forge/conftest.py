@@ -12,9 +12,9 @@ import itertools
 import os
 import re
 import secrets
-import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -138,6 +138,13 @@ class Workshop:
         url = f"{self.target.url}/{repo}.git"
         return url.replace("://", f"://{auth[0]}:{auth[1]}@", 1) if auth else url
 
+    def eventually(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds (Gitea does some things from a queue)."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not condition():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
     @property
     def admin(self) -> tuple[str, str]:
         return (self.target.user, self.target.password)
@@ -197,9 +204,8 @@ def target(
         yield _real()
         return
     forge = EmbeddedForge(tmp_path_factory.mktemp("forge"))
-    sock = bind("forge", 0)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    server = HttpServer(forge.app, sock)
+
+    server = HttpServer(forge.app, bind("forge", 0))
     server.start()
     forge.set_base_url(server.url)
     forge.ensure_user("warden", "warden-pw1", admin=True)

@@ -90,7 +90,7 @@ def test_d06_an_empty_repository_says_so_everywhere(shop: Workshop) -> None:
     assert shop.api("GET", f"/repos/{repo}/contents/README.md").status_code == 404
     assert shop.api("GET", f"/repos/{repo}/commits").status_code == 409
     assert shop.api("GET", f"/repos/{repo}/branches/main").status_code == 404
-    assert shop.api("GET", f"/repos/{repo}/branches").json() == []
+    assert shop.api("GET", f"/repos/{repo}/branches").json() is None
 
 
 def test_d07_the_first_commit_names_the_default_branch(shop: Workshop) -> None:

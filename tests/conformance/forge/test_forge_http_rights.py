@@ -189,7 +189,6 @@ def test_a19_strangers_may_not(shop: Workshop, method: str, path: str, body: Any
         ("POST", "/contents", {"files": [{"operation": "create", "path": "n", "content": ""}]}),
         ("POST", "/branches", {"new_branch_name": "x"}),
         ("DELETE", "/branches/other", None),
-        ("PUT", "/topics", {"topics": ["x"]}),
     ],
 )
 def test_a20_an_archived_repository_refuses_writes_with_423(

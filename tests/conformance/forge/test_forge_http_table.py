@@ -190,7 +190,15 @@ WRITES = [
         many(entry("create", "dir/a.txt")),
         "repository file already exists",
     ),
-    Case("W20", "many: no files", "POST", MANY, 422, many()),
+    Case(
+        "W20",
+        "many: no files is an empty commit (1.26.0)",
+        "POST",
+        MANY,
+        201,
+        many(),
+        moves_head=True,
+    ),
     Case("W22", "bad base64", "POST", "{repo}/contents/n", 422, {"content": "%%%"}),
     Case(
         "W23",
@@ -269,13 +277,36 @@ WRITES = [
     ),
     Case(
         "W32",
-        "dots in a path are resolved inside the repository",
+        "many: a path above the root breaks git (1.26.0)",
+        "POST",
+        MANY,
+        500,
+        many(entry("create", "../../../n")),
+    ),
+    Case(
+        "W35", "many: an absolute path too (1.26.0)", "POST", MANY, 500, many(entry("create", "/n"))
+    ),
+    Case(
+        "W36",
+        "many: dots inside are resolved (1.26.0)",
         "POST",
         MANY,
         201,
-        many(entry("create", "../../../n")),
+        many(entry("create", "a/../n")),
+        text='"path":"n"',
         moves_head=True,
     ),
+    Case(
+        "W37",
+        "many: the same path created twice (1.26.0)",
+        "POST",
+        MANY,
+        422,
+        many(entry("create", "n"), entry("create", "n")),
+        "repository file already exists",
+    ),
+    Case("W38", "many: no list of files", "POST", MANY, 422, {"message": "m"}, "[Files]: Required"),
+    Case("W39", "many: an unknown operation (1.26.0)", "POST", MANY, 500, many(entry("fly", "n"))),
     Case("W33", "an entry without operation", "POST", MANY, 422, many({"path": "x"})),
     Case("W34", "a path longer than 500", "POST", MANY, 422, many(entry("create", "x" * 501))),
 ]
@@ -304,6 +335,7 @@ READS = [
     Case(
         "G03", "a blob", "GET", "{repo}/git/blobs/{sha:dir/a.txt}", 200, text='"encoding":"base64"'
     ),
+    Case("G04", "an unknown blob is 400 (1.26.0)", "GET", f"{{repo}}/git/blobs/{STALE}", 400),
     Case("G05", "a commit by branch", "GET", "{repo}/git/commits/main", 200, text='"sha":'),
     Case("G06", "a commit by id", "GET", "{repo}/git/commits/{head}", 200, text='"message":'),
     Case("G07", "an unknown commit", "GET", f"{{repo}}/git/commits/{STALE}", 404),
@@ -361,6 +393,15 @@ BRANCHES = [
         409,
         {"new_branch_name": "other/x"},
     ),
+    Case(
+        "B14",
+        "from an unknown reference (1.26.0)",
+        "POST",
+        "{repo}/branches",
+        500,
+        {"new_branch_name": "b", "old_ref_name": "nope"},
+    ),
+    Case("B18", "a bad name", "POST", "{repo}/branches", 422, {"new_branch_name": "a b"}),
     Case("B15", "delete", "DELETE", "{repo}/branches/other", 204),
     Case("B16", "delete what is missing", "DELETE", "{repo}/branches/nope", 404),
     Case("B17", "delete the default branch", "DELETE", "{repo}/branches/main", 403),
@@ -388,8 +429,10 @@ REPOSITORY = [
     *[
         Case(f"P2{number}", f"a repository named {name!r}", "POST", "/orgs/{owner}/repos", 422,
              {"name": name})
-        for number, name in enumerate(("..", "-", "x.git", "a b", "a/b", "", "x" * 101, "x.wiki"))
+        for number, name in enumerate(("-", "x.git", "a b", "a/b", "", "x" * 101, "x.wiki"))
     ],
+    Case("P29", "a repository named '..' (1.26.0)", "POST", "/orgs/{owner}/repos", 500,
+         {"name": ".."}),
     Case("P30", "version", "GET", "/version", 200, text='"version"'),
     Case("P31", "limits", "GET", "/settings/api", 200, text='"max_response_items":50'),
     Case("P32", "who am I", "GET", "/user", 200, text='"login"'),

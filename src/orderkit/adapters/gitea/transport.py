@@ -304,7 +304,7 @@ def refusal(answer: Answer, doing: str) -> Exception:
     if status == 404:  # noqa: PLR2004
         return NotFoundError(said, hint="it does not exist, or is hidden from these credentials")
     if status == 423:  # noqa: PLR2004
-        return RefusedError(said, hint="the repository is archived, hence read-only")
+        return RefusedError(f"archived, hence read-only: {said}", hint="unarchive it in the forge")
     if status >= 500:  # noqa: PLR2004  server errors
         return ServerError(said, hint="repeat the command; if it stays, look into the forge's log")
     return RemoteError(said)

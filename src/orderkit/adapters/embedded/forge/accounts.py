@@ -26,9 +26,9 @@ NAME = re.compile(r"[A-Za-z0-9](?:[-._]?[A-Za-z0-9])*\Z")
 NAME_MAX = 40
 RESERVED = frozenset(
     """
-    admin api assets attachments avatar avatars captcha devtest explore favicon.ico ghost
-    gitea-actions issues login manifest.json metrics milestones new notifications org pulls
-    raw repo repo-avatars robots.txt search ssh_info swagger.v1.json user v2
+    .well-known api assets attachments avatar avatars captcha explore favicon.ico ghost
+    gitea-actions issues login manifest.json metrics milestones notifications org pulls
+    repo repo-avatars robots.txt sitemap.xml ssh_info swagger.v1.json user v2
     """.split()  # noqa: SIM905  a list of words reads better as words
 )
 _SCRYPT_N, _SCRYPT_R, _SCRYPT_P = 2**14, 8, 1

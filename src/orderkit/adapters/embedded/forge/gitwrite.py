@@ -25,7 +25,7 @@ from orderkit.adapters.embedded.forge import gitread
 
 OperationName = Literal["create", "update", "upload", "rename", "delete"]
 OPERATIONS = frozenset({"create", "update", "upload", "rename", "delete"})
-Problem = Literal["invalid", "missing", "exists", "race", "prefix"]
+Problem = Literal["invalid", "missing", "exists", "race", "prefix", "outside"]
 
 
 class WriteError(Exception):
@@ -192,14 +192,17 @@ def _cleaned(operation: FileOperation) -> FileOperation:
 
 def clean_path(path: str) -> str:
     """
-    Return a path inside the repository, dots resolved as Gitea does.
+    Return a path with its dots resolved.
 
     Raises:
-        WriteError: ``invalid``: empty, or a ``.git`` component.
+        WriteError: ``invalid``: empty, or a ``.git`` component; ``outside``: absolute, or
+            above the root (Gitea's git stops there, which is a 500).
     """
-    cleaned = posixpath.normpath("/" + path.replace("\0", "")).strip("/")
+    cleaned = posixpath.normpath(path)
     parts = cleaned.split("/")
-    if not cleaned or "\0" in path or any(part.lower() == ".git" for part in parts):
+    if cleaned.startswith("/") or parts[0] == "..":
+        raise WriteError("outside", f"'{path}' is outside repository")
+    if cleaned == "." or "\0" in path or any(part.lower() == ".git" for part in parts):
         raise WriteError("invalid", f"path contains a malformed path component [path: {path}]")
     return cleaned
 
@@ -239,8 +242,7 @@ class _TreeEditor:
         return gitread.entry_at(self._base, path) if self._base is not None else None
 
     def _refuse_existing(self, path: str) -> None:
-        found = self._at(path)
-        if found is not None and found.type != "dir":
+        if path in self._index:
             raise WriteError("invalid", f"repository file already exists [path: {path}]")
 
     def _check_seen(self, operation: FileOperation, old: gitread.Entry | None) -> None:

@@ -104,13 +104,13 @@ def repository(call: Call) -> RepoRow:
     """
     repo = call.forge.registry.find(call.param("owner"), call.param("repo"))
     if repo is None or right_on(call.forge.accounts, call.actor, repo) < Right.READ:
-        raise ApiError(404, "The target couldn't be found.")
+        raise ApiError(404)
     if repo.private and call.actor.scopes and "public-only" in call.actor.scopes:
         raise ApiError(403, "token scope is limited to public repos")
     return repo
 
 
-def writable(call: Call) -> RepoRow:
+def writable(call: Call, *, refusal: str = "is archived") -> RepoRow:
     """
     Return the repository of the path if the caller may write to it now.
 
@@ -119,7 +119,7 @@ def writable(call: Call) -> RepoRow:
     """
     repo = _with_right(call, Right.WRITE, "user should have a permission to write to a repo")
     if repo.archived:
-        raise ApiError(423, f"{repo.full_name} is archived")
+        raise ApiError(423, f"{repo.full_name} {refusal}")
     return repo
 
 

@@ -45,6 +45,7 @@ REFUSALS: Mapping[gitwrite.Problem, int] = {
     "missing": 404,
     "prefix": 409,
     "race": 403,
+    "outside": 500,
 }
 """Status per problem in Gitea 1.26.0; 1.24 answers 500 for ``race`` and ``missing``."""
 VERBS = {
@@ -90,7 +91,7 @@ def read(call: Call) -> Response:
 def _commit_at(git: pygit2.Repository, ref: str) -> pygit2.Commit:
     commit = gitread.resolve(git, ref)
     if commit is None:
-        raise ApiError(404, f"object does not exist [id: {ref}, rel_path: ]")
+        raise ApiError(404, errors=[f"object does not exist [id: {ref}, rel_path: ]"])
     return commit
 
 
@@ -125,16 +126,20 @@ def raw_answer(git: pygit2.Repository, commit: pygit2.Commit, path: str) -> Resp
     return Response(data, headers=headers)
 
 
+def _editable(call: Call) -> RepoRow:
+    return access.writable(call, refusal="is not allowed to edit")
+
+
 def create(call: Call) -> Response:
     """POST /repos/{owner}/{repo}/contents/{path}."""
-    repo, body = access.writable(call), call.json()
+    repo, body = _editable(call), call.json()
     operation = FileOperation("create", call.param("path"), _content(body))
     return _one(call, repo, body, operation, 201)
 
 
 def update(call: Call) -> Response:
     """PUT /repos/{owner}/{repo}/contents/{path}; without ``sha`` it creates (1.26)."""
-    repo, body = access.writable(call), call.json()
+    repo, body = _editable(call), call.json()
     sha = _text(body, "sha")
     operation = FileOperation(
         "update" if sha else "create",
@@ -148,7 +153,7 @@ def update(call: Call) -> Response:
 
 def delete(call: Call) -> Response:
     """DELETE /repos/{owner}/{repo}/contents/{path} with ``sha`` in the body."""
-    repo, body = access.writable(call), call.json()
+    repo, body = _editable(call), call.json()
     sha = _text(body, "sha")
     if not sha:
         raise ApiError(422, "[SHA]: Required")
@@ -156,10 +161,10 @@ def delete(call: Call) -> Response:
 
 
 def change_many(call: Call) -> Response:
-    """POST /repos/{owner}/{repo}/contents: several files, one commit."""
-    repo, body = access.writable(call), call.json()
+    """POST /repos/{owner}/{repo}/contents: several files, one commit; ``[]`` is empty."""
+    repo, body = _editable(call), call.json()
     files = body.get("files")
-    if not isinstance(files, list) or not files:
+    if not isinstance(files, list):
         raise ApiError(422, "[Files]: Required")
     answer = _commit(call, repo, body, [_operation(each) for each in files])
     return json_answer(answer, 201)
@@ -225,7 +230,7 @@ def _written(call: Call, repo: RepoRow, result: CommitResult) -> Json:
         for entry in result.entries
     ]
     shown = file_commit_shape(repo, commit, call.forge.base_url)
-    return {"files": files, "commit": shown, "verification": UNSIGNED}
+    return {"files": files or None, "commit": shown, "verification": UNSIGNED}
 
 
 def make_first_commit(call: Call, repo: RepoRow) -> None:

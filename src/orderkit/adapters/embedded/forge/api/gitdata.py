@@ -99,11 +99,11 @@ def _tree_entry(git: pygit2.Repository, entry: gitread.Entry, api: str) -> Json:
 
 
 def blob(call: Call) -> Response:
-    """GET /repos/{owner}/{repo}/git/blobs/{sha}."""
+    """GET /repos/{owner}/{repo}/git/blobs/{sha}; an unknown one is 400."""
     repo, sha = access.repository(call), call.param("sha")
     found = gitread.blob(gitread.open_repository(repo.path), sha)
     if found is None:
-        raise ApiError(404, errors=[f"object does not exist [id: {sha}, rel_path: ]"])
+        raise ApiError(400, f"object does not exist [id: {sha}, rel_path: ]")
     shown = found.size <= BLOB_MAX_BYTES
     return json_answer(
         {
@@ -184,10 +184,13 @@ def _reference(call: Call, repo: RepoRow, git: pygit2.Repository, name: str) -> 
 
 
 def branches(call: Call) -> Response:
-    """GET /repos/{owner}/{repo}/branches."""
+    """GET /repos/{owner}/{repo}/branches; an empty repository has ``null`` of them."""
     repo = access.repository(call)
     git = gitread.open_repository(repo.path)
-    return paged(call, gitread.branch_names(git), lambda name: _branch(call, repo, git, name))
+    names = gitread.branch_names(git)
+    if not names:
+        return json_answer(None)
+    return paged(call, names, lambda name: _branch(call, repo, git, name))
 
 
 def branch(call: Call) -> Response:
@@ -201,7 +204,7 @@ def branch(call: Call) -> Response:
 def _branch(call: Call, repo: RepoRow, git: pygit2.Repository, name: str) -> Json:
     tip = gitread.branch_commit(git, name)
     if tip is None:
-        raise ApiError(404, f"branch does not exist [name: {name}]")
+        raise ApiError(404)
     right = access.right_on(call.forge.accounts, call.actor, repo)
     return branch_shape(repo, name, tip, call.forge.base_url, right)
 
@@ -212,6 +215,8 @@ def create_branch(call: Call) -> Response:
     name, old = body.get("new_branch_name"), body.get("old_ref_name") or repo.default_branch
     if not isinstance(name, str) or not name or not isinstance(old, str):
         raise ApiError(422, "[BranchName]: Required")
+    if not gitread.is_branch_name(name):
+        raise ApiError(422, "[BranchName]: GitRefName")
     git = gitread.open_repository(repo.path)
     if not gitread.branch_names(git):
         raise ApiError(404, "Git Repository is empty.")

@@ -34,6 +34,8 @@ from orderkit.adapters.embedded.forge.registry import DESCRIPTION_MAX, NewRepo, 
 TOPIC = re.compile(r"[a-z0-9][-.a-z0-9]{0,34}\Z")
 TOPICS_MAX = 25
 TOO_MANY_TOPICS = "Exceeding maximum number of topics per repo"
+DOTS = (".", "..")
+"""Gitea answers 500 for these names."""
 SORTS: Mapping[str, Callable[[RepoRow], tuple[str, int]]] = {
     "": lambda repo: ("", repo.id),
     "id": lambda repo: ("", repo.id),
@@ -78,6 +80,8 @@ def _create(call: Call, owner: Account) -> Response:
     name = _optional(body, "name", str)
     if not name:
         raise ApiError(422, "[Name]: Required")
+    if name in DOTS:
+        raise ApiError(500, f"name is invalid [{name}]")
     new = NewRepo(
         name=name,
         description=_description(body) or "",
@@ -155,7 +159,7 @@ def search(call: Call) -> Response:
     """GET /repos/search: q, topic, private, archived, uid, sort, order, paged."""
     sort, order = call.query("sort"), call.query("order", "asc")
     if sort not in SORTS or order not in ("asc", "desc"):
-        return json_answer({"ok": False, "error": f'Invalid sort: "{sort}" "{order}"'}, 422)
+        raise ApiError(422, f'Invalid sort mode: "{sort if sort not in SORTS else order}"')
     owner_id = call.number("uid", 0) or None
     seen = _visible(call, call.forge.registry.all(owner_id=owner_id))
     found = [repo for repo in seen if _matches(call, repo)]
@@ -191,7 +195,7 @@ def topics(call: Call) -> Response:
 
 def replace_topics(call: Call) -> Response:
     """PUT /repos/{owner}/{repo}/topics."""
-    repo = _topic_repo(call)
+    repo = access.administered(call)
     wanted = call.json().get("topics") or []
     if not isinstance(wanted, list) or not all(isinstance(topic, str) for topic in wanted):
         raise ApiError(422, "[Topics]: no list of texts")
@@ -207,7 +211,7 @@ def replace_topics(call: Call) -> Response:
 
 def add_topic(call: Call) -> Response:
     """PUT /repos/{owner}/{repo}/topics/{topic}."""
-    repo, topic = _topic_repo(call), call.param("topic").strip().lower()
+    repo, topic = access.administered(call), call.param("topic").strip().lower()
     if not TOPIC.match(topic):
         return _bad_topics([topic], "Topic name is invalid")
     if topic not in repo.topics:
@@ -219,7 +223,7 @@ def add_topic(call: Call) -> Response:
 
 def remove_topic(call: Call) -> Response:
     """DELETE /repos/{owner}/{repo}/topics/{topic}."""
-    repo, topic = _topic_repo(call), call.param("topic").strip().lower()
+    repo, topic = access.administered(call), call.param("topic").strip().lower()
     if topic not in repo.topics:
         raise ApiError(404, "topic does not exist")
     call.forge.registry.set_topics(repo, tuple(each for each in repo.topics if each != topic))
@@ -228,13 +232,6 @@ def remove_topic(call: Call) -> Response:
 
 def _bad_topics(invalid: list[str], message: str) -> Response:
     return json_answer({"invalidTopics": invalid or None, "message": message}, 422)
-
-
-def _topic_repo(call: Call) -> RepoRow:
-    repo = access.administered(call)
-    if repo.archived:
-        raise ApiError(423, f"{repo.full_name} is archived")
-    return repo
 
 
 def _description(body: dict[str, Any]) -> str | None:

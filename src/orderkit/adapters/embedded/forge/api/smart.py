@@ -2,7 +2,8 @@
 Git over HTTP: the smart protocol, served by the real ``git`` in stateless mode.
 
 Requests are spooled to disk up to a cap, so a client that stalls holds no git process;
-answers of upload-pack are streamed. Hooks, dumb HTTP and LFS are not served.
+answers of upload-pack are streamed. Hooks, dumb HTTP and LFS are not served. A push without
+the right ends at once with 403; Gitea lets it come as far as its pre-receive hook.
 
 Called through the route table in ``api.app``.
 """
@@ -165,8 +166,11 @@ class GitHttp:
         writes = service == "git-receive-pack"
         actor = _authenticate(self._forge, request)
         access.require_scope(actor, "repository", write=writes)
+        owner = str(request.path_params["owner"])
         name = str(request.path_params["repo"]).removesuffix(".git")
-        repo = self._forge.registry.find(str(request.path_params["owner"]), name)
+        if self._forge.accounts.find(owner) is None:
+            raise ApiError(404, "Not found.")
+        repo = self._forge.registry.find(owner, name)
         right = access.right_on(self._forge.accounts, actor, repo) if repo else Right.NONE
         if actor.account is None and (writes or right < Right.READ):
             raise _unauthorized("Unauthorized")
@@ -189,7 +193,7 @@ def _authenticate(forge: EmbeddedForge, request: Request) -> Actor:
 
 
 def _unauthorized(message: str) -> ApiError:
-    return ApiError(401, message, headers={"WWW-Authenticate": 'Basic realm="Gitea"'})
+    return ApiError(401, message, headers={"WWW-Authenticate": 'Basic realm="Gitea (Basic Auth)"'})
 
 
 def _refusal(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -146,7 +146,7 @@ def organisation(call: Call) -> Account:
     """
     org = call.forge.accounts.find(call.param("org"))
     if org is None or not org.is_org or not _sees(call, org):
-        raise ApiError(404, "The target couldn't be found.")
+        raise ApiError(404)
     return org
 
 

@@ -196,7 +196,11 @@ def test_waves_never_go_back_and_a_namespace_precedes_its_content(steps: list[St
     ordered = sync_order(steps)
 
     assert [step.wave for step in ordered] == sorted(step.wave for step in ordered)
-    places = {step.creates: n for n, step in enumerate(ordered) if step.creates and not step.prune}
+    places = {
+        step.creates: n
+        for n, step in enumerate(ordered)
+        if step.creates is not None and not step.prune
+    }
     for n, step in enumerate(ordered):
         home = places.get(("namespace", step.key.namespace))
         assert step.prune or home is None or home < n

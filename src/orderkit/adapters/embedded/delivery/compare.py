@@ -7,7 +7,6 @@ those that carry the Application's tracking annotation (`candidates` says where 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -159,7 +158,7 @@ class Comparer:
             kind = Kind.of(manifest)
             if kind not in scopes:
                 scopes[kind] = self._scope(kind)
-            target = copy.deepcopy(manifest)
+            target = {**manifest, "metadata": {**metadata(manifest)}}  # the rest stays shared
             if not _place(target, scopes[kind], destination):
                 conditions.append(_namespace_missing(target))
             key = ObjectKey.of(target)

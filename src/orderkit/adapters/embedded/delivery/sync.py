@@ -10,7 +10,9 @@ limit, and Degraded fails the operation; the last wave is not waited for.
 Better than Argo CD, on purpose: no pause of 2 s between waves, and an object that vanishes
 while its wave is waited for is applied again.
 
-Not done: dry runs, hooks, Replace, Force, ApplyOutOfSyncOnly (a no-op apply changes nothing).
+Objects that the comparison just found in sync are not applied again: it would change nothing.
+
+Not done: dry runs, hooks, Replace, Force.
 """
 
 from __future__ import annotations
@@ -155,6 +157,8 @@ class Syncer:
         if task.step.prune:
             live = task.resource.live or {}
             return prune_object(self._cluster, live, is_allowed=work.prune, options=work.options)
+        if task.resource.status == "Synced":
+            return Result("Synced", f"{_said(task.key)} unchanged")
         return self._apply(task.resource.target or {})
 
     def _apply(self, target: Manifest) -> Result:
@@ -168,7 +172,7 @@ class Syncer:
         key = ObjectKey.of(wanted)
         if (key.kind.group, key.kind.kind) == (CRD.group, CRD.kind):
             self._await_served(wanted)
-        return Result("Synced", f"{str(key.kind).lower()}/{key.name} serverside-applied")
+        return Result("Synced", f"{_said(key)} serverside-applied")
 
     def _await_served(self, crd: Manifest) -> None:
         """Wait until a new kind is served, as Argo CD does, so that its objects can follow."""
@@ -228,6 +232,11 @@ class Syncer:
         }
         result = self._apply(wanted)
         return result.message if result.code == "SyncFailed" else ""
+
+
+def _said(key: ObjectKey) -> str:
+    """Name an object as kubectl does."""
+    return f"{str(key.kind).lower()}/{key.name}"
 
 
 def _refusal(work: Work) -> Outcome | None:

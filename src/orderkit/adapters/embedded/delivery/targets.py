@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 
 from orderkit.adapters.embedded.delivery.refs import SourceError, Sources
 from orderkit.adapters.embedded.delivery.spec import Source
@@ -26,6 +27,7 @@ _OTHER_TOOLS = {
     "Chart.yaml": "Helm",
 }
 
+_KEPT_FILES = 4096
 _Place = tuple[str, CommitSha, str, bool]
 
 
@@ -43,6 +45,7 @@ class TargetLoader:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._kept: OrderedDict[_Place, Targets] = OrderedDict()
+        self._parse = lru_cache(_KEPT_FILES)(_parse)  # a new commit changes few files of a folder
         self._lock = threading.Lock()
 
     def load(self, source: Source, revision: str) -> Targets:
@@ -85,7 +88,7 @@ class TargetLoader:
         for name, data in sorted(files.items()):
             if name in _OTHER_TOOLS:
                 raise SourceError(f"{path}: {name}: {_OTHER_TOOLS[name]} is not supported here")
-            manifests += _parse(name, data)
+            manifests += self._parse(name, data)
         for manifest in manifests:
             _check(manifest)
         return Targets(commit, tuple(manifests))

@@ -12,6 +12,7 @@ CHECKED_BYTES = 512
 _RESERVE = 3
 _MARKS = (b"\xef\xbb\xbf", b"\x00\x00\xfe\xff", b"\xff\xfe\x00\x00", b"\x84\x31\x95\x33")
 _UTF16_MARKS = (b"\xfe\xff", b"\xff\xfe")
+_ORDINARY = bytes((*range(7, 15), *range(32, 128)))
 _LEADS = ((0xC0, 0xDF, 1), (0xE0, 0xEF, 2), (0xF0, 0xF7, 3))
 
 
@@ -28,6 +29,8 @@ def is_binary(data: bytes) -> bool:
 
 
 def _suspicious(head: bytes) -> bool:
+    if not head.translate(None, _ORDINARY):
+        return False
     checked = min(len(head), CHECKED_BYTES)
     suspicious, at = 0, 0
     while at < checked:

@@ -12,6 +12,8 @@ Called by the actions ``fetch:template`` and ``fetch:plain``. It does no I/O.
 
 from __future__ import annotations
 
+import functools
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ from orderkit.core.render.lexer import BACKSTAGE, Delimiters
 FILES_MAX, FILE_BYTES_MAX, TREE_BYTES_MAX = 500, 1 << 20, 5 << 20
 NAME_BYTES_MAX, PATH_BYTES_MAX = 255, 1024
 PLAIN_MODE, EXECUTABLE_MODE = 0o100644, 0o100755
+_MARKS = re.compile(r"\{\{|\{%|\{#|#\}")
+"""What a path without templates has none of."""
 _DEVICES = frozenset(
     {"con", "prn", "aux", "nul"}
     | {f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10)}
@@ -128,13 +132,18 @@ def check_path(path: str, *, origin: str) -> PurePosixPath:
     Raises:
         RefusedError: It is absolute, climbs, or has a part that some system cannot hold.
     """
-    reason = next(_path_problems(path), None)
+    reason = _path_problem(path)
     if reason:
         shown = path if len(path) <= 80 else f"{path[:79]}…"  # noqa: PLR2004 - a line of a terminal
         raise RefusedError(
             f"{origin}: the path {shown!r} {reason}", hint="change the value that is in the name"
         )
     return PurePosixPath(path)
+
+
+@functools.lru_cache(maxsize=4096)
+def _path_problem(path: str) -> str | None:
+    return next(_path_problems(path), None)
 
 
 def _path_problems(path: str) -> Iterator[str]:
@@ -160,6 +169,8 @@ def _render_path(
 ) -> PurePosixPath | None:
     """Return the target path, or None if the file is to be left out."""
     source = str(path)
+    if not options.template_file_extension and not _MARKS.search(source):
+        return check_path(source, origin=source)
     try:
         rendered = compile_template(source, options.delimiters).render(context, strict=True)
     except RenderError as error:

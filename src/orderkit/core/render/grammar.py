@@ -158,7 +158,7 @@ class ExpressionParser:
         return [*bangs, *self._in()]
 
     def _in(self) -> list[Item]:
-        items = self._is()
+        items: list[Item] = self._is()
         while True:
             negated = self.peek("not") and self._follows("in")
             if not negated and not self.peek("in"):
@@ -204,7 +204,7 @@ class ExpressionParser:
         return self._row(self._floored, {text: [text] for text in ("+", "-", "*", "/")})
 
     def _floored(self) -> list[Item]:
-        items = self._modulo()
+        items: list[Item] = self._modulo()
         while self.take("//"):
             items = [call("floor", self._fold([*items, "/", *self._modulo()]))]
         return items
@@ -213,7 +213,7 @@ class ExpressionParser:
         return self._row(self._power, {"%": ["%"]})
 
     def _power(self) -> list[Item]:
-        items = self._unary()
+        items: list[Item] = self._unary()
         while self.take("**"):
             items = [call("power", self._fold(items), self._fold(self._unary()))]
         return items

@@ -222,10 +222,9 @@ def less(left: Value, right: Value, *, or_equal: bool = False) -> bool:
     a: Any = text(left) if isinstance(left, list | dict) else left
     b: Any = text(right) if isinstance(right, list | dict) else right
     if isinstance(a, str) and isinstance(b, str):
-        a, b = a.encode("utf-16-be", "surrogatepass"), b.encode("utf-16-be", "surrogatepass")
-    else:
-        a, b = number(a), number(b)
-    return bool(a <= b) if or_equal else bool(a < b)
+        x, y = (side.encode("utf-16-be", "surrogatepass") for side in (a, b))
+        return x <= y if or_equal else x < y
+    return number(a) <= number(b) if or_equal else number(a) < number(b)
 
 
 def add(left: Value, right: Value) -> Value:

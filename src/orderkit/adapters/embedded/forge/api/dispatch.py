@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
@@ -18,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from orderkit.adapters.embedded.forge.accounts import ANONYMOUS
+from orderkit.adapters.embedded.forge.accounts import ANONYMOUS, Actor
 from orderkit.adapters.embedded.forge.api import access
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
@@ -97,7 +98,8 @@ def _answer(
         access.require_scope(actor, resource, write=request.method not in ("GET", "HEAD"))
         return endpoint(Call(forge, request, body, actor))
     except ApiError as refusal:
-        return error_answer(forge, refusal)
+        hidden = refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not _is_admin(actor)
+        return error_answer(forge, ApiError(refusal.status) if hidden else refusal)
     except InvalidInputError as refusal:
         return error_answer(forge, ApiError(422, str(refusal)))
     except ConflictError as refusal:
@@ -106,5 +108,8 @@ def _answer(
         return error_answer(forge, ApiError(404, str(refusal)))
     except Exception as error:
         log.exception("%s %s failed", request.method, request.url.path)
-        shown = str(error) if actor.account and actor.account.admin else ""
-        return error_answer(forge, ApiError(500, shown))
+        return error_answer(forge, ApiError(500, str(error) if _is_admin(actor) else ""))
+
+
+def _is_admin(actor: Actor) -> bool:
+    return actor.account is not None and actor.account.admin

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from bench.figure import Figure, timed_s
@@ -34,7 +35,7 @@ def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as name, running(Path(name) / "state") as process:
         platform = connect(load_settings(str(Path(name) / "state" / "platform.yaml")))
         teams = [f"bench-{n:03d}" for n in range(SINGLE + 2 * BULK)]
-        team_s = [timed_s(lambda t=t: add_team(platform, t, requester=REQUESTER)) for t in teams]
+        team_s = [timed_s(partial(add_team, platform, t, requester=REQUESTER)) for t in teams]
         yield Figure("team.add.p50", statistics.median(team_s) * 1000, "ms")
         yield from _single(platform, teams[:SINGLE], Path(name))
         yield from _bulk(platform, teams[SINGLE : SINGLE + BULK], workers=1)

@@ -19,6 +19,7 @@ from orderkit.core import yamltext
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.names import OrderId, TeamName, check_label
 from orderkit.core.objects import XRD, Kind, Manifest, dig
+from orderkit.core.xrd import xr_kind
 
 API_VERSION = "orderkit.dev/v1alpha1"
 
@@ -86,8 +87,7 @@ class Kit:
     @property
     def kind(self) -> Kind:
         """The XR's kind, at the referenceable version."""
-        version = next(v for v in self.xrd["spec"]["versions"] if v.get("referenceable"))
-        return Kind(self.xrd["spec"]["group"], version["name"], self.xrd["spec"]["names"]["kind"])
+        return xr_kind(self.xrd)
 
     @property
     def spec_schema(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core import orderstate
+from orderkit.core import orderstate, xrd
 from orderkit.core.baking import bake
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.manifests import parse_manifests
@@ -88,8 +88,10 @@ def bootstrap(platform: Platform, wanted: BootstrapRequest, *, on_step: OnStep) 
 
 
 def _baked(platform: Platform, wanted: BootstrapRequest) -> dict[PurePosixPath, bytes]:
-    pack = read_pack(wanted.files)
-    pack.kits()  # a broken kit stops here, before anything is written
+    for kit in read_pack(wanted.files).kits():  # a broken kit stops here, before any write
+        for problem in xrd.problems(kit.xrd):
+            path = f"gitops/apis/{kit.name}/definition.yaml"
+            raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")
     url = platform.forge.base_url
     return bake(wanted.files, baked_values(url, wanted.pack_commit, wanted.registry))
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from commands import Command, Done
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.packfolder import reference_pack
@@ -27,23 +25,6 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     request = RunRequest(state, reference_pack(), ANY_PORT, ("ae86",))
     with running(request, on_step=lambda *_: None) as found:
         yield found
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out)
-        return found
-
-
-Command = Callable[..., Done]
 
 
 @pytest.fixture

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from commands import Command
 
 from orderkit.cli.running import Running
 from orderkit.core.names import RepoId
 from orderkit.core.objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
-
-if TYPE_CHECKING:
-    from conftest import Command
 
 OPERATION = "Orderkit-Operation:"
 

@@ -138,7 +138,7 @@ def _loose_branch(folder: Path, revision: str) -> CommitSha | None:
 
 
 def _resolve(repository: pygit2.Repository, revision: str) -> CommitSha:
-    if repository.is_empty and not any(repository.references.iterator()):
+    if not any(repository.references.iterator()):
         raise SourceError("failed to list refs: remote repository is empty")
     names = (
         ("HEAD",)

@@ -8,7 +8,6 @@ an operation has milliseconds.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -40,8 +39,8 @@ def parse_stamp(text: object) -> datetime | None:
 
 
 def status_of(app: Manifest) -> Status:
-    """Return a copy of the status to work on."""
-    return copy.deepcopy(dig(app, "status", default={})) or {}
+    """Return a copy of the status whose entries may be replaced (what is in them is shared)."""
+    return dict(dig(app, "status", default={}) or {})
 
 
 def compared(

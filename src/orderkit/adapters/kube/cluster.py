@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from orderkit.adapters.kube.discovery import Discovery, Resource
-from orderkit.adapters.kube.transport import APPLY_PATCH, MERGE_PATCH, Call, Method, Transport
+from orderkit.adapters.kube.transport import (
+    APPLY_PATCH,
+    MERGE_PATCH,
+    READ_TIMEOUT_S,
+    Call,
+    Method,
+    Transport,
+)
 from orderkit.core.errors import NotFoundError
 from orderkit.core.objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.ports.cluster import (
@@ -43,14 +50,21 @@ class KubeCluster:
         self._discovery = Discovery(transport)
 
     @classmethod
-    def from_kubeconfig(cls, path: Path, context: str | None = None) -> Self:
+    def from_kubeconfig(
+        cls, path: Path, context: str | None = None, *, read_timeout_s: float = READ_TIMEOUT_S
+    ) -> Self:
         """
         Connect as a kubeconfig says. Nothing is sent before the first question.
+
+        Args:
+            path: The kubeconfig file.
+            context: One of its contexts; None means the current one.
+            read_timeout_s: How long an answer may let us wait for its next byte.
 
         Raises:
             InvalidInputError: The file cannot be used or has no such context.
         """
-        return cls(Transport.from_kubeconfig(path, context))
+        return cls(Transport.from_kubeconfig(path, context, read_timeout_s=read_timeout_s))
 
     def __enter__(self) -> Self:
         return self
@@ -166,7 +180,8 @@ class KubeCluster:
         with self._resource(kind) as resource:
             path = resource.collection(namespace)
             while (left_s := deadline - time.monotonic()) > 0:
-                for event in self._transport.events(_watch(path, version, left_s)):
+                call = _watch(path, version, left_s)
+                for event in self._transport.events(call, silence_s=left_s):
                     item = _complete(kind, event["object"])
                     version = metadata(item).get("resourceVersion") or version
                     yield WatchEvent(event["type"], item)
@@ -206,7 +221,7 @@ def _watch(path: str, version: str, left_s: float) -> Call:
         "allowWatchBookmarks": "true",
         "timeoutSeconds": str(max(1, math.ceil(left_s))),
     }
-    return Call("GET", path, query, read_timeout_s=max(left_s, 0.001))
+    return Call("GET", path, query)
 
 
 def _complete(kind: Kind, item: Manifest) -> Manifest:

@@ -36,14 +36,13 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: what is asked, with what body, and how long we wait for a byte."""
+    """One request: what is asked, and with what body."""
 
     method: Method
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     content_type: str = JSON
-    read_timeout_s: float = READ_TIMEOUT_S
 
     @property
     def target(self) -> str:
@@ -57,15 +56,17 @@ class Transport:
     Every call may raise UnreachableError, AccessError and RemoteError.
     """
 
-    def __init__(self, configuration: Any) -> None:
+    def __init__(self, configuration: Any, *, read_timeout_s: float = READ_TIMEOUT_S) -> None:
         from kubernetes.client.rest import RESTClientObject  # lazy: heavy
 
         configuration.retries = False
-        self._configuration = configuration
+        self._configuration, self._read_timeout_s = configuration, read_timeout_s
         self._rest: Any = RESTClientObject(configuration)
 
     @classmethod
-    def from_kubeconfig(cls, path: Path, context: str | None = None) -> Self:
+    def from_kubeconfig(
+        cls, path: Path, context: str | None = None, *, read_timeout_s: float = READ_TIMEOUT_S
+    ) -> Self:
         """
         Connect as the kubeconfig says; nothing is sent yet.
 
@@ -93,7 +94,7 @@ class Transport:
             raise InvalidInputError(
                 "kubeconfig", str(path), f"cannot be used: {why}", hint=hint
             ) from error
-        return cls(configuration)
+        return cls(configuration, read_timeout_s=read_timeout_s)
 
     @property
     def server(self) -> str:
@@ -120,9 +121,9 @@ class Transport:
                 hint="does this address belong to a Kubernetes API server?",
             ) from error
 
-    def events(self, call: Call) -> Iterator[dict[str, Any]]:
+    def events(self, call: Call, *, silence_s: float) -> Iterator[dict[str, Any]]:
         """
-        Yield the events of a watch until the server ends it or `read_timeout_s` brings nothing.
+        Yield the events of a watch until the server ends it or is silent for `silence_s`.
 
         Raises:
             ExpiredError: The server no longer knows the version to start from.
@@ -134,6 +135,7 @@ class Transport:
             if response.status != 200:  # noqa: PLR2004 - HTTP: a watch is 200
                 data = self._read(response)
                 raise refusal(response.status, data, call.method, call.path)
+            _wait_at_most(response.response, silence_s)
             for line in _lines(response.response.stream(None, decode_content=True)):
                 event = json.loads(line)
                 if event.get("type") == "ERROR":
@@ -176,7 +178,7 @@ class Transport:
                 self.server + call.target,
                 headers=headers,
                 body=call.body,
-                _request_timeout=(CONNECT_TIMEOUT_S, call.read_timeout_s),
+                _request_timeout=(CONNECT_TIMEOUT_S, self._read_timeout_s),
             )
         except ApiException as error:  # the client's word for a failed TLS handshake
             raise RemoteError(
@@ -210,6 +212,13 @@ def _reason(error: Exception) -> str:
     names = {"ConnectTimeoutError": "time-out", "ReadTimeoutError": "time-out"}
     names |= {"NameResolutionError": "unknown host name", "ProtocolError": "connection broken"}
     return names.get(type(error).__name__, type(error).__name__)
+
+
+def _wait_at_most(response: Any, silence_s: float) -> None:
+    """From now on give up reading earlier than we gave up waiting for the first byte."""
+    sock = getattr(response.connection, "sock", None)
+    if sock is not None:
+        sock.settimeout(max(silence_s, 0.001))
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import gzip
+import itertools
 import logging
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from tempfile import SpooledTemporaryFile
 
 import pytest
@@ -24,11 +24,12 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 TOKEN = "c" * 40
 AUTH = {"Authorization": f"token {TOKEN}"}
 TIMEOUT_S = 20
+_numbers = itertools.count(1)
 
 
-@pytest.fixture
-def forge(tmp_path: Path) -> Iterator[EmbeddedForge]:
-    made = EmbeddedForge(tmp_path / "forge")
+@pytest.fixture(scope="module")
+def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedForge]:
+    made = EmbeddedForge(tmp_path_factory.mktemp("forge"))
     server = HttpServer(made.app, bind("forge", 0))
     server.start()
     made.set_base_url(server.url)
@@ -45,9 +46,10 @@ def post(forge: EmbeddedForge, path: str, **how: object) -> requests.Response:
 
 
 def new_repo(forge: EmbeddedForge) -> str:
-    made = post(forge, "/api/v1/user/repos", json={"name": "r", "auto_init": True}, headers=AUTH)
+    body = {"name": f"r{next(_numbers)}", "auto_init": True}
+    made = post(forge, "/api/v1/user/repos", json=body, headers=AUTH)
     assert made.status_code == 201, made.text
-    return "warden/r"
+    return f"warden/{body['name']}"
 
 
 def test_a_body_over_the_cap_is_413(forge: EmbeddedForge, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +127,9 @@ def test_an_unknown_git_service_is_refused(forge: EmbeddedForge) -> None:
     ],
 )
 def test_nothing_outside_the_tree_is_served(forge: EmbeddedForge, path: str) -> None:
-    new_repo(forge)
+    repo = new_repo(forge)
     request = requests.Request("GET", forge.base_url, headers=AUTH).prepare()
-    request.url = forge.base_url + path
+    request.url = forge.base_url + path.replace("warden/r", repo, 1)
     with requests.Session() as session:
         answer = session.send(request, timeout=TIMEOUT_S)
 
@@ -138,7 +140,7 @@ def test_names_that_would_leave_the_folder_are_refused(forge: EmbeddedForge) -> 
     for name in ("../evil", "a/b", ".git", "x\0y", "..."):
         answer = post(forge, "/api/v1/orgs", json={"username": name}, headers=AUTH)
         assert answer.status_code == 422, name
-    assert [path.name for path in forge.repos_root.iterdir()] == []
+    assert {path.name for path in forge.repos_root.iterdir()} <= {"warden"}
 
 
 @pytest.mark.parametrize(
@@ -224,4 +226,4 @@ def test_the_text_of_a_500_is_for_site_admins(
 
     assert (guest.status_code, guest.json()["message"]) == (500, "")
     assert admin.status_code == 500
-    assert "r.git" in admin.json()["message"]
+    assert f"{repo}.git" in admin.json()["message"]

@@ -18,6 +18,7 @@ Compiled templates are kept (``functools.lru_cache``); one environment serves th
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 
@@ -172,6 +173,10 @@ def _call(function: Value, *arguments: Value) -> Value:
         if isinstance(function, Undefined):
             function.use()
         raise Fault("what is called here is no function", hint="functions: range")
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        raise Fault(f"the function is called with {len(arguments)} arguments") from error
     return function(*arguments)
 
 

@@ -40,6 +40,13 @@ def literal_number(digits: str) -> float:
 # --- engine filters
 
 
+def _whole(value: Value, name: str) -> int:
+    found = js.number(value)
+    if not math.isfinite(found) or not float(found).is_integer():
+        raise Fault(f"filter '{name}' takes a whole number")
+    return int(found)
+
+
 def _plain(value: Value, name: str) -> str:
     """Return a text, "" for null, undefined and false as Nunjucks' `normalize` does."""
     if isinstance(value, Undefined):
@@ -89,6 +96,8 @@ def _default(value: Value, fallback: Value = UNDEFINED, also_falsy: Value = Fals
 
 
 def _dump(value: Value, indent: Value = None) -> Value:
+    if js.is_number(indent):
+        indent = _whole(indent, "dump")
     return js.to_json(value, indent)
 
 
@@ -108,7 +117,7 @@ def _replace(value: Value, old: Value, new: Value, most: Value = -1) -> Value:
         raise LimitFault(f"`replace` builds a text of more than {js.TEXT_MAX} characters")
     if old == "":
         return replacement + replacement.join(value) + replacement
-    return value.replace(old, replacement, int(js.number(most)))
+    return value.replace(old, replacement, _whole(most, "replace"))
 
 
 def _join(value: Value, separator: Value = "", attribute: Value = UNDEFINED) -> Value:
@@ -169,7 +178,7 @@ def _string(value: Value) -> Value:
 
 def _indent(value: Value, width: Value = 4, first: Value = False) -> Value:  # noqa: FBT002 - the template's own order
     lines = _plain(value, "indent").split("\n")
-    columns = int(js.number(width))
+    columns = _whole(width, "indent")
     if not 0 <= columns <= 1000:  # noqa: PLR2004
         raise Fault("filter 'indent' takes 0 to 1000 columns")
     pad = " " * columns

@@ -60,7 +60,7 @@ def set_all(lab: Lab, kind: Any, **conditions: str) -> None:
 def test_each_layer_begins_when_the_one_before_is_healthy(lab: Lab) -> None:
     lab.apply(published(lab))
 
-    lab.wait("functions", lambda: lab.cluster.list(FUNCTION).items)
+    lab.wait("functions", lambda: lab.operation("functions").get("phase") == "Succeeded")
     set_all(lab, FUNCTION, Installed="True")
     lab.wait(
         "the wait",
@@ -83,7 +83,7 @@ def test_each_layer_begins_when_the_one_before_is_healthy(lab: Lab) -> None:
 
 def test_deleting_the_root_and_every_layer_deletes_nothing_else(lab: Lab) -> None:
     lab.apply(published(lab))
-    lab.wait("functions", lambda: lab.cluster.list(FUNCTION).items)
+    lab.wait("functions", lambda: lab.operation("functions").get("phase") == "Succeeded")
     set_all(lab, FUNCTION, Installed="True", Healthy="True")
     lab.wait("definitions", lambda: lab.get(XRD, "xgarages.blog.opsbogus.dev"))
     set_all(lab, XRD, Established="True")

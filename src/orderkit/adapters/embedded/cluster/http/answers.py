@@ -9,7 +9,10 @@ from starlette.responses import Response
 
 from orderkit.adapters.embedded.cluster.documents import encode
 from orderkit.adapters.embedded.cluster.refusals import Refusal, Subject
+from orderkit.core.errors import shorten
 from orderkit.core.objects import Manifest
+
+_WARNINGS_MAX = 20
 
 Representation = Literal["object", "table", "partial"]
 
@@ -17,11 +20,15 @@ Representation = Literal["object", "table", "partial"]
 def document(body: Manifest, *, code: int = 200, warnings: Sequence[str] = ()) -> Response:
     """Return a JSON response; each warning becomes a ``Warning`` header for kubectl to print."""
     response = Response(encode(body), status_code=code, media_type="application/json")
-    for warning in warnings:
-        escaped = warning.replace("\\", "\\\\").replace('"', '\\"')
-        text = escaped.encode("ascii", "replace").decode()
-        response.headers.append("Warning", f'299 - "{text}"')
+    for warning in warnings[:_WARNINGS_MAX]:
+        response.headers.append("Warning", f'299 - "{_header_text(warning)}"')
     return response
+
+
+def _header_text(text: str) -> str:
+    """Return foreign text as the inside of a quoted header value."""
+    plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in shorten(text))
+    return plain.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def representation(accept: str) -> Representation:

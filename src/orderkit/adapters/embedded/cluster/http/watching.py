@@ -122,7 +122,7 @@ class WatchResponse(Response):
             woken = wake.is_set()
             wake.clear()
             lines = [line for change in watcher.take() for line in self._lines(change)]
-            if not woken and self._bookmarks:
+            if not woken and self._bookmarks and time.monotonic() < deadline:
                 lines += self._position(watcher)
             if lines:
                 await _send(send, lines)

@@ -50,3 +50,20 @@ def check_label(field: str, value: str) -> str:
             hint="start and end with a letter or digit, for example 'ae86'",
         )
     return value
+
+
+_ENTITY_REF = re.compile(r"[A-Za-z]+:[A-Za-z0-9]([-A-Za-z0-9_.]*)/[A-Za-z0-9]([-A-Za-z0-9_.@+]*)\Z")
+
+
+def check_requester(value: str) -> str:
+    """
+    Return `value` if it is a catalog reference such as ``user:default/eve``.
+
+    Raises:
+        InvalidInputError: It is not. It ends up in commits and records, so it must be plain.
+    """
+    if not _ENTITY_REF.match(value):
+        raise InvalidInputError(
+            "requester", value, "is no catalog reference", hint="for example user:default/eve"
+        )
+    return value

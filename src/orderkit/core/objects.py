@@ -129,8 +129,8 @@ def dig(value: object, *path: str, default: Any = None) -> Any:
 
 def condition(manifest: Manifest, type_: str) -> dict[str, Any] | None:
     """Return the entry of ``status.conditions`` with this type, or None."""
-    found: Iterable[object] = dig(manifest, "status", "conditions", default=())
-    for entry in found:
+    found: Iterable[object] | None = dig(manifest, "status", "conditions")
+    for entry in found or ():  # a fresh CRD has null there for a moment
         if isinstance(entry, dict) and entry.get("type") == type_:
             return entry
     return None

@@ -26,7 +26,7 @@ from orderkit.core import ledger, orderstate, yamltext
 from orderkit.core.endrecord import EndRecord, Step, Survivor, parse
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.ledger import OrderEntry
-from orderkit.core.names import CommitSha, OrderId, TeamName
+from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
 from orderkit.core.objects import Manifest, ObjectKey, dig
 from orderkit.flows import orders, tracing
 from orderkit.flows.platform import (
@@ -77,6 +77,7 @@ def destroy(platform: Platform, wanted: EndRequest, *, on_step: OnStep) -> Ended
         NotFoundError: There is no such order, and no tombstone of one.
         IncompleteError: Something is not gone in time; the message lists it.
     """
+    check_requester(wanted.requester)
     paths = ledger_snapshot(platform).blobs
     entry = ledger.ending(paths, wanted.order)
     tombstones = ledger.tombstones(paths, wanted.order)

@@ -18,8 +18,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core import ledger
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
+from orderkit.core.errors import IncompleteError, InvalidInputError, RemoteError
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.pack import Kit, Pack
 from orderkit.core.template import Template, parse_template
 from orderkit.core.xrcheck import check_order_files
@@ -82,21 +82,19 @@ def order(platform: Platform, wanted: OrderRequest, *, on_step: OnStep) -> Order
         AlreadyOrderedError: Another order has this id.
         IncompleteError: It is placed but not Ready in time.
     """
+    check_requester(wanted.requester)
     prepared = _prepare(platform, wanted)
     entry = ledger.OrderEntry(prepared.team, prepared.order)
     paths = ledger_snapshot(platform).blobs
     if ledger.team_path(prepared.team) not in paths:
         raise unknown_team(prepared.team, list(ledger.teams(paths)))
     before = platform.forge.head(entry.repository)
-    result = scaffolding.run(
-        prepared.template,
-        prepared.parameters,
-        files=prepared.pack.folder(f"templates/{prepared.kit.name}"),
-        services=_services(platform, prepared),
-        user=scaffolding.User(wanted.requester),
-        task_id=f"order-{prepared.order}",
-        on_step=lambda event: on_step(event.step, event.summary),
-    )
+    try:
+        result = _interpret(platform, prepared, wanted, on_step)
+    except RemoteError as error:
+        if before is None and _published(platform, entry.repository):
+            raise _half_done(prepared.order, error) from error
+        raise
     head = platform.forge.head(entry.repository)
     if head is None:
         raise InvalidInputError(
@@ -106,6 +104,34 @@ def order(platform: Platform, wanted: OrderRequest, *, on_step: OnStep) -> Order
     created = before is None or entry.application_path not in paths
     return Ordered(
         prepared.order, prepared.team, entry.repository, head, created, report, result.outputs
+    )
+
+
+def _interpret(
+    platform: Platform, prepared: _Prepared, wanted: OrderRequest, on_step: OnStep
+) -> scaffolding.TaskResult:
+    return scaffolding.run(
+        prepared.template,
+        prepared.parameters,
+        files=prepared.pack.folder(f"templates/{prepared.kit.name}"),
+        services=_services(platform, prepared),
+        user=scaffolding.User(wanted.requester),
+        task_id=f"order-{prepared.order}",
+        on_step=lambda event: on_step(event.step, event.summary),
+    )
+
+
+def _published(platform: Platform, repo: RepoId) -> bool:
+    try:
+        return platform.forge.head(repo) is not None
+    except RemoteError:
+        return False  # the forge itself is the trouble; its own error says so
+
+
+def _half_done(order: OrderId, error: RemoteError) -> IncompleteError:
+    return IncompleteError(
+        f"{order} is published but not delivered yet: {error}",
+        hint=f"{error.hint}; then repeat the same command" if error.hint else "repeat the command",
     )
 
 

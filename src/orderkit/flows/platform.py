@@ -7,8 +7,9 @@ What every story needs: one platform's ports, and the two repositories Orderkit 
 from __future__ import annotations
 
 import getpass
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import NotFoundError
@@ -50,7 +51,8 @@ class Snapshot:
 
 def default_requester() -> str:
     """Name the person at the terminal as a catalog reference. A claim, not a proof."""
-    return f"user:default/{getpass.getuser()}"
+    login = re.sub(r"[^A-Za-z0-9_.-]", "-", getpass.getuser())
+    return f"user:default/{login}"
 
 
 def snapshot(platform: Platform, repo: RepoId) -> Snapshot | None:
@@ -124,15 +126,19 @@ def write_ledger(
     """
     Put files into the ledger (None removes one) in a single commit. Idempotent.
 
+    The operation's id is completed by the commit it starts from, so that the same step of a
+    later life (an order ended and ordered again) is never mistaken for this one.
+
     Raises:
         ConflictError: Other writers won every round.
     """
-    seen = ledger_snapshot(platform).blobs
+    seen = ledger_snapshot(platform)
     changes = [
-        FileChange(path, None if text is None else text.encode(), seen.get(path))
+        FileChange(path, None if text is None else text.encode(), seen.blobs.get(path))
         for path, text in contents.items()
-        if text is not None or path in seen
+        if text is not None or path in seen.blobs
     ]
     if not changes:
-        return Written(ledger_snapshot(platform).commit, changed=False)
-    return platform.forge.write(platform.ledger, changes, operation)
+        return Written(seen.commit, changed=False)
+    unique = replace(operation, id=f"{operation.id}-on-{seen.commit[:8]}")
+    return platform.forge.write(platform.ledger, changes, unique)

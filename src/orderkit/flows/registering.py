@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core import ledger, orderfile, yamltext
 from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, NotFoundError
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text, write_ledger
 from orderkit.flows.refreshing import refresh
 from orderkit.ports.forge import Operation
@@ -50,6 +50,7 @@ def register(platform: Platform, wanted: Registration) -> Registered:
         AlreadyOrderedError: The order ended, or its id belongs to another team.
         ConflictError: The ledger was changed by others in every round.
     """
+    check_requester(wanted.requester)
     entry = ledger.OrderEntry(wanted.team, wanted.order)
     paths = ledger_snapshot(platform).blobs
     if ledger.team_path(wanted.team) not in paths:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orderkit.core import ledger
-from orderkit.core.names import CommitSha, TeamName, check_label
+from orderkit.core.names import CommitSha, TeamName, check_label, check_requester
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack, write_ledger
 from orderkit.flows.refreshing import refresh
 from orderkit.ports.forge import Operation
@@ -36,6 +36,7 @@ def add_team(platform: Platform, name: str, *, requester: str) -> TeamAdded:
         InvalidInputError: The name is no RFC 1123 label.
         ConflictError: The ledger was changed by others in every round.
     """
+    check_requester(requester)
     team = TeamName(check_label("team", name))
     created = platform.forge.ensure_org(team)
     kinds = [kit.kind for kit in published_pack(platform).kits()]

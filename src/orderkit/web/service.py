@@ -132,7 +132,7 @@ def _registration(data: bytes) -> Registration:
         OrderId(found["order"]),
         found["kit"],
         TeamName(found["team"]),
-        found.get("requester", "unknown"),
+        found.get("requester", "user:default/unknown"),
     )
 
 

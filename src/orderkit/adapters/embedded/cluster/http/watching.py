@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
@@ -79,7 +79,9 @@ class WatchResponse(Response):
             finally:
                 gone.cancel()
 
-    def _open(self, stack: contextlib.ExitStack, on_ready: object) -> tuple[Watcher, list[bytes]]:
+    def _open(
+        self, stack: contextlib.ExitStack, on_ready: Callable[[], None]
+    ) -> tuple[Watcher, list[bytes]]:
         """Open the watch and read the present state, if wanted, in one step."""
         kind, target = self._call.target.served.kind, self._call.target
         store = self._cluster.store
@@ -89,7 +91,7 @@ class WatchResponse(Response):
                     (kind.group, kind.kind),
                     namespace=target.namespace,
                     since=self._since,
-                    on_ready=on_ready,  # type: ignore[arg-type]  # a callable without arguments
+                    on_ready=on_ready,
                 )
             )
             if not self._from_now:

@@ -34,7 +34,7 @@ SCHEMA: dict[str, Any] = {
 NAMES = st.sampled_from("xyz")
 
 
-def type_of(item: dict[str, Any]) -> str:
+def type_of(item: Any) -> str:
     return str(item["type"])
 
 

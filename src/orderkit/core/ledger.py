@@ -27,6 +27,8 @@ TEAM_LABEL = "orderkit.dev/team"
 KIT_LABEL = "orderkit.dev/kit"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 IN_CLUSTER = "https://kubernetes.default.svc"
+GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
+"""Keeps a commit for one team from making Argo CD look at every other team."""
 KEEP = ".gitkeep"
 
 
@@ -168,6 +170,7 @@ def team_file(team: TeamName, *, forge_url: str, ledger: RepoId, kinds: Iterable
         },
         automated={"prune": True, "selfHeal": True, "allowEmpty": True},
         labels={TEAM_LABEL: team},
+        annotations={GENERATE_PATHS: "."},
         finalizers=[FINALIZER],
     )
     return yamltext.dump_all([project, application])

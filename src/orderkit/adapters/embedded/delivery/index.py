@@ -28,6 +28,20 @@ class Followed:
     revision: str
 
 
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """An Application that follows a branch, and the folders it cares for; none means all."""
+
+    app: str
+    scope: tuple[str, ...]
+
+    def concerned_by(self, changed: Iterable[str] | None) -> bool:
+        """Say whether changed paths (None: unknown) may change what it delivers."""
+        if changed is None or not self.scope:
+            return True
+        return any(path.startswith(folder) for path in changed for folder in self.scope)
+
+
 @dataclass(slots=True)
 class Index:
     """Thread-safe."""
@@ -38,7 +52,7 @@ class Index:
     _tracked: dict[str, dict[Identity, ObjectKey]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    _followed: dict[str, tuple[Followed, str]] = field(default_factory=dict)
+    _followed: dict[str, tuple[Followed, str, Follower]] = field(default_factory=dict)
 
     def seen(self, manifest: Manifest) -> frozenset[str]:
         """Note an object that changed or vanished; return the Applications it concerns."""
@@ -80,24 +94,29 @@ class Index:
             )
             return sorted({app for apps in found for app in apps})
 
-    def follows(self, app: str, followed: Followed, found: str) -> None:
-        """Note the branch an Application follows and what it resolved to."""
+    def follows(self, app: str, followed: Followed, found: str, scope: tuple[str, ...]) -> None:
+        """Note the branch an Application follows, what it resolved to, what it cares for."""
         with self._lock:
-            self._followed[app] = (followed, found)
+            self._followed[app] = (followed, found, Follower(app, scope))
 
-    def branches(self) -> dict[tuple[Followed, str], list[str]]:
-        """Return every followed branch with what it was, and who follows it."""
-        found: dict[tuple[Followed, str], list[str]] = defaultdict(list)
+    def moved(self, app: str, found: str) -> None:
+        """Note that a branch moved in a way that does not concern an Application."""
         with self._lock:
-            for app, followed in self._followed.items():
-                found[followed].append(app)
+            if app in self._followed:
+                followed, _, follower = self._followed[app]
+                self._followed[app] = (followed, found, follower)
+
+    def branches(
+        self, of: str | RepoId | None = None
+    ) -> dict[tuple[Followed, str], list[Follower]]:
+        """Return every followed branch (of one repository) with what it was, and who follows."""
+        found: dict[tuple[Followed, str], list[Follower]] = defaultdict(list)
+        with self._lock:
+            entries = tuple(self._followed.values())
+        for followed, known, follower in entries:
+            if of is None or same_repository(followed.repo_url, of):
+                found[followed, known].append(follower)
         return found
-
-    def followers(self, pushed: str | RepoId) -> list[str]:
-        """Return the Applications that follow a repository."""
-        with self._lock:
-            followed = tuple(self._followed.items())
-        return [app for app, (one, _) in followed if same_repository(one.repo_url, pushed)]
 
     def forget(self, app: str, left: Iterable[ObjectKey]) -> None:
         """Drop an Application that is gone, except for the objects it `left` behind."""

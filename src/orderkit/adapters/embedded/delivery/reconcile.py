@@ -26,6 +26,7 @@ from orderkit.adapters.embedded.delivery.spec import (
     is_deleting,
     read_source,
     read_spec,
+    scope,
 )
 from orderkit.adapters.embedded.delivery.status import (
     Status,
@@ -148,6 +149,7 @@ class Reconciler:
             this.name,
             Followed(this.spec.source.repo_url, this.spec.source.revision),
             latest.revision,
+            scope(this.app, this.spec.source.path),
         )
         if operations.is_unfinished(this.app):
             return self._operate(this, latest)

@@ -57,6 +57,10 @@ class Sources(Protocol):
         """
         ...
 
+    def changed(self, repo_url: str, old: str, new: CommitSha) -> frozenset[str] | None:
+        """Return the paths in which two commits differ; None if `old` cannot be compared."""
+        ...
+
 
 def same_repository(repo_url: str, pushed: str | RepoId) -> bool:
     """Say whether a push concerns this repoURL: same path (and host), with or without .git."""
@@ -105,6 +109,18 @@ class BareRepositories:
         if sum(map(len, files.values())) > MAX_TOTAL_BYTES:
             raise SourceError(f"{path}: exceeded max combined manifest file size of 10M")
         return files
+
+    def changed(self, repo_url: str, old: str, new: CommitSha) -> frozenset[str] | None:
+        """See `Sources.changed`."""
+        if not _FULL_SHA.fullmatch(old):
+            return None
+        try:
+            repository = _open(self._folder(repo_url))
+            before, after = (repository[c].peel(pygit2.Tree) for c in (old, new))
+            deltas = before.diff_to_tree(after).deltas
+        except (SourceError, KeyError, ValueError, pygit2.GitError):
+            return None
+        return frozenset(file.path for delta in deltas for file in (delta.old_file, delta.new_file))
 
     def _folder(self, repo_url: str) -> Path:
         prefix, _, rest = repo_url.partition(f"{self._base_url}/")

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from orderkit.adapters.embedded.controller import Controller
-from orderkit.adapters.embedded.delivery.index import Index
+from orderkit.adapters.embedded.delivery.index import Followed, Follower, Index
 from orderkit.adapters.embedded.delivery.reconcile import Reconciler
 from orderkit.adapters.embedded.delivery.refs import SourceError, Sources
 from orderkit.adapters.embedded.delivery.targets import TargetLoader
 from orderkit.adapters.embedded.delivery.tracking import application_key
-from orderkit.core.names import RepoId
+from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects import (
     APP_PROJECT,
     APPLICATION,
@@ -82,8 +82,7 @@ class Delivery:
 
     def notify(self, pushed: str | RepoId) -> None:
         """Look at once at the Applications that follow a repository (what a webhook does)."""
-        for app in self._index.followers(pushed):
-            self._controller.enqueue(application_key(app))
+        self._look(pushed)
 
     def _follow(self, kind: Kind) -> None:
         self._controller.watch(kind, self._concerned)
@@ -119,17 +118,30 @@ class Delivery:
 
     def _poll(self) -> None:
         while not self._stopping.wait(self._poll_s):
-            for (followed, known), apps in self._index.branches().items():
-                try:
-                    now: str = self._sources.resolve(followed.repo_url, followed.revision)
-                except SourceError:
-                    now = followed.revision
-                except Exception:
-                    logger.exception("cannot look at %s", followed.repo_url)
-                    continue
-                if now != known:
-                    for app in apps:
-                        self._controller.enqueue(application_key(app))
+            self._look(None)
+
+    def _look(self, pushed: str | RepoId | None) -> None:
+        """Reconcile whoever follows a branch that moved in what they care for."""
+        for (followed, known), followers in self._index.branches(pushed).items():
+            try:
+                now: str = self._sources.resolve(followed.repo_url, followed.revision)
+            except SourceError:
+                now = followed.revision
+            except Exception:
+                logger.exception("cannot look at %s", followed.repo_url)
+                continue
+            if now != known:
+                self._moved(followed, known, CommitSha(now), followers)
+
+    def _moved(
+        self, followed: Followed, known: str, now: CommitSha, followers: Iterable[Follower]
+    ) -> None:
+        changed = self._sources.changed(followed.repo_url, known, now)
+        for follower in followers:
+            if follower.concerned_by(changed):
+                self._controller.enqueue(application_key(follower.app))
+            else:
+                self._index.moved(follower.app, now)
 
 
 def _defined_kind(xrd: Manifest) -> tuple[str, str]:

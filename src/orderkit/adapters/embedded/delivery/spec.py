@@ -8,18 +8,20 @@ today it only demands that the project exists.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import Manifest, dig, metadata
+from orderkit.core.objects import Manifest, annotations_of, dig, metadata
 
 IN_CLUSTER_URL = "https://kubernetes.default.svc"
 IN_CLUSTER_NAME = "in-cluster"
 DEFAULT_AUTO_RETRIES = 5
 
+GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 _UNSUPPORTED_SOURCE = ("chart", "helm", "kustomize", "plugin", "ref")
 _UNSUPPORTED_DIRECTORY = ("include", "exclude", "jsonnet")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
@@ -198,3 +200,19 @@ def _seconds(text: object, *, default: float) -> float:
     if str(text).isdigit():
         return float(str(text))
     raise InvalidSpecError(f"{text!r} is no duration such as 5s or 3m")
+
+
+def scope(app: Manifest, path: str) -> tuple[str, ...]:
+    """
+    Return the folders, each with a final slash, in which a change may concern an Application.
+
+    From the annotation ``manifest-generate-paths``: entries separated by ``;``, from the
+    repository's root with a leading slash, else from the Application's own path. Empty: all.
+    """
+    given = annotations_of(app).get(GENERATE_PATHS, "")
+    entries = [entry.strip() for entry in given.split(";") if entry.strip()]
+    folders = (
+        entry.lstrip("/") if entry.startswith("/") else posixpath.join(path, entry)
+        for entry in entries
+    )
+    return tuple(f"{posixpath.normpath(folder)}/" for folder in folders)

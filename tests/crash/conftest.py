@@ -1,0 +1,182 @@
+"""A laboratory for killing: processes, fixed ports, state folders to start from."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from tests.crash import judging
+from tests.crash.durable import Faults, Side
+from tests.crash.interposed import Interposer, Watch
+from tests.crash.processes import Process, Zygote
+
+BYSTANDER = "rx7"
+"""A team with an order that no test touches; it must stay as it is."""
+PARTS = ("forge", "cluster", "portal", "service")
+COMMAND_DEADLINE_S = 60.0
+
+
+class Lab:
+    """Starts platforms on ports that stay the same, and commands that go through a watch."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.zygote = Zygote()
+        self.ports = dict(zip(PARTS, _free_ports(len(PARTS)), strict=True))
+        self.interposer = Interposer(self.ports)
+        self._started: list[Process] = []
+        self._numbers = itertools.count(1)
+
+    def path(self, name: str) -> Path:
+        """Return a path that nobody used."""
+        return self.folder / f"{name}-{next(self._numbers)}"
+
+    def up(self, state: Path, *, faults: Faults | None = None) -> Process:
+        """Start ``orderkit up`` on a state folder."""
+        arguments = ["up", "--state", str(state), "--team", "ae86"]
+        for part, port in self.ports.items():
+            arguments += [f"--{part}-port", str(port)]
+        return self._keep(self.zygote.start(arguments, self.path("up.log"), faults=faults))
+
+    def is_up(self, up: Process, state: Path) -> bool:
+        """Wait until a platform serves and the interposer can stand before it."""
+        if not up.is_up():
+            return False
+        self.interposer.present(state / "tls")
+        return True
+
+    def must_be_up(self, state: Path) -> Process:
+        up = self.up(state)
+        assert self.is_up(up, state), f"orderkit up ended with {up.poll()}:\n{up.text()}"
+        return up
+
+    def command(self, state: Path, *arguments: str) -> Process:
+        """Start a command whose every request passes the interposer."""
+        full = [*arguments, "--platform", str(state / "platform.yaml")]
+        redirect = self.interposer.redirect
+        return self._keep(self.zygote.start(full, self.path(arguments[0]), redirect=redirect))
+
+    def must_do(self, state: Path, *arguments: str) -> None:
+        """Run a command that must end with exit code 0."""
+        process = self.command(state, *arguments)
+        code = process.wait(COMMAND_DEADLINE_S)
+        assert code == 0, f"{arguments} ended with {code}:\n{process.text()}"
+
+    def killed_at(self, state: Path, arguments: Sequence[str], at: int, side: Side) -> Watch:
+        """Run a command and kill it at its n-th write; 0: let it end."""
+        started = threading.Event()
+        found: list[Process] = []
+
+        def kill() -> None:
+            started.wait(10)
+            found[0].kill()
+
+        with self.interposer.watching(Watch(at, side, kill)) as watch:
+            found.append(self.command(state, *arguments))
+            started.set()
+            code = found[0].wait(COMMAND_DEADLINE_S)
+        assert (code < 0) == watch.killed, f"{arguments} ended with {code}:\n{found[0].text()}"
+        return watch
+
+    def copy(self, state: Path) -> Path:
+        """Return a copy of a stopped platform's folder, to run on the same ports."""
+        target = self.path("state")
+        shutil.copytree(state, target, symlinks=True)
+        return target
+
+    def _keep(self, process: Process) -> Process:
+        self._started.append(process)
+        return process
+
+    def kill_all(self) -> None:
+        for process in self._started:
+            process.kill()
+        self._started.clear()
+
+    def close(self) -> None:
+        self.kill_all()
+        self.zygote.close()
+        self.interposer.close()
+
+
+def _free_ports(count: int) -> list[int]:
+    """
+    Return free ports that the system gives nobody meanwhile.
+
+    They are taken again and again after kills, so they lie below the range that outgoing
+    connections are given ports from.
+    """
+    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    candidates = random.Random(os.getpid()).sample(  # noqa: S311  no secret
+        range(low - 12_000, low - 1), 200
+    )
+    found: list[int] = []
+    for port in candidates:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise AssertionError("no free ports")
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    found = Lab(tmp_path_factory.mktemp("crash"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_survives(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Kill what a test started, except the platform that a module shares."""
+    yield
+    if "lab" in request.fixturenames and "served" not in request.fixturenames:
+        request.getfixturevalue("lab").kill_all()
+
+
+@pytest.fixture(scope="session")
+def bootstrapped(lab: Lab) -> Path:
+    """A stopped platform with the bystander's order."""
+    state = lab.path("bootstrapped")
+    up = lab.must_be_up(state)
+    lab.must_do(state, "team", "add", BYSTANDER)
+    lab.must_do(state, "order", "garage", f"team_name={BYSTANDER}", "stage=stage1")
+    up.kill()
+    return state
+
+
+@pytest.fixture(scope="session")
+def ordered(lab: Lab, bootstrapped: Path) -> Path:
+    """A stopped platform on which ae86 has an order too."""
+    state = lab.copy(bootstrapped)
+    up = lab.must_be_up(state)
+    lab.must_do(state, "order", "garage", "team_name=ae86", "stage=stage2")
+    up.kill()
+    return state
+
+
+@pytest.fixture(scope="module")
+def served(lab: Lab, bootstrapped: Path) -> Iterator[Path]:
+    """A platform that runs while a module's tests kill commands; judged at the end."""
+    state = lab.copy(bootstrapped)
+    up = lab.must_be_up(state)
+    with judging.looking_at(state) as platform:
+        before = judging.identity(platform, state, BYSTANDER)
+        yield state
+        assert judging.identity(platform, state, BYSTANDER) == before
+    up.kill()
+    time.sleep(0)
+    judging.state_is_sound(state)
+    lab.kill_all()

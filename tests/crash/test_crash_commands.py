@@ -1,0 +1,204 @@
+"""
+Commands killed by SIGKILL before and after every write they make, then repeated.
+
+The lists of writes are expectations of their own: a write that nobody knew of fails the test
+that enumerates, so that it gets its two kills. Kills at reads are among the random moments.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crash import judging
+from tests.crash.durable import Side
+from tests.crash.judging import order_of
+
+from orderkit.flows.teams import add_team
+
+if TYPE_CHECKING:
+    from tests.crash.conftest import Lab
+
+LEDGER = "forge POST /api/v1/repos/platform/ledger/contents"
+REFRESH = "cluster PATCH /apis/argoproj.io/v1alpha1/namespaces/argocd/applications/"
+LOCATIONS = "portal POST /api/catalog/locations"
+ORDER_REPO = "/api/v1/repos/TEAM/garage-TEAM"
+
+ORDER = [
+    "forge POST /api/v1/orgs/TEAM/repos",
+    f"forge POST {ORDER_REPO}/contents",
+    "service POST /v1/orders",
+    f"{LOCATIONS} (dry run)",
+    LOCATIONS,
+]
+END = [
+    LEDGER,  # the end mark
+    f"{REFRESH}team-TEAM",
+    LEDGER,  # "emptying" begins
+    f"forge POST {ORDER_REPO}/contents",
+    f"{REFRESH}garage-TEAM",
+    LEDGER,  # "removing" begins
+    LEDGER,  # the Application goes
+    f"{REFRESH}team-TEAM",
+    LEDGER,  # "unregistering" begins
+    "portal DELETE /api/catalog/locations/UUID",
+    LEDGER,  # "closing" begins
+    f"forge PATCH {ORDER_REPO}",
+    LEDGER,  # the tombstone
+]
+END_AND_DELETE = [*END[:-2], f"forge DELETE {ORDER_REPO}", LEDGER]
+DELETE_ARCHIVED = END_AND_DELETE[-2:]
+ADD_TEAM = ["forge POST /api/v1/orgs", LEDGER, f"{REFRESH}ledger"]
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A command to kill at its n-th write."""
+
+    writes: Sequence[str]
+    at: int
+    side: Side
+
+    def __str__(self) -> str:
+        return f"{self.side} write {self.at}, {self.writes[self.at - 1]}"
+
+
+def kills(writes: Sequence[str], *, last: int | None = None) -> list[Kill]:
+    """Both sides of every write, or of the `last` ones."""
+    first = len(writes) - (last or len(writes)) + 1
+    sides: tuple[Side, ...] = ("before", "after")
+    return [Kill(writes, at, side) for at in range(first, len(writes) + 1) for side in sides]
+
+
+def order(team: str) -> tuple[str, ...]:
+    return ("order", "garage", f"team_name={team}", "stage=stage2")
+
+
+@pytest.fixture
+def fresh() -> str:
+    """A name for a team."""
+    return f"crash-{next(_numbers)}"
+
+
+@pytest.fixture
+def team(served: Path, fresh: str) -> str:
+    """A team that nobody else uses."""
+    with judging.looking_at(served) as platform:
+        add_team(platform, fresh, requester="user:default/test")
+    return fresh
+
+
+@pytest.fixture
+def ordering_team(lab: Lab, served: Path, team: str) -> str:
+    """A team that has an order."""
+    lab.must_do(served, *order(team))
+    return team
+
+
+@pytest.fixture
+def ended_team(lab: Lab, served: Path, ordering_team: str) -> str:
+    """A team whose order ended; its repository is archived."""
+    lab.must_do(served, "destroy", order_of(ordering_team))
+    return ordering_team
+
+
+def writes_of(lab: Lab, state: Path, *arguments: str) -> list[str]:
+    """Run a command to its end and return its writes."""
+    watch = lab.killed_at(state, arguments, 0, "before")
+    return [exchange.pattern for exchange in watch.exchanges if exchange.method != "GET"]
+
+
+def kill_and_repeat(lab: Lab, state: Path, kill: Kill, *arguments: str) -> None:
+    """Kill a command at its point, look at what was acknowledged, repeat it to its end."""
+    watch = lab.killed_at(state, arguments, kill.at, kill.side)
+    assert watch.killed, f"write {kill.at} was never reached"
+    with judging.looking_at(state) as platform:
+        judging.still_there(platform, state, watch.exchanges)
+    lab.must_do(state, *arguments)
+
+
+def test_the_writes_of_an_order_are_known(lab: Lab, served: Path, team: str) -> None:
+    assert writes_of(lab, served, *order(team)) == ORDER
+
+
+def test_the_writes_of_an_end_are_known(lab: Lab, served: Path, ordering_team: str) -> None:
+    assert writes_of(lab, served, "destroy", order_of(ordering_team)) == END
+
+
+def test_the_writes_of_an_end_with_deletion_are_known(
+    lab: Lab, served: Path, ordering_team: str
+) -> None:
+    arguments = ("destroy", order_of(ordering_team), "--delete-repository")
+    assert writes_of(lab, served, *arguments) == END_AND_DELETE
+
+
+def test_the_writes_of_a_deletion_after_the_end_are_known(
+    lab: Lab, served: Path, ended_team: str
+) -> None:
+    arguments = ("destroy", order_of(ended_team), "--delete-repository")
+    assert writes_of(lab, served, *arguments) == DELETE_ARCHIVED
+
+
+def test_the_writes_of_a_new_team_are_known(lab: Lab, served: Path, fresh: str) -> None:
+    assert writes_of(lab, served, "team", "add", fresh) == ADD_TEAM
+
+
+@pytest.mark.parametrize("kill", kills(ORDER), ids=str)
+def test_a_killed_order_is_finished_by_repeating_it(
+    lab: Lab, served: Path, team: str, kill: Kill
+) -> None:
+    kill_and_repeat(lab, served, kill, *order(team))
+
+    with judging.looking_at(served) as platform:
+        judging.order_is_whole(platform, served, team, "stage2", edits=0)
+
+
+@pytest.mark.parametrize("kill", kills(END), ids=str)
+def test_a_killed_end_is_finished_by_repeating_it(
+    lab: Lab, served: Path, ordering_team: str, kill: Kill
+) -> None:
+    kill_and_repeat(lab, served, kill, "destroy", order_of(ordering_team))
+
+    with judging.looking_at(served) as platform:
+        judging.order_is_gone(platform, served, ordering_team, survivor="archive")
+
+
+@pytest.mark.parametrize("kill", kills(END_AND_DELETE, last=2), ids=str)
+def test_a_killed_end_with_deletion_is_finished_by_repeating_it(
+    lab: Lab, served: Path, ordering_team: str, kill: Kill
+) -> None:
+    arguments = ("destroy", order_of(ordering_team), "--delete-repository")
+    kill_and_repeat(lab, served, kill, *arguments)
+
+    with judging.looking_at(served) as platform:
+        judging.order_is_gone(platform, served, ordering_team, survivor="delete")
+
+
+@pytest.mark.parametrize("kill", kills(DELETE_ARCHIVED), ids=str)
+def test_a_killed_deletion_after_the_end_is_finished_by_repeating_it(
+    lab: Lab, served: Path, ended_team: str, kill: Kill
+) -> None:
+    arguments = ("destroy", order_of(ended_team), "--delete-repository")
+    kill_and_repeat(lab, served, kill, *arguments)
+
+    with judging.looking_at(served) as platform:
+        judging.order_is_gone(platform, served, ended_team, survivor="delete")
+        (tombstone,) = judging.ledger_files(platform, f"data/{ended_team}/")
+        assert "repository: delete" in judging.ledger_text(platform, tombstone)
+
+
+@pytest.mark.parametrize("kill", kills(ADD_TEAM), ids=str)
+def test_a_killed_team_is_finished_by_repeating_it(
+    lab: Lab, served: Path, fresh: str, kill: Kill
+) -> None:
+    kill_and_repeat(lab, served, kill, "team", "add", fresh)
+
+    with judging.looking_at(served) as platform:
+        judging.team_is_whole(platform, served, fresh)
+    lab.must_do(served, *order(fresh))

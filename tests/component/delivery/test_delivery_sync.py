@@ -47,21 +47,25 @@ def test_a_notified_push_is_applied_without_polling(lab: Lab) -> None:
 def test_a_commit_outside_its_paths_does_not_touch_an_application(lab: Lab) -> None:
     """manifest-generate-paths: one team's commit is no reason to look at every other team."""
     paths = {"argocd.argoproj.io/manifest-generate-paths": "."}
-    files = {f"apps/{name}/a.yaml": lab.dump(lab.config_map(name, v="0")) for name in ("x", "y")}
+    files = {
+        f"apps/{name}/a.yaml": lab.dump(lab.config_map(name, v="0")) for name in ("red", "blue")
+    }
     first = lab.push("platform/ledger", files)
-    for name in ("x", "y"):
+    for name in ("red", "blue"):
         lab.apply(lab.application(name, "platform/ledger", f"apps/{name}", annotations=paths))
         lab.wait_synced(name, first)
-    untouched = lab.app("y")["metadata"]["resourceVersion"]
+    untouched = lab.app("blue")["metadata"]["resourceVersion"]
 
     for n in range(1, 4):
-        files = {"apps/x/a.yaml": lab.dump(lab.config_map("x", v=str(n)))}
-        lab.wait_synced("x", lab.push("platform/ledger", files))
-    assert lab.app("y")["metadata"]["resourceVersion"] == untouched
+        files = {"apps/red/a.yaml": lab.dump(lab.config_map("red", v=str(n)))}
+        lab.wait_synced("red", lab.push("platform/ledger", files))
+    assert lab.app("blue")["metadata"]["resourceVersion"] == untouched
 
-    last = lab.push("platform/ledger", {"apps/y/a.yaml": lab.dump(lab.config_map("y", v="9"))})
-    lab.wait_synced("y", last)
-    assert lab.has_data("y", v="9")
+    last = lab.push(
+        "platform/ledger", {"apps/blue/a.yaml": lab.dump(lab.config_map("blue", v="9"))}
+    )
+    lab.wait_synced("blue", last)
+    assert lab.has_data("blue", v="9")
 
 
 def test_a_push_nobody_reported_is_found_by_polling(lab: Lab) -> None:

@@ -56,9 +56,11 @@ class Exchange:
     @property
     def acknowledged(self) -> bool:
         """Whether the client may rely on having written something."""
-        return (
-            self.method != "GET" and not self.dry_run and self.status < HTTPStatus.MULTIPLE_CHOICES
-        )
+        return self.method != "GET" and not self.dry_run and self.succeeded
+
+    @property
+    def succeeded(self) -> bool:
+        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
 @dataclass

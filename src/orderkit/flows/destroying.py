@@ -92,15 +92,18 @@ def _living(paths: Iterable[PurePosixPath]) -> set[str]:
 
 
 def _already_ended(platform: Platform, wanted: EndRequest, tombstone: PurePosixPath) -> Ended:
-    """Only the repository may still change: from archived to deleted."""
+    """Only the repository may still change: from archived to deleted, and then the tombstone."""
     entry = OrderEntry(TeamName(tombstone.parts[1]), OrderId(wanted.order))
     text = read_text(platform, platform.ledger, tombstone, "main") or ""
     record = parse(text, name=str(tombstone))
-    if wanted.repository == "delete" and platform.forge.delete_repo(entry.repository):
+    if wanted.repository != "delete":
+        return Ended(record, entry.team, changed=False)
+    deleted = platform.forge.delete_repo(entry.repository)
+    noted = record.repository == "delete"  # not yet if a run was killed in between
+    if not noted:
         record = replace(record, repository="delete")
         _write_tombstone(platform, entry, record, wanted.requester)
-        return Ended(record, entry.team, changed=True)
-    return Ended(record, entry.team, changed=False)
+    return Ended(record, entry.team, changed=deleted or not noted)
 
 
 def _write_tombstone(

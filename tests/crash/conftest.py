@@ -7,9 +7,11 @@ import os
 import random
 import shutil
 import socket
+import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,48 @@ PARTS = ("forge", "cluster", "portal", "service")
 COMMAND_DEADLINE_S = 60.0
 
 
+class Tally:
+    """How many points were found and kills done, for the summary of the run."""
+
+    def __init__(self) -> None:
+        self._points: dict[str, Counter[str]] = {}
+        self._kills: Counter[str] = Counter()
+        self._missed: Counter[str] = Counter()
+
+    def add(self, phase: str, kinds: Iterable[str]) -> None:
+        self._points[phase] = Counter(kinds)
+
+    def kill(self, phase: str, *, reached: bool = True) -> None:
+        self._kills[phase] += 1
+        self._missed[phase] += not reached
+
+    def lines(self) -> Iterator[str]:
+        for phase, kills in self._kills.items():
+            points = self._points.get(phase, Counter())
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(points.items()))
+            found = f" {points.total()} writes ({kinds});" if points else ""
+            missed = f", {self._missed[phase]} at rest" if self._missed[phase] else ""
+            yield f"{phase}:{found} {kills} kills{missed}"
+
+
+_tally = pytest.StashKey[Tally]()
+
+
+@pytest.fixture(scope="session")
+def tally(request: pytest.FixtureRequest) -> Tally:
+    """Count for the summary."""
+    return request.config.stash.setdefault(_tally, Tally())
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if _tally in config.stash:
+        terminalreporter.section("kills")
+        for line in config.stash[_tally].lines():
+            terminalreporter.write_line(line)
+
+
 class Lab:
     """Starts platforms on ports that stay the same, and commands that go through a watch."""
 
@@ -33,6 +77,7 @@ class Lab:
         self.ports = dict(zip(PARTS, _free_ports(len(PARTS)), strict=True))
         self.interposer = Interposer(self.ports)
         self._started: list[Process] = []
+        self._others: list[subprocess.Popen[bytes]] = []
         self._numbers = itertools.count(1)
 
     def path(self, name: str) -> Path:
@@ -92,6 +137,10 @@ class Lab:
         shutil.copytree(state, target, symlinks=True)
         return target
 
+    def finally_wait_for(self, process: subprocess.Popen[bytes]) -> None:
+        """Reap another program's process at the end of the test."""
+        self._others.append(process)
+
     def _keep(self, process: Process) -> Process:
         self._started.append(process)
         return process
@@ -100,6 +149,10 @@ class Lab:
         for process in self._started:
             process.kill()
         self._started.clear()
+        for other in self._others:
+            other.kill()
+            other.wait(10)
+        self._others.clear()
 
     def close(self) -> None:
         self.kill_all()

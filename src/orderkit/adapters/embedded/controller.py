@@ -3,7 +3,8 @@ A small controller runtime: watch kinds, turn events into keys, reconcile each k
 
 What it guarantees: a key is reconciled at least once after each event that maps to it; never
 by two workers at once; again after an exception, with growing delay; again after the delay a
-reconcile asks for. It is level-based: events only say *which* key to look at, and every
+reconcile asks for. A key whose reconcile is long (hundreds of children) is paced: its events are
+gathered for twice that long. It is level-based: events only say *which* key to look at, and every
 (re)start lists everything. It works on any ``ports.cluster.Cluster``.
 
 What it does not do: leader election, rate limits over all keys, reads from a cache (the
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 _WATCH_SLICE_S = 1.0
 """How long one watch call lasts; bounds how long a stop can take."""
+_LONG_S, _PACE_LONGEST_S = 0.02, 1.0
+"""From when on a reconcile is long, and how long its events are gathered at most."""
 _KIND_RETRY_S = 0.2
 """How often to ask for a kind that is not served yet."""
 
@@ -130,6 +133,7 @@ class Controller:
         self._backoff = backoff or Backoff()
         self._queue = _Queue()
         self._failures: dict[ObjectKey, int] = {}
+        self._paces_s: dict[ObjectKey, float] = {}
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._mappings: dict[Kind, list[ToKeys]] = {}
@@ -184,6 +188,7 @@ class Controller:
 
     def _work(self) -> None:
         while (key := self._queue.take()) is not None:
+            begin_s = time.monotonic()
             try:
                 again_s = self._reconcile(key)
             except Exception as error:  # noqa: BLE001 - a worker must outlive every failure
@@ -193,7 +198,14 @@ class Controller:
                 if again_s is not None:
                     self._queue.add(key, again_s)
             finally:
+                self._pace(key, time.monotonic() - begin_s)
                 self._queue.done(key)
+
+    def _pace(self, key: ObjectKey, took_s: float) -> None:
+        if took_s > _LONG_S:
+            self._paces_s[key] = min(_PACE_LONGEST_S, 2 * took_s)
+        else:
+            self._paces_s.pop(key, None)
 
     def _failed(self, key: ObjectKey, error: Exception) -> None:
         failures = self._failures.get(key, 0) + 1
@@ -255,7 +267,7 @@ class Controller:
     def _feed(self, kind: Kind, manifest: Manifest) -> None:
         for to_keys in tuple(self._mappings[kind]):
             for key in to_keys(manifest):
-                self._queue.add(key)
+                self._queue.add(key, self._paces_s.get(key, 0.0))
 
 
 def _uid(manifest: Manifest) -> str:

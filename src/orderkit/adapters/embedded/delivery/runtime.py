@@ -150,4 +150,5 @@ def _defined_kind(xrd: Manifest) -> tuple[str, str]:
 
 
 def _is_built_in(kind: Kind) -> bool:
-    return kind.group.endswith(".k8s.io")
+    """Say whether no XRD can define the kind, so that the many Applications cost no question."""
+    return kind.group.endswith(".k8s.io") or kind.group == APPLICATION.group

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 
 import pytest
 
@@ -40,13 +41,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="full random counts: needs --soak"))
 
 
+@dataclass(frozen=True)
+class Chances:
+    """The random choices of a run: its seed, and how many are wanted."""
+
+    seed: int
+    soak: bool
+
+    def random(self, name: str) -> random.Random:
+        """Return the choices of one test: the same for the same seed and name."""
+        return random.Random(f"{self.seed} {name}")  # noqa: S311  no secrets
+
+    def count(self, short: int, full: int) -> int:
+        return full if self.soak else short
+
+
 @pytest.fixture(scope="session")
-def soak(request: pytest.FixtureRequest) -> bool:
-    """Whether full random counts are wanted."""
-    return bool(request.config.getoption("--soak"))
-
-
-@pytest.fixture
-def seed(request: pytest.FixtureRequest) -> int:
-    """The seed of this run's random choices."""
-    return request.config.stash[_seed]
+def chances(request: pytest.FixtureRequest) -> Chances:
+    """Random choices that the seed in the report's header repeats."""
+    return Chances(request.config.stash[_seed], soak=bool(request.config.getoption("--soak")))

@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +18,8 @@ from tests.crash import judging
 from tests.crash.durable import Faults, Side
 from tests.crash.interposed import Interposer, Watch
 from tests.crash.processes import Process, Zygote
+
+from orderkit.adapters.packfolder import reference_pack
 
 BYSTANDER = "rx7"
 """A team with an order that no test touches; it must stay as it is."""
@@ -76,6 +77,7 @@ class Lab:
         self.zygote = Zygote()
         self.ports = dict(zip(PARTS, _free_ports(len(PARTS)), strict=True))
         self.interposer = Interposer(self.ports)
+        self._pack = _frozen_pack(folder / "pack")
         self._started: list[Process] = []
         self._others: list[subprocess.Popen[bytes]] = []
         self._numbers = itertools.count(1)
@@ -86,7 +88,7 @@ class Lab:
 
     def up(self, state: Path, *, faults: Faults | None = None) -> Process:
         """Start ``orderkit up`` on a state folder."""
-        arguments = ["up", "--state", str(state), "--team", "ae86"]
+        arguments = ["up", "--state", str(state), "--pack", str(self._pack), "--team", "ae86"]
         for part, port in self.ports.items():
             arguments += [f"--{part}-port", str(port)]
         return self._keep(self.zygote.start(arguments, self.path("up.log"), faults=faults))
@@ -160,6 +162,16 @@ class Lab:
         self.interposer.close()
 
 
+def _frozen_pack(target: Path) -> Path:
+    """Copy the reference pack: an edit during the tests would be a new commit of it."""
+    source = reference_pack()
+    target.mkdir()
+    shutil.copy(source / "pack.yaml", target)
+    for part in ("templates", "stations", "gitops"):
+        shutil.copytree(source / part, target / part)
+    return target
+
+
 def _free_ports(count: int) -> list[int]:
     """
     Return free ports that the system gives nobody meanwhile.
@@ -230,6 +242,5 @@ def served(lab: Lab, bootstrapped: Path) -> Iterator[Path]:
         yield state
         assert judging.identity(platform, state, BYSTANDER) == before
     up.kill()
-    time.sleep(0)
     judging.state_is_sound(state)
     lab.kill_all()

@@ -74,6 +74,10 @@ class Watch:
     writes: int = 0
     killed: bool = False
 
+    def is_killed(self) -> bool:
+        """Read it anew: another thread may have killed the client meanwhile."""
+        return self.killed
+
 
 class Interposer:
     """The listeners. One `Watch` at a time; without one, traffic just passes."""
@@ -117,13 +121,14 @@ class Interposer:
         with self._lock:
             watch.writes += request.method != "GET"
             number = watch.writes if request.method != "GET" else -1
-        if (number, "before") == (watch.at, watch.side) or watch.killed:
+        if (number, "before") == (watch.at, watch.side):
             self._stop(watch)
+        if watch.is_killed():
             return None
         answer = self._ask(request)
         if (number, "after") == (watch.at, watch.side):
             self._stop(watch)
-        told = None if watch.killed else answer
+        told = None if watch.is_killed() else answer
         status, _, body = told or (UNKNOWN, [], b"")
         seen = Exchange(
             request.part, request.method, request.path, _json(request.body), status, _json(body)

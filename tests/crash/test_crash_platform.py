@@ -1,0 +1,262 @@
+"""
+``orderkit up`` killed by SIGKILL before and after its durable writes, then started again.
+
+A first run of each phase lets the platform live and numbers its writes. Each further run starts
+from the same folder, dies at one of them, starts again and must end where the first run ended.
+The short run takes an even, seeded sample over kinds of writes; ``--soak`` takes them all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+from tests.crash import judging
+from tests.crash.durable import Faults, Side
+from tests.crash.interposed import Watch
+from tests.crash.judging import LEDGER, PACK, order_of, repo_of
+from tests.crash.processes import KILLED, Process
+
+from orderkit.cli.connecting import load_settings, token
+from orderkit.core.errors import OrderkitError
+from orderkit.flows import orders
+from orderkit.flows.platform import Platform
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
+
+if TYPE_CHECKING:
+    from tests.conftest import Chances
+    from tests.crash.conftest import Lab, Tally
+
+TEAM = "ae86"
+TAIL_S = 0.5
+"""How long the reconcilers go on writing after the client has its answer."""
+SAMPLE = 5
+"""Kills of each phase in a short run."""
+
+
+class Act(Protocol):
+    """What a client does meanwhile."""
+
+    def poll(self) -> int | None: ...
+    def wait(self, deadline_s: float) -> int: ...
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What happens while the platform dies; repeating `act` must finish it."""
+
+    begins: str
+    """The fixture with the folder to start from; none: an empty one."""
+    act: Callable[[Lab, Path], Act]
+    judge: Callable[[Platform, Path], None]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A write of a phase, as numbered within its kind in the first run."""
+
+    number: int
+    kind: str
+    what: str
+
+
+@dataclass(frozen=True)
+class First:
+    """The first run of a phase: its writes, and how many commits the ledger had at its end."""
+
+    points: Sequence[Point]
+    ledger_commits: int
+
+
+# --- what clients do
+
+
+def order(lab: Lab, state: Path) -> Act:
+    return lab.command(state, "order", "garage", f"team_name={TEAM}", "stage=stage2")
+
+
+def destroy(lab: Lab, state: Path) -> Act:
+    return lab.command(state, "destroy", order_of(TEAM))
+
+
+def destroy_and_delete(lab: Lab, state: Path) -> Act:
+    return lab.command(state, "destroy", order_of(TEAM), "--delete-repository")
+
+
+class Push:
+    """A push of stage3 with the real git. Acknowledged means exit code 0."""
+
+    def __init__(self, lab: Lab, state: Path) -> None:
+        self._state, self._clone = state, state.with_name(f"{state.name}-clone")
+        if not self._clone.exists():
+            self._commit()
+        forge = load_settings(str(state / "platform.yaml")).forge
+        url = f"{forge.url}/{repo_of(TEAM)}.git".replace("://", f"://orderkit:{token(forge)}@")
+        self._process = subprocess.Popen(
+            ["git", "-C", str(self._clone), "push", "--quiet", url, "HEAD:main"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+        )
+        lab.finally_wait_for(self._process)
+
+    def _commit(self) -> None:
+        source = judging.bare(self._state, repo_of(TEAM))
+        judging.git(source, "clone", "--quiet", "--no-hardlinks", str(source), str(self._clone))
+        xr = self._clone / "manifests" / "xgarage.yaml"
+        xr.write_text(xr.read_text().replace("stage2", "stage3"))
+        who = ("-c", "user.name=Crash", "-c", "user.email=crash@localhost")
+        judging.git(self._clone, *who, "commit", "--quiet", "--all", "--message", "stage3")
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self, deadline_s: float) -> int:
+        code = self._process.wait(deadline_s)
+        if code == 0:
+            head = judging.git(self._clone, "rev-parse", "HEAD").strip()
+            assert head in judging.commits(self._state, repo_of(TEAM)), "acknowledged and lost"
+        return code
+
+
+# --- what must have come of it
+
+
+def is_ordered(platform: Platform, state: Path) -> None:
+    judging.order_is_whole(platform, state, TEAM, "stage2", edits=0)
+
+
+def is_changed(platform: Platform, state: Path) -> None:
+    (head, *_) = judging.commits(state, repo_of(TEAM))
+    until(
+        SystemClock(),
+        lambda: orders.status(platform, order_of(TEAM)).state,
+        lambda found: found.ready and found.revision == head,
+        timeout_s=60,
+        what="delivery of the push",
+    )
+    judging.order_is_whole(platform, state, TEAM, "stage3", edits=1)
+
+
+def is_archived(platform: Platform, state: Path) -> None:
+    judging.order_is_gone(platform, state, TEAM, survivor="archive")
+
+
+def is_deleted(platform: Platform, state: Path) -> None:
+    judging.order_is_gone(platform, state, TEAM, survivor="delete")
+
+
+PHASES = {
+    "bootstrap": Phase("", order, is_ordered),
+    "order": Phase("bootstrapped", order, is_ordered),
+    "change": Phase("ordered", Push, is_changed),
+    "end": Phase("ordered", destroy, is_archived),
+    "end and delete": Phase("ordered", destroy_and_delete, is_deleted),
+}
+
+
+@pytest.mark.parametrize("name", PHASES)
+def test_a_killed_platform_ends_where_an_unharmed_one_does(
+    lab: Lab, request: pytest.FixtureRequest, tally: Tally, chances: Chances, name: str
+) -> None:
+    phase = PHASES[name]
+    start: Path | None = request.getfixturevalue(phase.begins) if phase.begins else None
+    first = unharmed(lab, phase, start)
+    tally.add(name, [point.kind for point in first.points])
+    failures = []
+    for kill in choose(first.points, SAMPLE, chances, name):
+        try:
+            reached = survive(lab, phase, start, kill, first)
+        except (AssertionError, OrderkitError) as error:
+            lab.kill_all()
+            failures.append(f"{kill}: {error}")
+        else:
+            tally.kill(name, reached=reached)
+    assert failures == []
+
+
+@dataclass(frozen=True)
+class Kill:
+    point: Point
+    side: Side
+
+
+def choose(points: Sequence[Point], count: int, chances: Chances, name: str) -> list[Kill]:
+    """Choose evenly over the kinds of writes; in a soak all points, both sides."""
+    sides: tuple[Side, ...] = ("before", "after")
+    if chances.soak:
+        return [Kill(point, side) for point in points for side in sides]
+    random_ = chances.random(name)
+    by_kind: dict[str, list[Point]] = {}
+    for point in points:
+        by_kind.setdefault(point.kind, []).append(point)
+    kinds = random_.sample(sorted(by_kind), len(by_kind))
+    return [
+        Kill(random_.choice(by_kind[kinds[n % len(kinds)]]), random_.choice(sides))
+        for n in range(count)
+    ]
+
+
+def unharmed(lab: Lab, phase: Phase, start: Path | None) -> First:
+    """Run a phase to its end and number its writes."""
+    state = lab.copy(start) if start else lab.path("state")
+    log = lab.path("writes")
+    up = lab.up(state, faults=Faults(str(log), str(state)))
+    assert lab.is_up(up, state), up.text()
+    assert phase.act(lab, state).wait(60) == 0
+    time.sleep(TAIL_S)
+    with judging.looking_at(state) as platform:
+        phase.judge(platform, state)
+    up.kill()
+    points = [Point(**json.loads(line)) for line in log.read_text().splitlines()]
+    return First(points, len(judging.commits(state, LEDGER)))
+
+
+def survive(lab: Lab, phase: Phase, start: Path | None, kill: Kill, first: First) -> bool:
+    """Kill, start again, finish, judge. False if the write did not come this time."""
+    state = lab.copy(start) if start else lab.path("state")
+    watch = Watch()
+    faults = Faults(
+        str(lab.path("writes")), str(state), kill.point.kind, kill.point.number, kill.side
+    )
+    up = lab.up(state, faults=faults)
+    with lab.interposer.watching(watch):
+        act = phase.act(lab, state) if lab.is_up(up, state) else None
+        reached = dies(up, act)
+        judging.versions_hold(state, watch.exchanges, lab.folder)
+        up = lab.must_be_up(state)
+        if act is not None:
+            act.wait(60)
+    with judging.looking_at(state) as platform:
+        judging.no_leftovers(state)
+        judging.still_there(platform, state, watch.exchanges)
+        code = phase.act(lab, state).wait(60)
+        assert code == 0, f"repeated, it ended with {code}"
+        phase.judge(platform, state)
+    up.kill()
+    judging.state_is_sound(state)
+    assert len(judging.commits(state, PACK)) == 1
+    assert len(judging.commits(state, LEDGER)) == first.ledger_commits
+    return reached
+
+
+def dies(up: Process, act: Act | None) -> bool:
+    """Wait for the kill. If the write does not come in time, kill at rest and return False."""
+    end = None
+    while up.poll() is None:
+        if end is None and act is not None and act.poll() is not None:
+            end = time.monotonic() + TAIL_S
+        if end is not None and time.monotonic() > end:
+            up.kill()
+            return False
+        time.sleep(0.005)
+    assert up.poll() == KILLED, f"ended with {up.poll()}:\n{up.text()}"
+    return True

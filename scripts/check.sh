@@ -1,15 +1,26 @@
 #!/bin/sh
-# Everything that can be judged without running the product.
-set -eu
+# Everything that can be judged without running the product. Runs all checks, fails if one does.
+set -u
 cd "$(dirname "$0")/.."
 bin=.venv/bin
+failed=0
 
-say() { printf '%-14s' "$1"; }
+check() {
+  name=$1; shift
+  if output=$("$@" 2>&1); then
+    printf '%-10s ok\n' "$name"
+  else
+    printf '%-10s FAILED\n%s\n' "$name" "$output"
+    failed=1
+  fi
+}
 
-say format;    $bin/ruff format --check --quiet && echo ok
-say lint;      $bin/ruff check --quiet && echo ok
-say types;     $bin/mypy --no-error-summary && echo ok
-say types-2;   $bin/pyrefly check --summary=none >/dev/null && echo ok
-say layers;    $bin/lint-imports >.cache/layers.log 2>&1 && echo ok || { cat .cache/layers.log; exit 1; }
-say yaml;      $bin/yamllint --strict . && echo ok
-say sizes;     $bin/python scripts/sizes.py
+check format $bin/ruff format --check
+check lint $bin/ruff check
+check types $bin/mypy
+check types-2 $bin/pyrefly check --output-format=min-text
+check layers $bin/lint-imports
+check yaml $bin/yamllint --strict .
+check locks scripts/lock.sh --check
+$bin/python scripts/sizes.py || failed=1
+exit $failed

@@ -42,9 +42,9 @@ def type_name(value: object) -> str:
 
 def _is_integer(_checker: object, value: object) -> bool:
     """3.0 is an integer, true is none."""
-    return (isinstance(value, int) and not isinstance(value, bool)) or (
-        isinstance(value, float) and value.is_integer()
-    )
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _type(validator: Any, wanted: str, value: Any, schema: Mapping[str, Any]) -> Errors:

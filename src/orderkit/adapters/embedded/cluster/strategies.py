@@ -51,7 +51,7 @@ def _namespace(new: Manifest, old: Manifest | None, *, finalize: bool) -> Manife
 
 
 def _secret(new: Manifest) -> Manifest:
-    out = {"type": "Opaque", **new}
+    out: Manifest = {"type": "Opaque", **new}
     texts = out.pop("stringData", None)
     if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
         encoded = {k: base64.b64encode(v.encode()).decode() for k, v in texts.items()}

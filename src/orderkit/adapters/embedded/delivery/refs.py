@@ -100,7 +100,7 @@ class BareRepositories:
         repository = _open(self._folder(repo_url))
         try:
             root = repository[commit].peel(pygit2.Tree)
-        except (KeyError, ValueError, pygit2.InvalidSpecError) as error:
+        except (KeyError, ValueError) as error:
             raise SourceError(
                 f"failed to checkout revision {commit}: reference is not a tree: {commit}"
             ) from error

@@ -7,17 +7,18 @@ import os
 import random
 import shutil
 import socket
-import subprocess
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.crash import judging
+from tests.crash import judging, pushing
 from tests.crash.durable import Faults, Side
 from tests.crash.interposed import Interposer, Watch
-from tests.crash.processes import Process, Zygote
+from tests.crash.processes import KILLED, Process, Zygote
+from tests.crash.pushing import Push
 
 from orderkit.adapters.packfolder import reference_pack
 
@@ -79,7 +80,7 @@ class Lab:
         self.interposer = Interposer(self.ports)
         self._pack = _frozen_pack(folder / "pack")
         self._started: list[Process] = []
-        self._others: list[subprocess.Popen[bytes]] = []
+        self._pushes: list[Push] = []
         self._numbers = itertools.count(1)
 
     def path(self, name: str) -> Path:
@@ -133,15 +134,30 @@ class Lab:
         assert (code < 0) == watch.killed, f"{arguments} ended with {code}:\n{found[0].text()}"
         return watch
 
+    def killed_after(self, state: Path, arguments: Sequence[str], delay_s: float) -> Watch:
+        """Run a command and kill it after a while, if it still runs."""
+        with self.interposer.watching(Watch()) as watch:
+            process = self.command(state, *arguments)
+            time.sleep(delay_s)
+            watch.killed = process.poll() is None
+            process.kill()
+        assert process.poll() in {0, KILLED}, f"{arguments}:\n{process.text()}"
+        return watch
+
     def copy(self, state: Path) -> Path:
         """Return a copy of a stopped platform's folder, to run on the same ports."""
         target = self.path("state")
         shutil.copytree(state, target, symlinks=True)
         return target
 
-    def finally_wait_for(self, process: subprocess.Popen[bytes]) -> None:
-        """Reap another program's process at the end of the test."""
-        self._others.append(process)
+    def push(self, state: Path, team: str, stage: str) -> Push:
+        """Push a change of a team's order; the second time, what is committed already."""
+        clone = state.with_name(f"{state.name}-{team}")
+        if not clone.exists():
+            pushing.commit(state, team, clone, stage)
+        found = Push(state, team, clone)
+        self._pushes.append(found)
+        return found
 
     def _keep(self, process: Process) -> Process:
         self._started.append(process)
@@ -151,10 +167,10 @@ class Lab:
         for process in self._started:
             process.kill()
         self._started.clear()
-        for other in self._others:
-            other.kill()
-            other.wait(10)
-        self._others.clear()
+        for push in self._pushes:
+            push.process.kill()
+            push.process.wait(10)
+        self._pushes.clear()
 
     def close(self) -> None:
         self.kill_all()

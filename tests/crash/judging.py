@@ -203,7 +203,9 @@ def order_is_whole(platform: Platform, state: Path, team: str, stage: str, *, ed
     assert dig(sheet or {}, "data") == {"stage": stage, "team": team}
 
 
-def order_is_gone(platform: Platform, state: Path, team: str, *, survivor: str) -> None:
+def order_is_gone(
+    platform: Platform, state: Path, team: str, *, survivor: str, edits: int = 0
+) -> None:
     """Assert that an ended order left its tombstone, and its repository if it shall stay."""
     order = order_of(team)
     for key in (
@@ -221,7 +223,7 @@ def order_is_gone(platform: Platform, state: Path, team: str, *, survivor: str) 
     if survivor == "archive":
         assert repository is not None
         assert repository.archived
-        assert len(commits(state, repo_of(team))) == 2, "the order and its emptying"
+        assert len(commits(state, repo_of(team))) == 2 + edits, "the order and its emptying"
     else:
         assert repository is None
 

@@ -2,7 +2,7 @@
 Commands killed by SIGKILL before and after every write they make, then repeated.
 
 The lists of writes are expectations of their own: a write that nobody knew of fails the test
-that enumerates, so that it gets its two kills. Kills at reads are among the random moments.
+that enumerates, so that it gets its two kills. Random moments hit the reads between them too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tests.crash.judging import order_of
 from orderkit.flows.teams import add_team
 
 if TYPE_CHECKING:
-    from tests.crash.conftest import Lab
+    from tests.conftest import Chances
+    from tests.crash.conftest import Lab, Tally
 
 LEDGER = "forge POST /api/v1/repos/platform/ledger/contents"
 REFRESH = "cluster PATCH /apis/argoproj.io/v1alpha1/namespaces/argocd/applications/"
@@ -53,6 +54,11 @@ END = [
 END_AND_DELETE = [*END[:-2], f"forge DELETE {ORDER_REPO}", LEDGER]
 DELETE_ARCHIVED = END_AND_DELETE[-2:]
 ADD_TEAM = ["forge POST /api/v1/orgs", LEDGER, f"{REFRESH}ledger"]
+
+SHORT, FULL = 3, 50
+"""How often each command is killed at a random moment."""
+BUSY_S = {"team": 0.15, "order": 0.5, "destroy": 0.5}
+"""About how long each command needs on a free machine."""
 
 _numbers = itertools.count(1)
 
@@ -202,3 +208,25 @@ def test_a_killed_team_is_finished_by_repeating_it(
     with judging.looking_at(served) as platform:
         judging.team_is_whole(platform, served, fresh)
     lab.must_do(served, *order(fresh))
+
+
+def test_commands_killed_at_random_moments_are_finished_by_repeating_them(
+    lab: Lab, served: Path, tally: Tally, chances: Chances
+) -> None:
+    random_ = chances.random("commands")
+    for number in range(chances.count(SHORT, FULL)):
+        team = f"crash-moment-{number}"
+        commands: list[tuple[str, ...]] = [
+            ("team", "add", team),
+            order(team),
+            ("destroy", order_of(team)),
+        ]
+        for arguments in commands:
+            watch = lab.killed_after(served, arguments, random_.uniform(0, BUSY_S[arguments[0]]))
+            with judging.looking_at(served) as platform:
+                judging.still_there(platform, served, watch.exchanges)
+            lab.must_do(served, *arguments)
+            tally.kill(f"{arguments[0]} at random moments", reached=watch.killed)
+        with judging.looking_at(served) as platform:
+            judging.team_is_whole(platform, served, team)
+            judging.order_is_gone(platform, served, team, survivor="archive")

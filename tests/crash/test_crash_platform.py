@@ -9,8 +9,6 @@ The short run takes an even, seeded sample over kinds of writes; ``--soak`` take
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +22,6 @@ from tests.crash.interposed import Watch
 from tests.crash.judging import LEDGER, PACK, order_of, repo_of
 from tests.crash.processes import KILLED, Process
 
-from orderkit.cli.connecting import load_settings, token
 from orderkit.core.errors import OrderkitError
 from orderkit.flows import orders
 from orderkit.flows.platform import Platform
@@ -91,40 +88,8 @@ def destroy_and_delete(lab: Lab, state: Path) -> Act:
     return lab.command(state, "destroy", order_of(TEAM), "--delete-repository")
 
 
-class Push:
-    """A push of stage3 with the real git. Acknowledged means exit code 0."""
-
-    def __init__(self, lab: Lab, state: Path) -> None:
-        self._state, self._clone = state, state.with_name(f"{state.name}-clone")
-        if not self._clone.exists():
-            self._commit()
-        forge = load_settings(str(state / "platform.yaml")).forge
-        url = f"{forge.url}/{repo_of(TEAM)}.git".replace("://", f"://orderkit:{token(forge)}@")
-        self._process = subprocess.Popen(
-            ["git", "-C", str(self._clone), "push", "--quiet", url, "HEAD:main"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
-        )
-        lab.finally_wait_for(self._process)
-
-    def _commit(self) -> None:
-        source = judging.bare(self._state, repo_of(TEAM))
-        judging.git(source, "clone", "--quiet", "--no-hardlinks", str(source), str(self._clone))
-        xr = self._clone / "manifests" / "xgarage.yaml"
-        xr.write_text(xr.read_text().replace("stage2", "stage3"))
-        who = ("-c", "user.name=Crash", "-c", "user.email=crash@localhost")
-        judging.git(self._clone, *who, "commit", "--quiet", "--all", "--message", "stage3")
-
-    def poll(self) -> int | None:
-        return self._process.poll()
-
-    def wait(self, deadline_s: float) -> int:
-        code = self._process.wait(deadline_s)
-        if code == 0:
-            head = judging.git(self._clone, "rev-parse", "HEAD").strip()
-            assert head in judging.commits(self._state, repo_of(TEAM)), "acknowledged and lost"
-        return code
+def push(lab: Lab, state: Path) -> Act:
+    return lab.push(state, TEAM, "stage3")
 
 
 # --- what must have come of it
@@ -157,7 +122,7 @@ def is_deleted(platform: Platform, state: Path) -> None:
 PHASES = {
     "bootstrap": Phase("", order, is_ordered),
     "order": Phase("bootstrapped", order, is_ordered),
-    "change": Phase("ordered", Push, is_changed),
+    "change": Phase("ordered", push, is_changed),
     "end": Phase("ordered", destroy, is_archived),
     "end and delete": Phase("ordered", destroy_and_delete, is_deleted),
 }

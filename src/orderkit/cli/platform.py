@@ -88,5 +88,10 @@ Next, in another terminal:
   KUBECONFIG={folder / "kubeconfig"} kubectl get xgarages
   orderkit destroy garage-ae86
 
+Change an order through Git (clone, edit manifests/, commit, push):
+
+  git clone -c credential.helper='store --file={running.embedded.git_credentials}' \\
+    {settings.forge.url}/ae86/garage-ae86.git
+
 Stop with ctrl-C; nothing is lost.
 """

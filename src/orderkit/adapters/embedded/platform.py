@@ -118,6 +118,11 @@ class EmbeddedPlatform:
         """Where the service shall listen; who starts the platform starts the service too."""
         return self._sockets["service"]
 
+    @property
+    def git_credentials(self) -> Path:
+        """The file with which ``git credential-store`` lets a person push."""
+        return self._state.folder / "credentials" / "git"
+
     def url(self, part: str) -> str:
         scheme = "https" if part == "cluster" else "http"
         return f"{scheme}://{serving.HOST}:{self._sockets[part].getsockname()[1]}"
@@ -161,6 +166,9 @@ class EmbeddedPlatform:
         forge.ensure_user(BOT, self._state.credential("forge-password"), admin=True)
         forge.ensure_user(VIEWER, VIEWER)
         forge.ensure_token(BOT, "platform", self._state.credential("forge-token"), BOT_SCOPES)
+        host = self.url("forge").partition("://")[2].replace(":", "%3a")
+        line = f"http://{BOT}:{self._state.credential('forge-token')}@{host}\n"
+        write_atomically(self.git_credentials, line, mode=0o600)
         self._serve("forge", forge.app)
         return forge
 

@@ -78,6 +78,7 @@ REPO_ROUTES: list[tuple[str, str, str, Endpoint]] = [
 ]
 
 PAGE_ROUTES: list[tuple[str, str, str, Endpoint]] = [
+    ("GET", "/", "repository", pages.start),
     ("GET", "/{owner}/{repo}", "repository", pages.repository),
     ("GET", "/{owner}/{repo}/src/{kind}/{rest:path}", "repository", pages.source),
     ("GET", "/{owner}/{repo}/raw/{kind}/{rest:path}", "repository", pages.raw),

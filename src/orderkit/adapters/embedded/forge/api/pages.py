@@ -1,5 +1,5 @@
 """
-Plain pages to look at: a repository, a folder, a file, and raw bytes of a file.
+Plain pages to look at: all repositories, one, a folder, a file, and raw bytes of a file.
 
 Backstage's publish:gitea polls the branch page until it answers 200, its catalog reads raw
 files by such an address. Everything that comes from a repository is escaped; no script.
@@ -20,6 +20,7 @@ from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.api import access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.api.contents import raw_answer
+from orderkit.adapters.embedded.forge.api.repos import visible
 from orderkit.adapters.embedded.forge.registry import RepoRow
 
 FILE_MAX_BYTES = 512 * 1024
@@ -30,6 +31,7 @@ _HEADERS = {
 }
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "h1{font-size:1.5rem;overflow-wrap:anywhere}"
     "pre{overflow:auto;border:1px solid #999;padding:1rem}"
 )
 
@@ -51,6 +53,19 @@ class View:
         return escape(f"{base}/{view}/{quote(self.ref)}/{quote(path)}")
 
 
+def start(call: Call) -> Response:
+    """GET /: the repositories that the caller may read, by organisation."""
+    found = sorted(visible(call, call.forge.registry.all()), key=lambda repo: repo.full_name)
+    items = "".join(
+        f'<li><a href="{escape(f"{call.forge.base_url}/{repo.full_name}")}">'
+        f"{escape(repo.full_name)}</a>{' (archived)' if repo.archived else ''}"
+        f"{f': {escape(repo.description)}' if repo.description else ''}</li>"
+        for repo in found
+    )
+    body = f"<ul>{items}</ul>" if items else "<p>No repositories yet.</p>"
+    return _page("Repositories", body)
+
+
 def repository(call: Call) -> Response:
     """GET /{owner}/{repo}."""
     repo = access.repository(call)
@@ -58,7 +73,7 @@ def repository(call: Call) -> Response:
     commit = gitread.branch_commit(git, repo.default_branch)
     if commit is None:
         body = f"<p>Empty. Clone it from <code>{escape(_clone_url(call, repo))}</code></p>"
-        return _page(repo.full_name, body)
+        return _page(repo.full_name, body, _trail(call, repo))
     return _folder(View(call, repo, git, commit, f"branch/{repo.default_branch}", ""))
 
 
@@ -115,7 +130,7 @@ def _folder(view: View) -> Response:
     line = f"<p><code>{str(view.commit.id)[:10]}</code> {summary}</p>"
     clone = f"<p>Clone: <code>{escape(_clone_url(view.call, view.repo))}</code></p>"
     title = f"{view.repo.full_name}/{view.path}".rstrip("/")
-    return _page(title, f"{about}{line}<ul>{items}</ul>{clone}")
+    return _page(title, f"{about}{line}<ul>{items}</ul>{clone}", _trail(view.call, view.repo))
 
 
 def _file(view: View, entry: gitread.Entry) -> Response:
@@ -127,17 +142,27 @@ def _file(view: View, entry: gitread.Entry) -> Response:
         shown = f"<p>{found.size} bytes, not shown.</p>"
     else:
         shown = f"<pre>{escape(found.data.decode(errors='replace'))}</pre>"
-    return _page(f"{view.repo.full_name}/{entry.path}", raw_link + shown)
+    title = f"{view.repo.full_name}/{entry.path}"
+    return _page(title, raw_link + shown, _trail(view.call, view.repo))
 
 
 def _clone_url(call: Call, repo: RepoRow) -> str:
     return f"{call.forge.base_url}/{repo.full_name}.git"
 
 
-def _page(title: str, body: str) -> Response:
+def _trail(call: Call, repo: RepoRow) -> str:
+    """Return the way back: all repositories, then this one."""
+    base = call.forge.base_url
+    return (
+        f'<nav aria-label="Way back"><a href="{escape(base)}/">Repositories</a> / '
+        f'<a href="{escape(f"{base}/{repo.full_name}")}">{escape(repo.full_name)}</a></nav>'
+    )
+
+
+def _page(title: str, body: str, trail: str = "") -> Response:
     html = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
-        f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>"
+        f"<body>{trail}<main><h1>{escape(title)}</h1>{body}</main></body></html>"
     )
     return HTMLResponse(html, headers=_HEADERS)

@@ -146,11 +146,12 @@ def of_current(call: Call) -> Response:
 
 
 def _list(call: Call, owner: Account) -> Response:
-    seen = _visible(call, call.forge.registry.all(owner_id=owner.id))
+    seen = visible(call, call.forge.registry.all(owner_id=owner.id))
     return paged(call, seen, lambda repo: shape(call, repo))
 
 
-def _visible(call: Call, repos: list[RepoRow]) -> list[RepoRow]:
+def visible(call: Call, repos: list[RepoRow]) -> list[RepoRow]:
+    """Return those that the caller may read."""
     accounts = call.forge.accounts
     return [repo for repo in repos if access.right_on(accounts, call.actor, repo) >= Right.READ]
 
@@ -161,7 +162,7 @@ def search(call: Call) -> Response:
     if sort not in SORTS or order not in ("asc", "desc"):
         raise ApiError(422, f'Invalid sort mode: "{sort if sort not in SORTS else order}"')
     owner_id = call.number("uid", 0) or None
-    seen = _visible(call, call.forge.registry.all(owner_id=owner_id))
+    seen = visible(call, call.forge.registry.all(owner_id=owner_id))
     found = [repo for repo in seen if _matches(call, repo)]
     found.sort(key=SORTS[sort], reverse=order == "desc")
     limit = min(call.number("limit", PAGE_DEFAULT) or PAGE_DEFAULT, PAGE_MAX)

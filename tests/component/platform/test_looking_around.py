@@ -1,0 +1,115 @@
+"""What a person sees who looks around: pages in a browser, kubectl, doctor."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+import requests
+from commands import Command
+
+from orderkit.cli.running import Running
+
+
+def page(platform: Running, path: str) -> requests.Response:
+    return requests.get(f"{platform.settings.forge.url}{path}", timeout=10)
+
+
+def test_the_first_page_leads_to_every_public_repository(platform: Running) -> None:
+    first = page(platform, "/")
+
+    assert first.status_code == 200
+    assert f'href="{platform.settings.forge.url}/platform/ledger"' in first.text
+    assert page(platform, "/platform/ledger").status_code == 200
+
+
+def test_a_file_leads_back_to_its_repository(platform: Running) -> None:
+    shown = page(platform, "/platform/pack/src/branch/main/pack.yaml")
+
+    assert "kind: Pack" in shown.text
+    assert f'href="{platform.settings.forge.url}/platform/pack"' in shown.text
+
+
+@pytest.fixture
+def kubectl(platform: Running) -> object:
+    """Run the real kubectl against the embedded API."""
+    program = shutil.which("kubectl")
+    if not program:
+        pytest.skip("no kubectl on PATH")
+    environment = {**os.environ, "KUBECONFIG": str(platform.settings.kubeconfig)}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [program, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_kubectl_shows_orders_with_the_columns_of_their_xrd(
+    orderkit: Command, kubectl: object, team: str
+) -> None:
+    assert callable(kubectl)
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
+
+    head, row = kubectl("get", "xgarages", f"garage-{team}").splitlines()
+
+    assert head.split() == ["NAME", "TEAM", "STAGE", "SYNCED", "READY", "COMPOSITION", "AGE"]
+    assert row.split()[:6] == [
+        f"garage-{team}", team, "stage2", "True", "True", "xgarage-default",
+    ]  # fmt: skip
+
+
+def test_what_kubectl_deletes_comes_back(orderkit: Command, kubectl: object, team: str) -> None:
+    assert callable(kubectl)
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
+
+    kubectl("-n", f"garage-{team}", "delete", "configmap", "spec-sheet")
+
+    kubectl("wait", f"xgarage/garage-{team}", "--for=condition=Ready", "--timeout=20s")
+    found = json.loads(kubectl("-n", f"garage-{team}", "get", "configmap", "-o", "json"))
+    assert [item["metadata"]["name"] for item in found["items"]] == ["spec-sheet"]
+
+
+def test_a_field_changed_by_hand_is_changed_back(
+    orderkit: Command, kubectl: object, team: str
+) -> None:
+    assert callable(kubectl)
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
+
+    kubectl("patch", "xgarage", f"garage-{team}", "--type=merge", '-p={"spec":{"stage":"stage3"}}')
+
+    kubectl(
+        "wait",
+        f"xgarage/garage-{team}",
+        "--for=jsonpath={.spec.stage}=stage2",
+        "--timeout=20s",
+    )
+
+
+def test_doctor_finds_nothing_on_a_healthy_platform(orderkit: Command) -> None:
+    done = orderkit("doctor", "--json")
+
+    verdicts = {finding["what"]: finding["verdict"] for finding in done.json["findings"]}
+    assert {verdicts[what] for what in ("forge", "pack", "ledger", "cluster", "layers")} == {"ok"}
+    assert {verdicts[what] for what in ("portal", "service")} == {"ok"}
+
+
+def test_doctor_fails_without_a_platform(orderkit: Command, tmp_path: object) -> None:
+    from pathlib import Path
+
+    missing = Path(str(tmp_path)) / "platform.yaml"
+    done = orderkit("doctor", platform_file=missing)
+
+    assert done.code == 1
+    assert "orderkit up" in done.out

@@ -150,6 +150,11 @@ class Lab:
         shutil.copytree(state, target, symlinks=True)
         return target
 
+    def forget(self, state: Path) -> None:
+        """Remove a folder that was found good, and the clones beside it."""
+        for path in (state, *state.parent.glob(f"{state.name}-*")):
+            shutil.rmtree(path)
+
     def push(self, state: Path, team: str, stage: str) -> Push:
         """Push a change of a team's order; the second time, what is committed already."""
         clone = state.with_name(f"{state.name}-{team}")

@@ -8,6 +8,7 @@ Then everything must be there once, and nothing that was acknowledged may be los
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,9 @@ from tests.crash import judging
 from tests.crash.interposed import Watch
 from tests.crash.judging import order_of
 from tests.crash.processes import Process
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.objects import CONFIG_MAP, ObjectKey, metadata
 
 if TYPE_CHECKING:
     from tests.conftest import Chances
@@ -41,8 +45,13 @@ def test_a_platform_killed_at_random_moments_loses_nothing(
     up = lab.must_be_up(state)
     random_ = chances.random("moments")
     settled: dict[str, str] = {}
-    for _ in range(chances.count(SHORT, FULL)):
-        up = one_moment(lab, state, up, random_.uniform(0, BUSY_S), settled)
+    for number in range(chances.count(SHORT, FULL)):
+        delay_s = random_.uniform(0, BUSY_S)
+        try:
+            up = one_moment(lab, state, up, delay_s, settled)
+        except BaseException as error:
+            error.add_note(f"moment {number}: killed after {delay_s:.3f} s")
+            raise
         tally.kill("up at random moments")
     with judging.looking_at(state) as platform:
         for team, before in settled.items():
@@ -56,15 +65,21 @@ def one_moment(
 ) -> Process:
     """Kill the platform after a while, start it again, finish and judge; return the new one."""
     teams = [f"crash-{next(_numbers)}" for _ in range(CLIENTS)]
-    with lab.interposer.watching(Watch()) as watch, ThreadPoolExecutor(CLIENTS) as pool:
+    killed = threading.Event()
+    with lab.interposer.watching(Watch()) as watch, ThreadPoolExecutor(CLIENTS + 1) as pool:
         work = [pool.submit(client, lab, state, t, ends=t == teams[0]) for t in teams]
+        told = pool.submit(write_objects, state, teams[0], killed)
         time.sleep(delay_s)
         up.kill()
+        killed.set()
         judging.versions_hold(state, list(watch.exchanges), lab.folder)
         up = lab.must_be_up(state)
         for done in work:
             done.result(timeout=120)
     with judging.looking_at(state) as platform:
+        for key, version in told.result(timeout=30).items():
+            found = metadata(platform.cluster.get(key) or {}).get("resourceVersion")
+            assert found == version, f"{key}: a client was told {version}, now it is {found}"
         judging.no_leftovers(state)
         judging.still_there(platform, state, watch.exchanges)
         judging.order_is_gone(platform, state, teams[0], survivor="archive", edits=1)
@@ -83,6 +98,36 @@ def client(lab: Lab, state: Path, team: str, *, ends: bool) -> None:
     persist(lambda: lab.command(state, *order).wait(60))
     if ends:
         persist(lambda: lab.command(state, "destroy", order_of(team)).wait(60))
+
+
+def write_objects(state: Path, name: str, killed: threading.Event) -> dict[ObjectKey, str | None]:
+    """
+    Write and delete objects until the platform is gone.
+
+    Returns what the last answer for each object was: its version, None when it was deleted. An
+    object whose last write got no answer is left out.
+    """
+    told: dict[ObjectKey, str | None] = {}
+    with judging.looking_at(state) as platform:
+        for number in itertools.takewhile(lambda _: not killed.is_set(), itertools.count()):
+            key = ObjectKey(CONFIG_MAP, f"{name}-{number % 7}", "default")
+            manifest = {
+                "apiVersion": CONFIG_MAP.api_version,
+                "kind": CONFIG_MAP.kind,
+                "metadata": {"name": key.name, "namespace": key.namespace},
+                "data": {"number": str(number)},
+            }
+            known = told.pop(key, None)
+            try:
+                if known and number % 3 == 0:
+                    platform.cluster.delete(key)
+                    told[key] = None
+                else:
+                    stored = platform.cluster.apply(manifest, owner=name)
+                    told[key] = metadata(stored)["resourceVersion"]
+            except OrderkitError:
+                break
+    return told
 
 
 def persist(act: Callable[[], int]) -> None:

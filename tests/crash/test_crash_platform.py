@@ -210,6 +210,7 @@ def survive(lab: Lab, phase: Phase, start: Path | None, kill: Kill, first: First
     judging.state_is_sound(state)
     assert len(judging.commits(state, PACK)) == 1
     assert len(judging.commits(state, LEDGER)) == first.ledger_commits
+    lab.forget(state)
     return reached
 
 

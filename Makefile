@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help setup demo fmt check test e2e soak bench docs clean
+.PHONY: help setup demo fmt check test soak bench clean
 
 help: ## say what each verb does
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 16

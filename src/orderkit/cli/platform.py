@@ -44,6 +44,7 @@ def up_command(
     Run forge, cluster, delivery, assembly and catalog on this machine.
 
     State stays on disk: stopping and starting loses nothing. Listens on 127.0.0.1 only.
+    Ctrl-C is the way to stop it: exit code 0 when it served, 130 when it was still starting.
 
     Example: orderkit up --team ae86 --team rx7
     """
@@ -56,9 +57,16 @@ def up_command(
     from orderkit.cli.output import Progress
     from orderkit.cli.running import RunRequest, running
 
-    stop = threading.Event()
+    serves, stop = threading.Event(), threading.Event()
+
+    def asked_to_stop(*_: object) -> None:
+        """End at once what still starts: a layer that never gets healthy holds nobody up."""
+        stop.set()
+        if not serves.is_set():
+            raise KeyboardInterrupt
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, asked_to_stop)
     wanted = RunRequest(
         state_path(state_folder),
         Path(pack_folder) if pack_folder else reference_pack(),
@@ -66,6 +74,7 @@ def up_command(
         teams,
     )
     with running(wanted, on_step=Progress(enabled=True)) as platform:
+        serves.set()
         click.echo(_welcome(platform))
         stop.wait()
 

@@ -13,7 +13,8 @@ import json
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
-from orderkit.adapters.backstage.transport import Answer, check_url, send
+from orderkit.adapters.backstage.transport import Answer, send
+from orderkit.adapters.http import check_url
 from orderkit.core.errors import (
     AccessError,
     InvalidInputError,

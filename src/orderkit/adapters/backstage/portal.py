@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orderkit.adapters.backstage.transport import check_url, send
+from orderkit.adapters.backstage.transport import send
+from orderkit.adapters.http import check_url
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.secrets import register
 from orderkit.ports.portal import PortalResponse

@@ -7,28 +7,18 @@ go over plain HTTP to this machine only. Called by ``catalog`` and ``portal``.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import requests
 
-from orderkit.core.errors import (
-    InvalidInputError,
-    RefusedError,
-    RemoteError,
-    UnreachableError,
-    shorten,
-)
+from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, read_capped
+from orderkit.core.errors import RemoteError, UnreachableError, shorten
 from orderkit.core.secrets import redact
 
-CONNECT_TIMEOUT_S = 5.0
-READ_TIMEOUT_S = 30.0
 ANSWER_MAX_BYTES = 16 * 1024 * 1024
-_CHUNK_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,34 +55,6 @@ class Answer:
         return shorten(redact(str(message)), limit=400)
 
 
-def check_url(field: str, url: str, *, allow_http: bool = False) -> str:
-    """
-    Return a base URL without its last slash.
-
-    Raises:
-        InvalidInputError: No http(s) address, or one with user, query or fragment.
-        RefusedError: Plain HTTP to another machine without `allow_http`.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise InvalidInputError(field, redact(url), "is no http(s) address")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise InvalidInputError(field, parts.hostname, "must have no user, query or fragment")
-    if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
-        raise RefusedError(
-            f"{parts.hostname}: credentials over plain HTTP",
-            hint="use https, or the explicit switch for a lab network",
-        )
-    return url.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
 def send(
     method: str,
     url: str,
@@ -124,7 +86,7 @@ def send(
                 return Answer(
                     response.status_code,
                     {name.lower(): value for name, value in response.headers.items()},
-                    _read(response),
+                    read_capped(response, ANSWER_MAX_BYTES),
                 )
         except requests.exceptions.SSLError as error:
             raise UnreachableError(f"no trusted TLS connection to {where}") from error
@@ -136,13 +98,3 @@ def send(
             raise UnreachableError(
                 f"nobody answers at {where}", hint="is the platform up? orderkit up"
             ) from error
-
-
-def _read(response: requests.Response) -> bytes:
-    chunks, size = [], 0
-    for chunk in response.iter_content(_CHUNK_BYTES):
-        size += len(chunk)
-        if size > ANSWER_MAX_BYTES:
-            raise RemoteError(f"the answer is larger than {ANSWER_MAX_BYTES} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)

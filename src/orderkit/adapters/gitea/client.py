@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from orderkit.adapters.gitea.transport import (
-    READ_TIMEOUT_S,
     Credentials,
     LostAnswerError,
     Transport,
@@ -24,6 +23,7 @@ from orderkit.adapters.gitea.transport import (
     refusal,
 )
 from orderkit.adapters.gitea.writing import Writer
+from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.errors import InvalidInputError, NotFoundError, RemoteError
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.forge import Commit, FileChange, FileRevision, Operation, Repository, Written

@@ -12,7 +12,6 @@ Called by ``client`` and ``writing``.
 from __future__ import annotations
 
 import base64
-import ipaddress
 import json
 import threading
 from collections.abc import Iterator, Mapping
@@ -23,9 +22,9 @@ from urllib.parse import quote, urlsplit
 
 import requests
 
+from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, check_url, read_capped
 from orderkit.core.errors import (
     AccessError,
-    InvalidInputError,
     NotFoundError,
     RefusedError,
     RemoteError,
@@ -34,10 +33,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.secrets import redact, register
 
-CONNECT_TIMEOUT_S = 5.0
-READ_TIMEOUT_S = 30.0
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
-_CHUNK_BYTES = 64 * 1024
 _GET_TRIES = 2
 _MOVED = (301, 302, 303, 307, 308)
 Query = Mapping[str, str | int]
@@ -143,7 +139,7 @@ class Transport:
             InvalidInputError: `base_url` is no address of a forge.
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
-        self.base_url = check_base_url(base_url, allow_http=allow_http)
+        self.base_url = check_url("base_url", base_url, allow_http=allow_http)
         self._credentials = credentials
         for secret in (credentials.token, credentials.password):
             register(secret)
@@ -225,7 +221,9 @@ class Transport:
             stream=True,
             verify=self._verify,
         ) as response:
-            return Answer(response.status_code, response.headers, _capped(response))
+            return Answer(
+                response.status_code, response.headers, read_capped(response, ANSWER_MAX_BYTES)
+            )
 
     @contextmanager
     def _session(self) -> Iterator[requests.Session]:
@@ -267,29 +265,6 @@ def path_of(*segments: str) -> str:
     return "".join("/" + quote(segment, safe="") for segment in segments)
 
 
-def check_base_url(base_url: str, *, allow_http: bool) -> str:
-    """
-    Return the base URL without a slash at its end.
-
-    Raises:
-        InvalidInputError: No http(s) address, or one with user, query or fragment.
-        RefusedError: Plain HTTP to another machine without `allow_http`.
-    """
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidInputError("base_url", redact(base_url), "is no http(s) address")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise InvalidInputError(
-            "base_url", f"{parts.scheme}://{parts.hostname}", "must have no user, query or fragment"
-        )
-    if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
-        raise RefusedError(
-            f"{parts.hostname}: credentials over plain HTTP",
-            hint="use https, or the explicit switch for a lab network",
-        )
-    return base_url.rstrip("/")
-
-
 def refusal(answer: Answer, doing: str) -> Exception:
     """Return the error that an answer other than success means."""
     text, status = answer.text, answer.status
@@ -328,27 +303,8 @@ def _moved(path: str, answer: Answer) -> RemoteError:
     )
 
 
-def _capped(response: requests.Response) -> bytes:
-    chunks, size = [], 0
-    for chunk in response.iter_content(_CHUNK_BYTES):
-        size += len(chunk)
-        if size > ANSWER_MAX_BYTES:
-            raise RemoteError(f"the answer is larger than {ANSWER_MAX_BYTES} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
 def _never_sent(error: Exception) -> bool:
     return "NewConnectionError" in repr(error) or "NameResolutionError" in repr(error)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _foreign(body: bytes | str) -> str:

@@ -1,0 +1,64 @@
+"""
+What our HTTP clients have in common: whom they talk to, and how much they read.
+
+Called by ``gitea`` and ``backstage``. Sessions, retries and the meaning of answers are theirs.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+import requests
+
+from orderkit.core.errors import InvalidInputError, RefusedError, RemoteError
+from orderkit.core.secrets import redact
+
+CONNECT_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 30.0
+_CHUNK_BYTES = 64 * 1024
+
+
+def check_url(field: str, url: str, *, allow_http: bool) -> str:
+    """
+    Return a base URL without its last slash.
+
+    Raises:
+        InvalidInputError: No http(s) address, or one with user, query or fragment.
+        RefusedError: Plain HTTP to another machine without `allow_http`.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise InvalidInputError(field, redact(url), "is no http(s) address")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        shown = f"{parts.scheme}://{parts.hostname}"
+        raise InvalidInputError(field, shown, "must have no user, query or fragment")
+    if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
+        raise RefusedError(
+            f"{parts.hostname}: credentials over plain HTTP",
+            hint="use https, or the explicit switch for a lab network",
+        )
+    return url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def read_capped(response: requests.Response, limit_bytes: int) -> bytes:
+    """
+    Read a streamed answer.
+
+    Raises:
+        RemoteError: It is larger than `limit_bytes`.
+    """
+    chunks, size = [], 0
+    for chunk in response.iter_content(_CHUNK_BYTES):
+        size += len(chunk)
+        if size > limit_bytes:
+            raise RemoteError(f"the answer is larger than {limit_bytes} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)

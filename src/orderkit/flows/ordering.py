@@ -142,8 +142,7 @@ def _prepare(platform: Platform, wanted: OrderRequest) -> _Prepared:
     if path not in pack.files:
         raise InvalidInputError(str(path), None, f"is missing in pack '{pack.name}'")
     template = parse_template(pack.files[path], name=str(path))
-    parameters = read_assignments(template, wanted.assignments)
-    template.validate(parameters)
+    parameters = template.validate(read_assignments(template, wanted.assignments))
     return _Prepared(
         pack, kit, template, parameters, kit.order_id(parameters), kit.team(parameters)
     )

@@ -1,31 +1,17 @@
-"""A laboratory for killing: processes, fixed ports, state folders to start from."""
+"""What the tests that kill share: the laboratory, states to start from, a summary."""
 
 from __future__ import annotations
 
-import itertools
-import os
-import random
-import shutil
-import socket
-import threading
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.crash import judging, pushing
-from tests.crash.durable import Faults, Side
-from tests.crash.interposed import Interposer, Watch
-from tests.crash.processes import KILLED, Process, Zygote
-from tests.crash.pushing import Push
-
-from orderkit.adapters.packfolder import reference_pack
+from tests.crash import judging
+from tests.crash.laboratory import Lab
 
 BYSTANDER = "rx7"
 """A team with an order that no test touches; it must stay as it is."""
-PARTS = ("forge", "cluster", "portal", "service")
-COMMAND_DEADLINE_S = 60.0
 
 
 class Tally:
@@ -68,153 +54,6 @@ def pytest_terminal_summary(
         terminalreporter.section("kills")
         for line in config.stash[_tally].lines():
             terminalreporter.write_line(line)
-
-
-class Lab:
-    """Starts platforms on ports that stay the same, and commands that go through a watch."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.zygote = Zygote()
-        self.ports = dict(zip(PARTS, _free_ports(len(PARTS)), strict=True))
-        self.interposer = Interposer(self.ports)
-        self._pack = _frozen_pack(folder / "pack")
-        self._started: list[Process] = []
-        self._pushes: list[Push] = []
-        self._numbers = itertools.count(1)
-
-    def path(self, name: str) -> Path:
-        """Return a path that nobody used."""
-        return self.folder / f"{name}-{next(self._numbers)}"
-
-    def up(self, state: Path, *, faults: Faults | None = None) -> Process:
-        """Start ``orderkit up`` on a state folder."""
-        arguments = ["up", "--state", str(state), "--pack", str(self._pack), "--team", "ae86"]
-        for part, port in self.ports.items():
-            arguments += [f"--{part}-port", str(port)]
-        return self._keep(self.zygote.start(arguments, self.path("up.log"), faults=faults))
-
-    def is_up(self, up: Process, state: Path) -> bool:
-        """Wait until a platform serves and the interposer can stand before it."""
-        if not up.is_up():
-            return False
-        self.interposer.present(state / "tls")
-        return True
-
-    def must_be_up(self, state: Path) -> Process:
-        up = self.up(state)
-        assert self.is_up(up, state), f"orderkit up ended with {up.poll()}:\n{up.text()}"
-        return up
-
-    def command(self, state: Path, *arguments: str) -> Process:
-        """Start a command whose every request passes the interposer."""
-        full = [*arguments, "--platform", str(state / "platform.yaml")]
-        redirect = self.interposer.redirect
-        return self._keep(self.zygote.start(full, self.path(arguments[0]), redirect=redirect))
-
-    def must_do(self, state: Path, *arguments: str) -> None:
-        """Run a command that must end with exit code 0."""
-        process = self.command(state, *arguments)
-        code = process.wait(COMMAND_DEADLINE_S)
-        assert code == 0, f"{arguments} ended with {code}:\n{process.text()}"
-
-    def killed_at(self, state: Path, arguments: Sequence[str], at: int, side: Side) -> Watch:
-        """Run a command and kill it at its n-th write; 0: let it end."""
-        started = threading.Event()
-        found: list[Process] = []
-
-        def kill() -> None:
-            started.wait(10)
-            found[0].kill()
-
-        with self.interposer.watching(Watch(at, side, kill)) as watch:
-            found.append(self.command(state, *arguments))
-            started.set()
-            code = found[0].wait(COMMAND_DEADLINE_S)
-        assert (code < 0) == watch.killed, f"{arguments} ended with {code}:\n{found[0].text()}"
-        return watch
-
-    def killed_after(self, state: Path, arguments: Sequence[str], delay_s: float) -> Watch:
-        """Run a command and kill it after a while, if it still runs."""
-        with self.interposer.watching(Watch()) as watch:
-            process = self.command(state, *arguments)
-            time.sleep(delay_s)
-            watch.killed = process.poll() is None
-            process.kill()
-        assert process.poll() in {0, KILLED}, f"{arguments}:\n{process.text()}"
-        return watch
-
-    def copy(self, state: Path) -> Path:
-        """Return a copy of a stopped platform's folder, to run on the same ports."""
-        target = self.path("state")
-        shutil.copytree(state, target, symlinks=True)
-        return target
-
-    def forget(self, state: Path) -> None:
-        """Remove a folder that was found good, and the clones beside it."""
-        for path in (state, *state.parent.glob(f"{state.name}-*")):
-            shutil.rmtree(path)
-
-    def push(self, state: Path, team: str, stage: str) -> Push:
-        """Push a change of a team's order; the second time, what is committed already."""
-        clone = state.with_name(f"{state.name}-{team}")
-        if not clone.exists():
-            pushing.commit(state, team, clone, stage)
-        found = Push(state, team, clone)
-        self._pushes.append(found)
-        return found
-
-    def _keep(self, process: Process) -> Process:
-        self._started.append(process)
-        return process
-
-    def kill_all(self) -> None:
-        for process in self._started:
-            process.kill()
-        self._started.clear()
-        for push in self._pushes:
-            push.process.kill()
-            push.process.wait(10)
-        self._pushes.clear()
-
-    def close(self) -> None:
-        self.kill_all()
-        self.zygote.close()
-        self.interposer.close()
-
-
-def _frozen_pack(target: Path) -> Path:
-    """Copy the reference pack: an edit during the tests would be a new commit of it."""
-    source = reference_pack()
-    target.mkdir()
-    shutil.copy(source / "pack.yaml", target)
-    for part in ("templates", "stations", "gitops"):
-        shutil.copytree(source / part, target / part)
-    return target
-
-
-def _free_ports(count: int) -> list[int]:
-    """
-    Return free ports that the system gives nobody meanwhile.
-
-    They are taken again and again after kills, so they lie below the range that outgoing
-    connections are given ports from.
-    """
-    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    candidates = random.Random(os.getpid()).sample(  # noqa: S311  no secret
-        range(low - 12_000, low - 1), 200
-    )
-    found: list[int] = []
-    for port in candidates:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise AssertionError("no free ports")
 
 
 @pytest.fixture(scope="session")

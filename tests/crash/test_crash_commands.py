@@ -22,7 +22,8 @@ from orderkit.flows.teams import add_team
 
 if TYPE_CHECKING:
     from tests.conftest import Chances
-    from tests.crash.conftest import Lab, Tally
+    from tests.crash.conftest import Tally
+    from tests.crash.laboratory import Lab
 
 LEDGER = "forge POST /api/v1/repos/platform/ledger/contents"
 REFRESH = "cluster PATCH /apis/argoproj.io/v1alpha1/namespaces/argocd/applications/"

@@ -26,7 +26,8 @@ from orderkit.core.objects import CONFIG_MAP, ObjectKey, metadata
 
 if TYPE_CHECKING:
     from tests.conftest import Chances
-    from tests.crash.conftest import Lab, Tally
+    from tests.crash.conftest import Tally
+    from tests.crash.laboratory import Lab
 
 SHORT, FULL = 8, 50
 CLIENTS = 3

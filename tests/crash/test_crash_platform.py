@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,13 +30,16 @@ from orderkit.ports.clock import SystemClock
 
 if TYPE_CHECKING:
     from tests.conftest import Chances
-    from tests.crash.conftest import Lab, Tally
+    from tests.crash.conftest import Tally
+    from tests.crash.laboratory import Lab
 
 TEAM = "ae86"
 TAIL_S = 0.5
 """How long the reconcilers go on writing after the client has its answer."""
 SAMPLE = 5
 """Kills of each phase in a short run."""
+TWICE = 0.3
+"""How often the platform is killed once more while it starts after a kill."""
 
 
 class Act(Protocol):
@@ -150,22 +153,30 @@ def test_a_killed_platform_ends_where_an_unharmed_one_does(
 
 @dataclass(frozen=True)
 class Kill:
+    """Where to die, and perhaps where to die again while starting after that."""
+
     point: Point
     side: Side
+    again: Point | None
 
 
 def choose(points: Sequence[Point], count: int, chances: Chances, name: str) -> list[Kill]:
     """Choose evenly over the kinds of writes; in a soak all points, both sides."""
     sides: tuple[Side, ...] = ("before", "after")
-    if chances.soak:
-        return [Kill(point, side) for point in points for side in sides]
     random_ = chances.random(name)
+
+    def kill(point: Point, side: Side) -> Kill:
+        again = random_.choice(points) if random_.random() < TWICE else None
+        return Kill(point, side, again and replace(again, number=random_.randint(1, 3)))
+
+    if chances.soak:
+        return [kill(point, side) for point in points for side in sides]
     by_kind: dict[str, list[Point]] = {}
     for point in points:
         by_kind.setdefault(point.kind, []).append(point)
     kinds = random_.sample(sorted(by_kind), len(by_kind))
     return [
-        Kill(random_.choice(by_kind[kinds[n % len(kinds)]]), random_.choice(sides))
+        kill(random_.choice(by_kind[kinds[n % len(kinds)]]), random_.choice(sides))
         for n in range(count)
     ]
 
@@ -189,14 +200,15 @@ def survive(lab: Lab, phase: Phase, start: Path | None, kill: Kill, first: First
     """Kill, start again, finish, judge. False if the write did not come this time."""
     state = lab.copy(start) if start else lab.path("state")
     watch = Watch()
-    faults = Faults(
-        str(lab.path("writes")), str(state), kill.point.kind, kill.point.number, kill.side
-    )
-    up = lab.up(state, faults=faults)
+    up = lab.up(state, faults=faults_at(lab, state, kill.point, kill.side))
     with lab.interposer.watching(watch):
         act = phase.act(lab, state) if lab.is_up(up, state) else None
         reached = dies(up, act)
         judging.versions_hold(state, watch.exchanges, lab.folder)
+        if kill.again is not None:
+            starting = lab.up(state, faults=faults_at(lab, state, kill.again, kill.side))
+            starting.is_up()
+            starting.kill()
         up = lab.must_be_up(state)
         if act is not None:
             act.wait(60)
@@ -212,6 +224,10 @@ def survive(lab: Lab, phase: Phase, start: Path | None, kill: Kill, first: First
     assert len(judging.commits(state, LEDGER)) == first.ledger_commits
     lab.forget(state)
     return reached
+
+
+def faults_at(lab: Lab, state: Path, point: Point, side: Side) -> Faults:
+    return Faults(str(lab.path("writes")), str(state), point.kind, point.number, side)
 
 
 def dies(up: Process, act: Act | None) -> bool:

@@ -131,6 +131,7 @@ PHASES = {
 }
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", PHASES)
 def test_a_killed_platform_ends_where_an_unharmed_one_does(
     lab: Lab, request: pytest.FixtureRequest, tally: Tally, chances: Chances, name: str

@@ -1,15 +1,13 @@
 """
 A scaffolder Template (``scaffolder.backstage.io/v1beta3``): parsed, checked, its form answered.
 
-`parse_template` reads template.yaml; `Template.validate` applies the form's defaults and checks
-each parameter page with JSON Schema draft 7, patterns as JavaScript reads them. The steps are
-run by ``flows.scaffolding``. Defaults inside ``dependencies`` are not applied; a field there
-must be passed. Does no I/O.
+`parse_template` reads template.yaml; `Template.validate` applies the form's defaults
+(``core.formdefaults``) and checks each parameter page with JSON Schema draft 7, patterns as
+JavaScript reads them. The steps are run by ``flows.scaffolding``. Does no I/O.
 """
 
 from __future__ import annotations
 
-import copy
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import Any
 
 from orderkit.core import yaml12
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.formdefaults import fill
 from orderkit.core.jsregex import compile_pattern
 
 API_VERSION = "scaffolder.backstage.io/v1beta3"
@@ -52,6 +51,7 @@ _TEMPLATE: Schema = {
                     "maxLength": 63,
                     "pattern": r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?\Z",
                 },
+                "namespace": {"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z"},
                 "title": {"type": "string"},
             },
         },
@@ -68,6 +68,7 @@ _TEMPLATE: Schema = {
                 },
                 "steps": {"type": "array", "items": _STEP},
                 "output": {"type": "object"},
+                "secrets": {"type": "object", "properties": {"schema": {"type": "object"}}},
             },
         },
     },
@@ -96,6 +97,8 @@ class Template:
     steps: tuple[Step, ...]
     output: Mapping[str, Any]
     entity: Mapping[str, Any]
+    secrets: Schema
+    """``spec.secrets.schema``: what the posted secrets must look like. Empty: anything."""
 
     @property
     def properties(self) -> dict[str, Schema]:
@@ -116,12 +119,20 @@ class Template:
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f"did you mean '{near[0]}'?" if near else f"parameters: {', '.join(known)}"
                 raise InvalidInputError(name, value, "is no parameter of this form", hint=hint)
-        values: dict[str, Any] = {}
-        for page in self.pages:
-            values |= _defaults(page)
-        values |= copy.deepcopy(dict(parameters))
+        values = self._filled(parameters)
         for page in self.pages:
             _check_page(page, values)
+        return values
+
+    def _filled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer page after page: what the form fills in first, then what is given."""
+        values: dict[str, Any] = {}
+        for page in self.pages:
+            here = dict(_properties(page))
+            given = {n: v for n, v in parameters.items() if n in here}
+            filled = fill(page, {**values, **given}, _accepts)
+            own = {n: v for n, v in filled.items() if n not in values and n not in given}
+            values = {**values, **own, **{n: filled[n] for n in given}}
         return values
 
 
@@ -151,7 +162,11 @@ def parse_template(data: bytes, *, name: str) -> Template:
         pages=tuple(pages if isinstance(pages, list) else [pages]),
         steps=tuple(_step(step, at) for at, step in enumerate(spec["steps"], start=1)),
         output=spec.get("output", {}),
-        entity={"metadata": metadata, "ref": f"template:default/{metadata['name']}"},
+        entity={
+            "metadata": metadata,
+            "ref": f"template:{metadata.get('namespace', 'default')}/{metadata['name']}".lower(),
+        },
+        secrets=spec.get("secrets", {}).get("schema", {}),
     )
     _check(template, name)
     return template
@@ -210,23 +225,16 @@ def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
             yield from ((n, s) for n, s in _properties(branch) if set(s) - {"const", "enum"})
 
 
-def _defaults(schema: Schema) -> dict[str, Any]:
-    """Return what the form fills in before anybody types."""
-    found: dict[str, Any] = {}
-    for name, property_ in (schema.get("properties") or {}).items():
-        if "default" in property_:
-            found[name] = copy.deepcopy(property_["default"])
-        elif property_.get("type") == "object" and (inner := _defaults(property_)):
-            found[name] = inner
-    return found
-
-
 def _check_page(page: Schema, values: Mapping[str, Any]) -> None:
     import jsonschema  # lazy: heavy
 
     problem = jsonschema.exceptions.best_match(_validator(page).iter_errors(values))
     if problem is not None:
         raise _invalid(problem, page)
+
+
+def _accepts(schema: Schema, value: object) -> bool:
+    return bool(_validator(schema).is_valid(value))
 
 
 def _validator(schema: Schema) -> Any:

@@ -137,13 +137,13 @@ def _change(story: Story, running: Running, clone: Path) -> None:
     git(running, clone, "commit", "--quiet", "--all", "--message", "stage3, by hand")
     git(running, clone, "push", "--quiet", "origin", "main")
     commit = git(running, clone, "rev-parse", "HEAD")
-    report = wait(
+    wait(
         "the pushed commit becoming Ready",
         lambda: orders.status(running.platform, ORDER),
         lambda found: found.state.ready and found.state.revision == commit,
     )
     _expect_sheet(running, "stage3")
-    story.stage("change", f"git push of {report.state.revision[:8]}: the spec sheet says stage3")  # type: ignore[index]  # it equals commit
+    story.stage("change", f"git push of {orderstate.short(commit)}: the spec sheet says stage3")
 
 
 def _repair(story: Story, running: Running) -> None:

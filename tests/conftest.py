@@ -14,6 +14,7 @@ _seed = pytest.StashKey[int]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("orderkit")
     group.addoption("--soak", action="store_true", help="full random counts, and tests marked soak")
+    group.addoption("--e2e", action="store_true", help="whole journeys too: tests/e2e")
     group.addoption(
         "--orderkit-seed",
         type=int,

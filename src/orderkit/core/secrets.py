@@ -32,7 +32,7 @@ def register(secret: str) -> None:
     if len(secret) < SHORTEST:
         return
     with _lock:
-        _forms = tuple(sorted({*_forms, *_forms_of(secret)}, key=lambda form: (-len(form), form)))
+        _forms = tuple(sorted({*_forms, *forms_of(secret)}, key=lambda form: (-len(form), form)))
 
 
 def redact(text: str) -> str:
@@ -42,7 +42,8 @@ def redact(text: str) -> str:
     return text
 
 
-def _forms_of(secret: str) -> set[str]:
+def forms_of(secret: str) -> set[str]:
+    """Return how a secret may stand in a text: plain, URL-encoded, base64."""
     raw = secret.encode()
     standard = base64.b64encode(raw).decode()
     url_safe = base64.urlsafe_b64encode(raw).decode()

@@ -71,4 +71,5 @@ CNOE_CREATE_ARGOCD_APP = Action(
     "cnoe:create-argocd-app",
     inputs_schema(_REQUIRED, **dict.fromkeys((*_REQUIRED, "labelValue"), TEXT)),
     _create,
+    remote=True,
 )

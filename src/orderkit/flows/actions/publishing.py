@@ -3,14 +3,15 @@
 
 Backstage's action dies on its second run; here `Services.publish` makes sure that the
 repository holds the files. ``gitAuthorName``, ``gitAuthorEmail`` and ``signCommit`` are
-accepted and not used: the author is the platform's account, the requester a trailer.
+accepted and not used: the author is the platform's account, the requester a trailer. The
+forge's API makes every new file a plain one, so executable files are refused, not lost.
 """
 
 from __future__ import annotations
 
 from urllib.parse import parse_qs
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.core.errors import InvalidInputError, RefusedError
 from orderkit.core.names import RepoId
 from orderkit.core.render import check_path
 from orderkit.flows.actions.context import (
@@ -62,6 +63,12 @@ def _publish(context: ActionContext, inputs: Inputs) -> Outputs:
         for path, file in context.workspace.items()
         if path.is_relative_to(folder)
     }
+    executable = sorted(str(path) for path, file in inside.items() if is_executable(file))
+    if executable:
+        raise RefusedError(
+            f"{executable[0]}: is executable, and the forge's API would publish it without that",
+            hint="make it a plain file and run it as 'sh FILE', or publish with git push",
+        )
     files = {path: file.data for path, file in inside.items()}
     if not files:
         raise InvalidInputError("sourcePath", str(folder), "holds no file to publish")
@@ -73,7 +80,6 @@ def _publish(context: ActionContext, inputs: Inputs) -> Outputs:
             message=inputs.get("gitCommitMessage", "initial commit"),
             private=inputs.get("repoVisibility", "public") == "private",
             requester=context.user.ref,
-            executables=frozenset(p for p, file in inside.items() if is_executable(file)),
         )
     )
     context.log(f"{published.clone_url} at {published.commit[:12]}")

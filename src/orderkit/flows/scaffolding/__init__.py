@@ -19,6 +19,7 @@ from orderkit.flows.actions.context import (
     TemplateFolder,
     User,
 )
+from orderkit.flows.scaffolding.masking import MASK
 from orderkit.flows.scaffolding.running import run
 from orderkit.flows.scaffolding.tasks import (
     Environment,
@@ -28,6 +29,7 @@ from orderkit.flows.scaffolding.tasks import (
 )
 
 __all__ = [
+    "MASK",
     "Environment",
     "MemoryFolder",
     "PublishRequest",

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from orderkit.core.errors import UsageError
+from orderkit.core.render.refusals import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,14 @@ class MissingFault(Fault):
 
 
 class UnsupportedFault(Fault):
+    """These values are what the engines read differently."""
+
     error = UnsupportedError
+
+    @classmethod
+    def of(cls, refusal: Refusal, name: str = "") -> Self:
+        """Return the fault that an entry of the table of refusals stands for."""
+        return cls(refusal.problem(name), hint=refusal.way_out(name))
 
 
 class LimitFault(Fault):

@@ -17,9 +17,10 @@ from typing import TypeVar
 
 from jinja2 import nodes
 
-from orderkit.core.render import library
+from orderkit.core.render import cookiecutter, library, methods, refusals
 from orderkit.core.render.faults import LimitError, Position, RenderError, UnsupportedError
-from orderkit.core.render.lexer import Tag, Token, TokenKind
+from orderkit.core.render.lexer import RESERVED, Tag, Token, TokenKind
+from orderkit.core.render.refusals import Refusal
 
 DEPTH_MAX = 40
 """Deepest nesting of brackets, calls and conditions in one expression."""
@@ -57,13 +58,33 @@ def constant(value: object) -> nodes.Expr:
 
 
 class ExpressionParser:
-    """Reads the tokens of one tag. `frame` is the name of the variable that holds the scope."""
+    """
+    Reads the tokens of one tag.
 
-    def __init__(self, tag: Tag, source: str, frame: str) -> None:
-        self._tag, self._source, self._frame = tag, source, frame
+    `frame` is the name of the variable that holds the scope; `compat` turns on what
+    ``cookiecutterCompat`` adds; names in `stale` are refused. `changes_lists`
+    says that a list may be changed in place.
+    """
+
+    def __init__(
+        self,
+        tag: Tag,
+        source: str,
+        frame: str,
+        *,
+        compat: bool = False,
+        stale: frozenset[str] = frozenset(),
+    ) -> None:
+        self._tag, self._source, self._frame, self._compat = tag, source, frame, compat
+        self._stale = stale
         self._at, self._depth = 0, 0
+        self.changes_lists = False
 
     # --- reading tokens
+
+    def continue_at(self, other: ExpressionParser) -> None:
+        """Go on where `other`, a reader of the same tag, stands."""
+        self._at = other._at
 
     @property
     def _token(self) -> Token | None:
@@ -105,9 +126,12 @@ class ExpressionParser:
     def error(self, problem: str, *, hint: str = "") -> RenderError:
         return RenderError(f"{problem} in `{self._tag.source}`", self._position(), hint=hint)
 
-    def unsupported(self, what: str, instead: str) -> UnsupportedError:
+    def refused(self, refusal: Refusal, name: str = "") -> UnsupportedError:
+        """Return the error of an entry of the table of refusals, at the next token."""
         return UnsupportedError(
-            f"{what} is refused in `{self._tag.source}`", self._position(), hint=instead
+            f"{refusal.problem(name)} in `{self._tag.source}`",
+            self._position(),
+            hint=refusal.way_out(name),
         )
 
     def _position(self) -> Position:
@@ -186,11 +210,10 @@ class ExpressionParser:
             raise self.error("expected the name of a test")
         name = "null" if token.text == "none" else token.text
         if name not in library.TESTS:
-            known = ", ".join(sorted(library.TESTS))
-            raise self.unsupported(f"the test '{name}'", f"tests: {known}")
+            raise self.refused(refusals.TEST, name)
         self._at += 1
         arguments = self._arguments() if self.take("(") else []
-        if len(arguments) != library.TEST_ARGUMENTS.get(name, 0):
+        if len(arguments) != library.TESTS[name].arguments:
             raise self.error(f"test '{name}' with {len(arguments)} arguments")
         return call(f"is {name}", subject, *arguments)
 
@@ -222,29 +245,46 @@ class ExpressionParser:
         for sign, function in (("-", "negative"), ("+", "numeric")):
             if self.take(sign):
                 if self.peek("-", "+"):
-                    raise self.unsupported("two signs in a row", "write one")
+                    raise self.refused(refusals.TWO_SIGNS)
                 return [self._filtered(call(function, self._primary()))]
         return [self._filtered(self._primary())]
 
     def _filtered(self, value: nodes.Expr) -> nodes.Expr:
         while self.take("|"):
-            name = self.name()
-            while self.take("."):
-                name += f".{self.name()}"
-            if name not in library.FILTERS:
-                raise self._unknown_filter(name)
-            arguments = self._arguments() if self.take("(") else []
-            least, most = library.FILTERS[name].arity
-            if not least <= len(arguments) <= most:
-                raise self.error(f"filter '{name}' takes {least} to {most} arguments")
-            value = call(f"| {name}", value, *arguments)
+            value = self.filter_of(value)
         return value
+
+    def filter_of(self, value: nodes.Expr) -> nodes.Expr:
+        """
+        Read a filter's name and arguments; return the node that applies it to `value`.
+
+        Raises:
+            RenderError: There is no such filter, or the arguments do not fit.
+            UnsupportedError: Backstage has the filter and we refuse it.
+        """
+        written = self.name()
+        while self.take("."):
+            written += f".{self.name()}"
+        name = "dump" if written == "jsonify" and self._compat else written
+        if name not in library.FILTERS:
+            raise self._unknown_filter(name)
+        if self._compat and library.FILTERS[name].of_backstage:
+            self._at -= 1
+            raise self.refused(refusals.COOKIECUTTER_FILTER, name)
+        own = library.FILTERS[name].of_backstage
+        arguments = self._arguments(keywords=not own) if self.take("(") else []
+        least, most = library.FILTERS[name].arguments
+        if not least <= len(arguments) <= most and not library.FILTERS[name].keywords:
+            raise self.error(f"filter '{name}' takes {least} to {most} arguments")
+        if len(arguments) > most:
+            raise self.error(f"filter '{name}' takes {least} to {most} arguments")
+        return call(f"| {name}", value, *arguments)
 
     def _unknown_filter(self, name: str) -> RenderError:
         self._at -= 1
+        if name in library.FILTERS_REFUSED:
+            return self.refused(refusals.FILTER, name)
         known = f"filters: {', '.join(sorted(library.FILTERS))}"
-        if name in library.FILTERS_OF_BACKSTAGE:
-            return self.unsupported(f"the filter '{name}'", known)
         return self.error(f"there is no filter '{name}'", hint=known)
 
     # --- primaries
@@ -268,10 +308,20 @@ class ExpressionParser:
 
     def _variable(self, name: str) -> nodes.Expr:
         """Read a name and the constant members behind it: one look-up for ``values.a.b``."""
+        if name in self._stale:
+            raise self.refused(refusals.ELSE_NAME, name)
         keys: list[nodes.Expr] = [constant(name)]
         while self.peek(".", "[") and (key := self._constant_key()) is not None:
-            keys.append(constant(key))
-        return call("lookup", nodes.Name(self._frame, "load"), *keys)
+            keys.append(constant(self._key(key)))
+        value = self._operation("lookup", nodes.Name(self._frame, "load"), *keys)
+        if len(keys) > 1 or not self.take("("):
+            return value
+        frame = nodes.Name(self._frame, "load")
+        return call("call", value, frame, *self._arguments(keywords=True))
+
+    def _operation(self, function: str, first: nodes.Expr, *rest: nodes.Expr) -> nodes.Expr:
+        """Return the node of an operation that ``cookiecutterCompat`` changes."""
+        return call(f"compat {function}" if self._compat else function, first, *rest)
 
     def _constant_key(self) -> str | None:
         """Step over ``.name`` or ``["name"]``, unless it is called or computed."""
@@ -293,18 +343,9 @@ class ExpressionParser:
     def _postfix(self, value: nodes.Expr) -> nodes.Expr:
         while self.peek(".", "[", "("):
             if self.take("("):
-                value = call("call", value, *self._arguments())
-            elif self.take("."):
-                value = self._dotted(value)
-            else:
-                self._at += 1
-                if self.peek(":"):
-                    raise self.unsupported("a slice", "use `first`, `last` or pass the part")
-                key = self.expression()
-                if self.peek(":"):
-                    raise self.unsupported("a slice", "use `first`, `last` or pass the part")
-                self.expect("]")
-                value = call("member", value, key)
+                self._at -= 1
+                raise self.refused(refusals.CALLED_EXPRESSION)
+            value = self._dotted(value) if self.take(".") else self._indexed(value)
         return value
 
     def _dotted(self, value: nodes.Expr) -> nodes.Expr:
@@ -312,37 +353,84 @@ class ExpressionParser:
         if token is None or token.kind is not TokenKind.NAME:
             raise self.error("expected a name behind `.`")
         if token.text in _LITERALS:
-            raise self.unsupported(f"the member '{token.text}'", f'write ["{token.text}"]')
+            raise self.refused(refusals.LITERAL_MEMBER, token.text)
         self._at += 1
-        if not self.take("("):
-            return call("member", value, constant(token.text))
-        if token.text not in library.METHODS:
-            raise self.unsupported(
-                f"the method '{token.text}'",
-                f"use a filter, for example `| replace(a, b)`; "
-                f"methods: {', '.join(sorted(library.METHODS))}",
-            )
-        return call("method", value, constant(token.text), *self._arguments())
+        return self._member(value, token.text)
 
-    def _arguments(self) -> list[nodes.Expr]:
+    def _indexed(self, value: nodes.Expr) -> nodes.Expr:
+        self._at += 1
+        if self.peek(":"):
+            raise self.refused(refusals.SLICE)
+        key = self.expression()
+        if self.peek(":"):
+            raise self.refused(refusals.SLICE)
+        self.expect("]")
+        if isinstance(key, nodes.Const) and isinstance(key.value, str):
+            return self._member(value, key.value)
+        return self._operation("member", value, key)
+
+    def _key(self, name: str) -> str:
+        """Return a key that is written as text, unless it is refused."""
+        if name in RESERVED:
+            raise self.refused(refusals.RESERVED, name)
+        return name
+
+    def _member(self, value: nodes.Expr, name: str) -> nodes.Expr:
+        """Return a look-up, or the call of a method if a parenthesis follows."""
+        self._key(name)
+        if not self.take("("):
+            return self._operation("member", value, constant(name))
+        if name not in methods.METHODS and not (self._compat and name in cookiecutter.METHODS):
+            raise self.refused(refusals.METHOD, name)
+        self.changes_lists |= name in methods.CHANGING or name in cookiecutter.CHANGING
+        return self._operation("method", value, constant(name), *self._arguments())
+
+    def _arguments(self, *, keywords: bool = False) -> list[nodes.Expr]:
         """Read what stands between parentheses, the opening one already taken."""
         found: list[nodes.Expr] = []
+        pairs: list[nodes.Pair] = []
         while not self.take(")"):
-            if found:
+            if found or pairs:
                 self.expect(",")
-            if self._token and self._token.kind is TokenKind.NAME and self._follows("="):
-                raise self.unsupported("a keyword argument", "pass it by position")
-            found.append(self.expression())
-        return found
+            token = self._token
+            if token and token.kind is TokenKind.NAME and self._follows("="):
+                if not keywords or token.text in _LITERALS:
+                    raise self.refused(refusals.KEYWORD_IN_CALL)
+                self._at += 2
+                pairs.append(nodes.Pair(constant(token.text), self.expression()))
+            else:
+                found.append(self.expression())
+        return [*found, call("keywords", nodes.Dict(pairs))] if pairs else found
+
+    def signature(self) -> tuple[list[str], list[tuple[str, nodes.Expr]]]:
+        """
+        Read a macro's parameters; return names, and names with their defaults.
+
+        Raises:
+            RenderError: They are malformed.
+            UnsupportedError: Two of one name, or one called ``caller``.
+        """
+        names: list[str] = []
+        defaults: list[tuple[str, nodes.Expr]] = []
+        while not self.take(")"):
+            if names or defaults:
+                self.expect(",")
+            name = self.name()
+            if name in {"caller", *names, *(known for known, _ in defaults)}:
+                raise self.refused(refusals.PARAMETER, name)
+            if self.take("="):
+                defaults.append((name, self.expression()))
+            else:
+                names.append(name)
+        return names, defaults
 
     def _aggregate(self, mark: str) -> nodes.Expr:
         if mark == "(":
             self._at += 1
-            value = self.expression()
-            if self.peek(","):
-                raise self.unsupported("a tuple", "write a list: [a, b]")
-            self.expect(")")
-            return value
+            values = self._series(")", self.expression)
+            if not values:
+                raise self.error("nothing between the parentheses")
+            return values[0] if len(values) == 1 else call("last", values[0], *values[1:])
         if mark == "[":
             self._at += 1
             return nodes.List(self._series("]", self.expression))
@@ -364,10 +452,12 @@ class ExpressionParser:
         if token is None or token.kind is TokenKind.OPERATOR:
             raise self.error("expected a key")
         if token.kind is TokenKind.NUMBER:
-            raise self.unsupported("a number as key", "quote it")
+            raise self.refused(refusals.NUMBER_KEY)
+        if token.kind is TokenKind.NAME and token.text in _LITERALS:
+            raise self.refused(refusals.LITERAL_KEY)
         self._at += 1
         self.expect(":")
-        return nodes.Pair(constant(token.text), self.expression())
+        return nodes.Pair(constant(self._key(token.text)), self.expression())
 
     # --- JavaScript's precedence
 

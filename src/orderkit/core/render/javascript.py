@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.render.faults import Fault, LimitFault, MissingFault
+from orderkit.core.render import refusals
+from orderkit.core.render.faults import Fault, LimitFault, MissingFault, UnsupportedFault
 
 Value = Any
 """A JSON-like value or an `Undefined`. `Any`: its shape is the template's business."""
@@ -48,6 +49,22 @@ class Undefined:
 
 
 UNDEFINED = Undefined()
+
+
+class Safe(str):
+    """
+    What a macro, ``safe`` or ``escape`` returns: an object in JavaScript that acts as text.
+
+    It is true even when empty, equal (strictly) only to itself and no string to a test.
+    """
+
+    __slots__ = ()
+
+
+class Function:
+    """A function of the template: a macro, a cycler… Never data; printing it is a fault."""
+
+    __slots__ = ()
 
 
 class Closed(dict[str, Value]):
@@ -107,7 +124,7 @@ def _digits(double: float) -> str:
 def text(value: Value) -> str:
     """Return ``String(value)``."""
     if isinstance(value, str):
-        return value
+        return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
@@ -125,7 +142,7 @@ def _container_text(value: Value) -> str:
         return ",".join("" if _nothing(item) else text(item) for item in value)
     if isinstance(value, Mapping):
         return "[object Object]"
-    raise Fault("a function is no text", hint="call it: add parentheses")
+    raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "text")
 
 
 def _nothing(value: Value) -> bool:
@@ -144,7 +161,7 @@ def printed(value: Value) -> str:
 
 def truthy(value: Value) -> bool:
     """Return ``Boolean(value)``: empty lists and maps are true."""
-    if isinstance(value, list | dict):
+    if isinstance(value, list | dict | Safe):
         return True
     if isinstance(value, float):
         return value != 0 and not math.isnan(value)
@@ -197,16 +214,16 @@ def strictly_equal(left: Value, right: Value) -> bool:
         return bool(left == right)
     if isinstance(left, Undefined) and isinstance(right, Undefined):
         return True
-    if type(left) is not type(right):
-        return False
-    return left is right if isinstance(left, list | dict) else bool(left == right)
+    if isinstance(left, list | dict | Safe) or isinstance(right, list | dict | Safe):
+        return left is right
+    return type(left) is type(right) and bool(left == right)
 
 
 def loosely_equal(left: Value, right: Value) -> bool:
     """Return ``left == right`` with JavaScript's conversions."""
     if _nothing(left) or _nothing(right):
         return _nothing(left) and _nothing(right)
-    if isinstance(left, list | dict) and isinstance(right, list | dict):
+    if isinstance(left, list | dict | Safe) and isinstance(right, list | dict | Safe):
         return left is right
     if isinstance(left, str) and isinstance(right, str):
         return left == right
@@ -282,6 +299,8 @@ def contains(needle: Value, haystack: Value) -> bool:
     """Return ``needle in haystack``: items of a list, parts of a text, keys of a map."""
     if isinstance(haystack, list):
         return any(strictly_equal(needle, item) for item in haystack)
+    if isinstance(haystack, Safe):
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "`in`")
     if isinstance(haystack, str):
         return text(needle) in haystack
     if isinstance(haystack, dict):
@@ -301,12 +320,29 @@ def utf16_length(source: str) -> int:
     )
 
 
-_OBJECT_NAMES = frozenset(
-    {
-        "__proto__", "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable",
-        "prototype", "toLocaleString", "toString", "valueOf",
-    }
-)  # fmt: skip
+def _names(table: str) -> frozenset[str]:
+    return frozenset(table.split())
+
+
+_OBJECT_NAMES = _names(
+    "__proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__ constructor "
+    "hasOwnProperty isPrototypeOf propertyIsEnumerable prototype toLocaleString toString "
+    "valueOf"
+)
+_TEXT_NAMES = _OBJECT_NAMES | _names(
+    "anchor at big blink bold charAt charCodeAt codePointAt concat endsWith fixed fontcolor "
+    "fontsize includes indexOf isWellFormed italics lastIndexOf link localeCompare match "
+    "matchAll normalize padEnd padStart repeat replace replaceAll search slice small split "
+    "startsWith strike sub substr substring sup toLocaleLowerCase toLocaleUpperCase toLowerCase "
+    "toUpperCase toWellFormed trim trimEnd trimLeft trimRight trimStart"
+)
+_LIST_NAMES = _OBJECT_NAMES | _names(
+    "at concat copyWithin entries every fill filter find findIndex findLast findLastIndex flat "
+    "flatMap forEach includes indexOf join keys lastIndexOf map pop push reduce reduceRight "
+    "reverse shift slice some sort splice toReversed toSorted toSpliced unshift values "
+    "with"
+)
+_NUMBER_NAMES = _OBJECT_NAMES | {"toExponential", "toFixed", "toPrecision"}
 
 
 def member(value: Value, key: Value) -> Value:
@@ -321,40 +357,64 @@ def member(value: Value, key: Value) -> Value:
         if name in value:
             return value[name]
         if name in _OBJECT_NAMES:
-            raise Fault(f"'{name}' is a member of every JavaScript object, not data")
+            raise UnsupportedFault.of(refusals.OBJECT_MEMBER, name)
         return value.missing(name) if isinstance(value, Closed) else UNDEFINED
     if isinstance(value, Undefined):
         return value
     if isinstance(value, str | list):
         return _item(value, key)
+    if value is None:
+        return UNDEFINED
+    if isinstance(value, Function):
+        raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "a look-up")
+    name = text(key)
+    if name in (_OBJECT_NAMES if isinstance(value, bool) else _NUMBER_NAMES):
+        raise UnsupportedFault.of(refusals.OBJECT_MEMBER, name)
     return UNDEFINED
 
 
 def _item(value: str | list[Value], key: Value) -> Value:
     if key == "length" and isinstance(key, str):
         return utf16_length(value) if isinstance(value, str) else len(value)
+    if isinstance(value, Safe):
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "a look-up")
     name = text(key)
-    if name in _OBJECT_NAMES:
-        raise Fault(f"'{name}' is a member of every JavaScript object, not data")
+    if name in (_TEXT_NAMES if isinstance(value, str) else _LIST_NAMES):
+        raise UnsupportedFault.of(refusals.OBJECT_MEMBER, name)
     if not (name.isascii() and name.isdigit()) or str(int(name[:10])) != name:
         return UNDEFINED
     index = int(name)
-    if isinstance(value, list):
-        return value[index] if index < len(value) else UNDEFINED
-    if not value.isascii() and utf16_length(value) != len(value):
-        raise Fault("an index into text with characters above U+FFFF splits one of them")
+    if isinstance(value, str):
+        whole(value)
     return value[index] if index < len(value) else UNDEFINED
+
+
+def whole(value: str) -> str:
+    """
+    Return a text that may be taken apart by characters.
+
+    Raises:
+        UnsupportedFault: It has characters that are two units in JavaScript.
+    """
+    if not value.isascii() and utf16_length(value) != len(value):
+        raise UnsupportedFault.of(refusals.HALF_CHARACTER)
+    return value
 
 
 def to_json(value: Value, indent: Value = None) -> Value:
     """Return ``JSON.stringify(value, null, indent)``; undefined stays undefined."""
     if isinstance(value, Undefined):
         return value
-    pad = " " * min(int(indent), 10) if is_number(indent) else str(indent or "")[:10]
+    if is_number(indent):
+        pad = " " * min(int(indent), 10)
+    else:
+        pad = indent[:10] if isinstance(indent, str) else ""
     return _json(value, pad, "\n")
 
 
 def _json(value: Value, pad: str, newline: str) -> str:
+    if isinstance(value, Safe):
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "`dump`")
     if isinstance(value, str):
         return _quoted(value)
     if is_number(value):

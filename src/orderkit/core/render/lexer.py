@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from orderkit.core.render import refusals
 from orderkit.core.render.faults import LimitError, Position, RenderError, UnsupportedError
 from orderkit.core.render.javascript import SPACE
+from orderkit.core.render.refusals import Refusal
 
 SOURCE_MAX = 1 << 20
 """Longest template, in characters."""
@@ -27,10 +29,12 @@ class Delimiters:
     end: str = "}}"
     trim_blocks: bool = False
     lstrip_blocks: bool = False
+    cookiecutter: bool = False
+    """Python's names and methods exist (the input ``cookiecutterCompat``)."""
 
 
 BACKSTAGE = Delimiters()
-COOKIECUTTER = Delimiters(start="{{")
+COOKIECUTTER = Delimiters(start="{{", cookiecutter=True)
 
 
 class TokenKind(Enum):
@@ -73,6 +77,8 @@ class Tag:
 _SPACE = " \n\t\r\u00a0"
 _DELIMITERS = "()[]{}%*-+~/#,:|.<>=!"
 _COMPLEX = ("===", "!==", "==", "!=", "<=", ">=", "//", "**")
+RESERVED = frozenset({"constructor", "prototype", "__proto__"})
+"""Names that are refused wherever they stand."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _WORD = re.compile("[^" + re.escape(_SPACE + _DELIMITERS) + "]+")
@@ -100,6 +106,7 @@ class Lexer:
             UnsupportedError: A construct that the engines read differently.
         """
         drop_leading = False
+        raw = ""  # text since the last tag that is no raw block, if there was a raw block
         while self._at < len(self.source):
             start = self._at
             found = self._starts.search(self.source, start)
@@ -109,20 +116,31 @@ class Lexer:
                 self._at = len(self.source)
                 yield from self._literal(literal, start)
                 return
-            literal = self._before(literal, found)
+            text = literal
+            literal = self._before(text, found)
+            self._check_dash(found, raw + text, raw + literal)
             yield from self._literal(literal, start)
             self._at = found.start()
             if found[0] == "#}":
                 raise self._error("`#}` ends a comment that was never begun")
             if found[0] == "{#":
-                drop_leading = self._comment()
+                drop_leading, raw = self._comment(), ""
                 continue
             tag, drop_leading = self._tag(found[0])
             if tag.block and tag.tokens and tag.tokens[0].text in {"raw", "verbatim"}:
-                yield from self._raw(tag)
-                drop_leading = False
+                inside = list(self._raw(tag))
+                raw += literal + "".join(part.text for part in inside)
+                yield from inside
                 continue
+            raw = ""
             yield tag
+
+    def _check_dash(self, found: re.Match[str], text: str, trimmed: str) -> None:
+        """Refuse a dash that Nunjitsu applies to a raw block before it."""
+        dashed = self.source[found.end() : found.end() + 1] == "-" and found[0] != "#}"
+        if dashed and text.rstrip(SPACE) != trimmed:
+            self._at = found.start()
+            raise self._refused(refusals.RAW_DASH)
 
     @staticmethod
     def _literal(text: str, offset: int) -> Iterator[Literal]:
@@ -152,7 +170,7 @@ class Lexer:
         offset, block = self._at, mark == "{%"
         self._at += len(mark)
         if self.source.startswith("+", self._at) and block:
-            raise self._error("`{%+` is not known to Nunjucks", hint="write `{%`")
+            raise self._refused(refusals.PLUS_TAG)
         if self.source.startswith("-", self._at):
             self._at += 1
         tokens: list[Token] = []
@@ -191,7 +209,7 @@ class Lexer:
         if char in "\"'":
             return Token(TokenKind.TEXT, self._text(char), offset)
         if self.source.startswith("r/", offset):
-            raise self._unsupported("a regular expression", "compute it before rendering")
+            raise self._refused(refusals.REGEX)
         if char in _DELIMITERS:
             operator = next((o for o in _COMPLEX if self.source.startswith(o, offset)), char)
             self._at += len(operator)
@@ -214,11 +232,10 @@ class Lexer:
             return Token(TokenKind.NUMBER, word, offset)
         if not _NAME.match(word):
             self._at = offset
-            raise self._unsupported(
-                f"the name {word!r}",
-                "use ASCII letters, digits and '_' in names, and decimal numbers; "
-                'reach other keys by `values["the-key"]`',
-            )
+            raise self._refused(refusals.NAME, repr(word))
+        if word in RESERVED:
+            self._at = offset
+            raise self._refused(refusals.RESERVED, word)
         return Token(TokenKind.NAME, word, offset)
 
     def _text(self, quote: str) -> str:
@@ -241,16 +258,16 @@ class Lexer:
     def _raw(self, tag: Tag) -> Iterator[Literal]:
         """Yield what stands between raw and endraw."""
         name = tag.tokens[0].text
-        if tag.source.startswith("{%-") or tag.source.endswith("-%}") or len(tag.tokens) > 1:
+        if len(tag.tokens) > 1:
             self._at = tag.offset
-            raise self._unsupported(f"`-` or words in a {name} tag", f"write {{% {name} %}}")
-        if self._delimiters.trim_blocks or self._delimiters.lstrip_blocks:
-            self._at = tag.offset
-            raise self._unsupported(f"{name} together with trimBlocks or lstripBlocks", "drop one")
+            raise self._error(f"words behind {name}", hint=f"write {{% {name} %}}")
         level = 1
         for found in _RAW_END.finditer(self.source, self._at):
             level += {name: 1, f"end{name}": -1}.get(found[1], 0)
             if level == 0:
+                if "\n" in found[0]:
+                    self._at = found.start()
+                    raise self._refused(refusals.EMPTY_RAW_BEHIND)
                 start, self._at = self._at, found.end()
                 yield from self._literal(self.source[start : found.start()], start)
                 return
@@ -260,7 +277,6 @@ class Lexer:
     def _error(self, problem: str, *, hint: str = "") -> RenderError:
         return RenderError(problem, Position.at(self.source, self._at), hint=hint)
 
-    def _unsupported(self, what: str, instead: str) -> UnsupportedError:
-        return UnsupportedError(
-            f"{what} is refused", Position.at(self.source, self._at), hint=instead
-        )
+    def _refused(self, refusal: Refusal, name: str = "") -> UnsupportedError:
+        position = Position.at(self.source, self._at)
+        return UnsupportedError(refusal.problem(name), position, hint=refusal.way_out(name))

@@ -1,0 +1,125 @@
+"""
+Backstage's own filters: parseRepoUrl, projectSlug, parseEntityRef, pick.
+
+They know the shape of a forge's address and what the public forges require; which forges a
+portal has integrations for, they do not know.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from urllib.parse import parse_qsl
+
+from orderkit.core.render import javascript as js
+from orderkit.core.render import refusals
+from orderkit.core.render.faults import Fault, UnsupportedFault
+from orderkit.core.render.javascript import UNDEFINED, Undefined, Value
+from orderkit.core.render.operands import must_be_text, used
+
+_ADDRESS = re.compile(
+    r"(?P<name>[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?)(?P<port>:[1-9][0-9]{0,4})?(?:/[^?#\\]*)?"
+    r"(?:\?(?P<query>[^#]*))?(?:#.*)?\Z"
+)
+_PARTS = ("owner", "repo", "organization", "workspace", "project")
+_REQUIRED = {
+    "github.com": ("owner",),
+    "bitbucket.org": ("workspace", "project"),
+    "dev.azure.com": ("project",),
+}
+
+
+def parse_repo_url(value: Value) -> Value:
+    """Split ``host?owner=o&repo=r``; the keys are Backstage's."""
+    source = must_be_text(value, "parseRepoUrl")
+    found = _ADDRESS.match(source)
+    if found is None or found["name"].rpartition(".")[2].isdigit() is not _is_ip(found["name"]):
+        raise Fault(
+            f"parseRepoUrl: '{source}' is no address of a repository",
+            hint="the form is 'host?owner=team&repo=name', without https://",
+        )
+    host = found["name"].lower() + (found["port"] or "").removesuffix(":443")
+    given: dict[str, str] = {}
+    for key, text in parse_qsl(found["query"] or "", keep_blank_values=True):
+        given.setdefault(key, text)
+    for name in ("repo", *_REQUIRED.get(host, ())):
+        if not given.get(name):
+            raise Fault(
+                f"parseRepoUrl: '{source}' has no {name}",
+                hint="the form is 'host?owner=team&repo=name'",
+            )
+    return {"host": host} | {name: given[name].strip("/") for name in _PARTS if name in given}
+
+
+def _is_ip(name: str) -> bool:
+    parts = name.split(".")
+    return len(parts) == 4 and all(  # noqa: PLR2004 - an IPv4 address
+        part.isdigit() and str(int(part)) == part and int(part) < 256  # noqa: PLR2004
+        for part in parts
+    )
+
+
+def project_slug(value: Value) -> Value:
+    """Return ``owner/repo``."""
+    found = parse_repo_url(value)
+    return f"{found.get('owner', 'undefined')}/{found['repo']}"
+
+
+def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
+    """Split ``kind:namespace/name``, or complete an object of these keys."""
+    source = used(value)
+    kind: Value
+    namespace: Value
+    name: Value
+    defaults = context if isinstance(context, dict) else {}
+    if isinstance(source, str):
+        kind, namespace, name = _reference(source)
+    elif isinstance(source, dict):
+        kind, namespace, name = (source.get(key) for key in ("kind", "namespace", "name"))
+    else:
+        raise Fault(f"parseEntityRef: {js.to_json(source)} is no entity reference")
+    kind = defaults.get("defaultKind") if kind is None else kind
+    if namespace is None:
+        namespace = defaults.get("defaultNamespace") or "default"
+    for part, what in ((kind, "kind"), (namespace, "namespace"), (name, "name")):
+        if not isinstance(part, str) or not part:
+            raise Fault(
+                f"parseEntityRef: {js.to_json(source)} has no {what}",
+                hint="write kind:namespace/name, or pass {defaultKind: 'component'}",
+            )
+    return {"kind": kind, "namespace": namespace, "name": name}
+
+
+def _reference(source: str) -> tuple[str | None, str | None, str]:
+    slash, colon = source.find("/"), source.find(":")
+    colon = -1 if -1 < slash < colon else colon
+    kind = source[:colon] if colon >= 0 else None
+    namespace = source[colon + 1 : slash] if slash >= 0 else None
+    name = source[max(colon, slash) + 1 :]
+    if "" in {kind, namespace, name}:
+        raise Fault(
+            f"parseEntityRef: '{source}' is no entity reference",
+            hint="write kind:namespace/name",
+        )
+    return kind, namespace, name
+
+
+_PATH = re.compile(r"""\w+(?:\.\w+|\[[0-9]+\]|\["[^"\\\]]*"\]|\['[^'\\\]]*'\])*\Z""", re.ASCII)
+_STEP = re.compile(r"""\["([^"]*)"\]|\['([^']*)'\]|\[([0-9]+)\]|(\w+)""")
+
+
+def pick(value: Value, path: Value) -> Value:
+    """Return what stands at a path such as ``a.b[0]["c-d"]``; lodash's ``get``."""
+    if isinstance(path, list):
+        return functools.reduce(js.member, path, value)
+    key = js.text(path)
+    if key == "" or (isinstance(value, dict) and key in value):
+        return _own(value, key)
+    if not _PATH.match(key):
+        raise UnsupportedFault.of(refusals.ARGUMENTS, "pick")
+    steps = ["".join(found.groups(default="")) for found in _STEP.finditer(key)]
+    return functools.reduce(_own, steps, value)
+
+
+def _own(value: Value, key: Value) -> Value:
+    return UNDEFINED if value is None or isinstance(value, Undefined) else js.member(value, key)

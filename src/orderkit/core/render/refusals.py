@@ -1,0 +1,255 @@
+"""
+What is refused, why, and what to write instead: one entry per construct.
+
+Every refusal of the parser and of operations on values names an entry of this table, and
+``docs/rendering.md`` is generated from it (``scripts/rendering_docs.py``), so the page and the
+code cannot disagree. A construct is here because Nunjucks 3.2.4 and Nunjitsu 0.6.1 read it
+differently, because one of them has none, or because ours cannot be exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_DIFFER = "the engines of different Backstage releases give different results"
+_ONLY_NUNJUCKS = "Nunjitsu (Backstage >= 4.0.3) has none"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A construct that is refused. `what` may hold one ``{}`` for a name."""
+
+    what: str
+    why: str
+    instead: str
+    early: bool = True
+    """Refused before rendering; else it depends on the values."""
+
+    def problem(self, name: str = "") -> str:
+        """Return the sentence that an error shows."""
+        return f"{self.what.replace('{}', name)} is refused: {self.why}"
+
+    def way_out(self, name: str = "") -> str:
+        """Return what to write instead."""
+        return self.instead.replace("{}", name)
+
+
+# --- syntax
+
+SLICE = Refusal(
+    "a slice `x[1:3]`",
+    "Nunjucks has none, Nunjitsu returns a list, also for text",
+    "use `first`, `last` or `.slice(1, 3)`, which both have",
+)
+REGEX = Refusal(
+    "a regular expression `r/…/`",
+    "JavaScript and Python match differently, and a hostile one never ends",
+    "use `| replace(a, b)` with texts, or compute the value before rendering",
+)
+NAME = Refusal(
+    "the name {}",
+    f"for numbers such as 1e3 or 0x10 and letters beyond ASCII {_DIFFER}",
+    "use ASCII letters, digits and '_' in names, and decimal numbers; "
+    'reach other keys by `values["the-key"]`',
+)
+LITERAL_MEMBER = Refusal(
+    "the member '{}'", "Nunjucks reads it as a literal and fails", 'write ["{}"]'
+)
+TWO_SIGNS = Refusal(
+    "two signs in a row", "`--x` is a decrement in the code Nunjucks writes", "write one"
+)
+NUMBER_KEY = Refusal("a number as a map's key", "Nunjucks fails", "quote it")
+LITERAL_KEY = Refusal("true, false or none as a map's key", _DIFFER, "quote it")
+LIST_IN_TAG = Refusal("a list of expressions in one tag", "both engines fail", "write one tag each")
+CALLED_EXPRESSION = Refusal(
+    "a call of something that is no name and no method",
+    f"for computed functions {_DIFFER}",
+    "call a macro or a function by its name",
+)
+METHOD = Refusal(
+    "the method '{}'",
+    f"one of JavaScript's; {_ONLY_NUNJUCKS}",
+    "use a filter, for example `| replace(a, b)`; the table of methods shows what both have",
+)
+KEYWORD_IN_CALL = Refusal(
+    "a keyword argument here",
+    "Nunjitsu takes keywords in macros and built-in filters only",
+    "pass it by position",
+)
+TEST = Refusal("the test '{}'", "neither engine has it", "the table of tests shows what both have")
+FILTER = Refusal("the filter '{}'", "its result is random", "compute the value before rendering")
+COOKIECUTTER_FILTER = Refusal(
+    "the filter '{}' with cookiecutterCompat",
+    "old releases of Backstage have it only without",
+    "compute the value before rendering",
+)
+
+# --- tags
+
+EMPTY_RAW_BEHIND = Refusal(
+    "a line break inside the closing tag of raw", "Nunjitsu fails", "write {% endraw %} in one line"
+)
+SWITCH_HEAD = Refusal(
+    "anything between `switch` and the first `case`",
+    "Nunjucks drops it, Nunjitsu fails",
+    "close the gap with dashes: {% switch x -%} … {%- case 1 %}",
+)
+SWITCH_CASES = Refusal(
+    "a switch whose first part is no `case`", _DIFFER, "begin with a case, or use if"
+)
+SWITCH_GAP = Refusal(
+    "a case with nothing in it but blanks that are trimmed",
+    "Nunjucks ends there, Nunjitsu falls through",
+    "write the two tags side by side, or something between them",
+)
+SET_DASH = Refusal(
+    "`-%}` at the opening tag of a set block",
+    "Nunjucks keeps the blanks behind it, Nunjitsu trims them",
+    "put the dash at the other tags, or use `| trim`",
+)
+SET_HERE = Refusal(
+    "`set` {}",
+    f"where the variable ends up, {_DIFFER}",
+    "set it before, or use another name",
+)
+MACRO_HERE = Refusal(
+    "a macro {}", f"who sees it, {_DIFFER}", "define macros at the top of the file"
+)
+BLOCK_HERE = Refusal(
+    "a block {}", "Nunjucks compiles it to code that fails or sees other names", "drop the block"
+)
+LOOP_NAME = Refusal(
+    "a loop variable called `loop`", "Nunjitsu fails", "give the variable another name"
+)
+TWICE_NAMED = Refusal("a loop with one name twice", _DIFFER, "give the variables different names")
+PARAMETER = Refusal(
+    "the parameter '{}' of a macro",
+    "a second parameter of that name, or one called `caller`, is bound differently",
+    "give it another name",
+)
+CALL_TARGET = Refusal(
+    "a call block for '{}'", "Nunjitsu calls macros only", "call a macro by its name"
+)
+ELSE_NAME = Refusal(
+    "the loop's variable '{}' in its else part",
+    "it holds what an earlier run of the loop has left",
+    "use another name",
+)
+RESERVED = Refusal(
+    "the name '{}'",
+    "Nunjitsu rejects it, because every JavaScript object has it",
+    "give the key another name",
+)
+RAW_DASH = Refusal(
+    "a tag with `-` behind a raw block that ends with blanks",
+    "Nunjitsu trims them too, Nunjucks does not",
+    "drop the dash, or end the raw block without blanks",
+)
+PLUS_TAG = Refusal("`{%+`", "it is Jinja's; both engines fail", "write `{%`")
+
+# --- values
+
+LENGTH_LOOP = Refusal(
+    "a loop with one name over a map that has a key 'length'",
+    "JavaScript takes the map for a list of that length",
+    "write `for key, value in map`",
+    early=False,
+)
+PAIRS_LOOP = Refusal(
+    "a loop with three names or more over a map",
+    f"for the third name {_DIFFER}",
+    "write `for key, value in map`",
+    early=False,
+)
+HALF_CHARACTER = Refusal(
+    "taking text with characters above U+FFFF apart",
+    "JavaScript cuts such a character into two halves",
+    "pass the parts as a list",
+    early=False,
+)
+SAFE_VALUE = Refusal(
+    "the result of a macro, of `safe` or of `escape` in {}",
+    "it is an object in JavaScript, and the engines differ about its parts",
+    "join it with a text first: `x ~ ''`",
+    early=False,
+)
+FUNCTION_VALUE = Refusal(
+    "a function as a value in {}",
+    "Nunjucks prints its source, Nunjitsu fails",
+    "call it: add parentheses",
+    early=False,
+)
+OBJECT_MEMBER = Refusal(
+    "the member '{}'",
+    "every JavaScript object of that kind has one; Nunjucks finds it, Nunjitsu does not",
+    "give the key another name",
+    early=False,
+)
+MIXED_ORDER = Refusal(
+    "sorting values of different kinds in '{}'",
+    "JavaScript's order of them depends on the engine",
+    "sort texts or numbers only",
+    early=False,
+)
+NESTED_TAGS = Refusal(
+    "`striptags` of tags inside tags",
+    "Nunjitsu strips them again, Nunjucks does not",
+    "clean the text before rendering",
+    early=False,
+)
+DYNAMIC_NAME = Refusal(
+    "the name '{}' inside a call block",
+    "Nunjucks finds the macro's own variable of that name, Nunjitsu the one around the block",
+    "give one of them another name",
+    early=False,
+)
+UNDEFINED_DEFAULT = Refusal(
+    "an undefined argument for the parameter '{}'",
+    "Nunjucks looks further outside for a variable of that name",
+    "give the argument a default",
+    early=False,
+)
+BIG_INTEGER = Refusal(
+    "a whole number beyond 2^53 in another base than ten",
+    "JavaScript leaves the digits to the engine",
+    "pass it as text",
+    early=False,
+)
+FRACTION_RADIX = Refusal(
+    "a fraction in another base than ten",
+    "JavaScript leaves the digits to the engine",
+    "round it first",
+    early=False,
+)
+ARGUMENTS = Refusal(
+    "this argument of '{}'",
+    f"with it {_DIFFER}",
+    "pass whole numbers, texts or lists as the table says",
+    early=False,
+)
+METHOD_ARGUMENTS = Refusal(
+    "`.{}()` with so many arguments", "Nunjitsu fails", "pass fewer", early=False
+)
+COMPAT_MEMBER = Refusal(
+    "the key '{}' with cookiecutterCompat",
+    "old releases find Python's method of that name, newer ones the data",
+    "give the key another name",
+    early=False,
+)
+COMPAT_FAILED = Refusal(
+    "`.{}()` of something that is not in the list",
+    "Nunjucks fails, Nunjitsu returns -1 or nothing",
+    "ask with `in` first",
+    early=False,
+)
+DOLLAR = Refusal(
+    "`$` in the replacement of .replace()",
+    "it has a meaning of its own in JavaScript",
+    "use `| replace(a, b)`",
+    early=False,
+)
+
+
+def table() -> list[Refusal]:
+    """Return every entry in the order of the file."""
+    return [value for value in globals().values() if isinstance(value, Refusal)]

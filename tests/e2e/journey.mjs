@@ -63,7 +63,8 @@ try {
   await shows('Stage Kit');
   await shoot('kits');
 
-  await click('Choose');
+  await page.locator(
+    `::-p-xpath((//*[text()='Stage Kit']/following::button[normalize-space(.)='Choose'])[1])`).click();
   await page.waitForSelector('#root_team_name');
   await shoot('form');
   await click('Review');

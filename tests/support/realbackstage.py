@@ -25,8 +25,9 @@ from daemons import Daemon, DaemonError
 
 from orderkit.adapters.embedded.platform import BOT
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
+from orderkit.core import ledger
 from orderkit.core.settings import PlatformSettings
-from orderkit.flows.platform import published_pack
+from orderkit.flows.platform import ledger_snapshot, published_pack
 
 HOST = "127.0.0.1"
 GUEST = "user:default/guest"
@@ -186,6 +187,8 @@ def _cluster(settings: PlatformSettings) -> dict[str, Any]:
 
 
 def _people(settings: PlatformSettings) -> list[dict[str, Any]]:
+    """Return the guest and the teams that may order now; later ones are there after a restart."""
+
     def entity(kind: str, name: str, spec: dict[str, Any], **metadata: str) -> dict[str, Any]:
         return {
             "apiVersion": "backstage.io/v1alpha1",
@@ -197,8 +200,9 @@ def _people(settings: PlatformSettings) -> list[dict[str, Any]]:
     def group(name: str, title: str) -> dict[str, Any]:
         return entity("Group", name, {"type": "team", "children": []}, title=title)
 
-    teams = [group(team, f"Team {team}") for team in settings.teams]
-    guest = entity("User", GUEST.rpartition("/")[2], {"memberOf": [*settings.teams]})
+    names = sorted(ledger.teams(ledger_snapshot(connect(settings)).blobs))
+    teams = [group(team, f"Team {team}") for team in names]
+    guest = entity("User", GUEST.rpartition("/")[2], {"memberOf": [str(name) for name in names]})
     return [guest, group("platform", "Platform team"), *teams]
 
 

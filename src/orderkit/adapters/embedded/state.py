@@ -27,6 +27,7 @@ from orderkit.core.errors import ConflictError, RefusedError
 VERSION = 1
 SCHEMA = "orderkit.state"
 PLATFORM_FILE = "platform.yaml"
+_DRAFTS = ".*.draft"
 
 
 def default_state() -> Path:
@@ -37,7 +38,7 @@ def default_state() -> Path:
 
 def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
     """Write to a sibling and rename, so that nobody ever reads half a file."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(descriptor, "w") as stream:
         stream.write(text)
@@ -59,6 +60,8 @@ class State:
         _check_version(folder)
         self._lock = _lock(folder)
         (folder / "credentials").mkdir(mode=0o700, exist_ok=True)
+        for draft in (*folder.glob(_DRAFTS), *(folder / "credentials").glob(_DRAFTS)):
+            draft.unlink()  # of a writer that was killed; the lock says that nobody writes now
         if not (folder / "state.json").exists():
             text = json.dumps({"schema": SCHEMA, "version": VERSION}) + "\n"
             write_atomically(folder / "state.json", text)

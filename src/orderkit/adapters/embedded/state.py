@@ -60,7 +60,7 @@ class State:
         _check_version(folder)
         self._lock = _lock(folder)
         (folder / "credentials").mkdir(mode=0o700, exist_ok=True)
-        for draft in (*folder.glob(_DRAFTS), *(folder / "credentials").glob(_DRAFTS)):
+        for draft in (*folder.glob(_DRAFTS), *folder.glob(f"*/{_DRAFTS}")):
             draft.unlink()  # of a writer that was killed; the lock says that nobody writes now
         if not (folder / "state.json").exists():
             text = json.dumps({"schema": SCHEMA, "version": VERSION}) + "\n"

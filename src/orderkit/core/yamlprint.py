@@ -28,7 +28,7 @@ _NOT_PLAIN = re.compile(
     r"\A[\n\t ,\[\]{}#&*!|>'\"%@`]|\A[?-]\Z|\A[?-][ \t]|[\n:][ \t]|[ \t]\n|[\n\t ]#|[\n\t :]\Z"
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_DOCUMENT_MARK = re.compile(r"^(%|---|\.\.\.)", re.MULTILINE)
+_DOCUMENT_MARK = re.compile(r"(?:\A|(?<=[\n\u2028\u2029]))(%|---|\.\.\.)")
 _SHORT_ESCAPES = {
     "0000": "0",
     "0007": "a",

@@ -23,10 +23,18 @@ from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.names import RepoId
+from orderkit.core.render import SkeletonFile
 from orderkit.core.template import parse_template
 from orderkit.flows import scaffolding
 from orderkit.flows.publishing import publish
-from orderkit.flows.scaffolding import Published, PublishRequest, Services, StepEvent, TaskResult
+from orderkit.flows.scaffolding import (
+    Published,
+    PublishRequest,
+    Services,
+    StepEvent,
+    TaskOptions,
+    TaskResult,
+)
 from orderkit.ports.forge import FileChange, Operation
 
 FORGE_TOKEN = "0123456789abcdef0123456789abcdef01234567"
@@ -84,7 +92,8 @@ class World:
         self,
         template: str | bytes,
         parameters: Mapping[str, Any],
-        files: Mapping[str, bytes] | None = None,
+        files: Mapping[str, bytes | SkeletonFile] | None = None,
+        **options: Any,
     ) -> TaskResult:
         """Run a template.yaml with the files beside it."""
         data = template.encode() if isinstance(template, str) else template
@@ -97,6 +106,7 @@ class World:
             user=scaffolding.User("user:default/tester"),
             task_id="task-1",
             on_step=self.events.append,
+            options=TaskOptions(**options),
         )
 
     def push(self, repo: RepoId, files: Mapping[str, str]) -> None:

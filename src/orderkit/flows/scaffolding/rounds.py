@@ -53,6 +53,8 @@ def rounds(task: Task, step: Step, action: Action) -> list[Round]:
 def _items(task: Task, step: Step) -> Iterator[dict[str, Any]]:
     name = f"steps.{step.id}.each"
     found = _rendered(step.each, task.secret_scope(shown="plain"), name)
+    if task.has_secrets:
+        task.masker.learn(found, _without_secrets(task, step.each, {}))
     if isinstance(found, list):
         found = {str(at): item for at, item in enumerate(found)}
     if not isinstance(found, dict):
@@ -63,8 +65,6 @@ def _items(task: Task, step: Step) -> Iterator[dict[str, Any]]:
             "is neither a list nor a map",
             hint="write `${{ x or [] }}` if it may be missing",
         )
-    if task.has_secrets:
-        task.masker.learn(found, _without_secrets(task, step.each, {}))
     for key, value in ordered(found):
         yield {"each": {"key": key, "value": value}}
 

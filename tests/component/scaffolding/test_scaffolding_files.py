@@ -1,0 +1,322 @@
+"""Actions on files: single files, modes, renames, listings, entities, clean documents."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+import pytest
+from templates import step, template
+
+from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
+from orderkit.core.names import RepoId
+from orderkit.core.render import RenderError, SkeletonFile
+
+EXECUTABLE = 0o100755
+FILES: dict[str, bytes | SkeletonFile] = {
+    "plain.txt": b"as ${{ it }} is\r\n",
+    "page.txt": b"hello ${{ values.name }}\n",
+    "bytes.bin": b"\x00\xff\xfe",
+    "s/a/one": b"1",
+    "s/a/deep/two": b"2",
+    "s/run.sh": SkeletonFile(b"#!/bin/sh\n", EXECUTABLE),
+    "s/link": b"",
+}
+del FILES["s/link"]
+
+
+def tree(world: Any, *steps: dict[str, Any]) -> dict[str, bytes]:
+    done = world.run(template(*steps), {}, FILES)
+    return {str(path): file.data for path, file in sorted(done.workspace.items())}
+
+
+def test_a_single_file_is_fetched_as_it_is(world: Any) -> None:
+    found = tree(world, step("a", "fetch:plain:file", url="./plain.txt", targetPath="./x/y.txt"))
+
+    assert found == {"x/y.txt": b"as ${{ it }} is\r\n"}
+
+
+def test_a_single_file_is_rendered_and_its_path_is_not(world: Any) -> None:
+    one = step(
+        "a", "fetch:template:file", url="page.txt", targetPath="x/page", values={"name": "you"}
+    )
+
+    assert tree(world, one) == {"x/page": b"hello you\n"}
+
+
+def test_an_existing_file_stays_unless_replace(world: Any) -> None:
+    def page(identifier: str, name: str, **more: Any) -> dict[str, Any]:
+        return step(
+            identifier,
+            "fetch:template:file",
+            url="page.txt",
+            targetPath="p",
+            values={"name": name},
+            **more,
+        )
+
+    assert tree(world, page("a", "1"), page("b", "2")) == {"p": b"hello 1\n"}
+    assert tree(world, page("a", "1"), page("b", "2", replace=True)) == {"p": b"hello 2\n"}
+
+
+def test_a_single_file_comes_from_the_forge_too(world: Any) -> None:
+    repo = RepoId("o", "r")
+    world.forge.ensure_org("o")
+    world.forge.ensure_repo(repo, description="")
+    world.push(repo, {"kit/file.txt": "from the forge"})
+    url = world.url(repo, "kit/file.txt")
+
+    assert tree(world, step("a", "fetch:plain:file", url=url, targetPath="f")) == {
+        "f": b"from the forge"
+    }
+
+
+def test_modes_survive_fetching_and_renaming(world: Any) -> None:
+    steps = template(
+        step("a", "fetch:template", url="s", values={}),
+        step("b", "fs:rename", files=[{"from": "run.sh", "to": "bin/run"}]),
+    )
+
+    found = world.run(steps, {}, FILES).workspace
+
+    assert found[PurePosixPath("bin/run")].mode == EXECUTABLE
+    assert found[PurePosixPath("a/one")].mode == 0o100644
+
+
+def test_an_executable_is_not_published_as_a_plain_file(world: Any) -> None:
+    host = world.forge.base_url.removeprefix("http://")
+    world.forge.ensure_org("o")
+    publish = step("p", "publish:gitea", repoUrl=f"{host}?owner=o&repo=r", description="d")
+
+    with pytest.raises(RefusedError, match=r"run\.sh: is executable"):
+        world.run(template(step("a", "fetch:plain", url="s"), publish), {}, FILES)
+
+    assert world.forge.repo(RepoId("o", "r")) is None
+
+
+class Bad(NamedTuple):
+    reason: str
+    steps: tuple[dict[str, Any], ...]
+    error: type[OrderkitError]
+    message: str
+
+
+def fetched(*more: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    return (step("s", "fetch:plain", url="s"), *more)
+
+
+def rename(source: str, target: str, **more: Any) -> dict[str, Any]:
+    return step("r", "fs:rename", files=[{"from": source, "to": target, **more}])
+
+
+BAD = [
+    Bad(
+        "the mode would be lost",
+        (step("a", "fetch:plain:file", url="s/run.sh", targetPath="x"),),
+        InvalidInputError,
+        "is executable",
+    ),
+    Bad(
+        "no such file",
+        (step("a", "fetch:plain:file", url="none", targetPath="x"),),
+        InvalidInputError,
+        "is no file",
+    ),
+    Bad(
+        "a folder is no file",
+        (step("a", "fetch:plain:file", url="s", targetPath="x"),),
+        InvalidInputError,
+        "is no file",
+    ),
+    Bad(
+        "a target outside",
+        (step("a", "fetch:plain:file", url="plain.txt", targetPath="../x"),),
+        RefusedError,
+        "leaves its folder",
+    ),
+    Bad(
+        "a source outside",
+        (step("a", "fetch:template:file", url="../x", targetPath="x"),),
+        InvalidInputError,
+        "leaves the folder of template",
+    ),
+    Bad(
+        "a binary would be destroyed",
+        (step("a", "fetch:template:file", url="bytes.bin", targetPath="x"),),
+        RefusedError,
+        "no UTF-8",
+    ),
+    Bad(
+        "a value that is missing",
+        (step("a", "fetch:template:file", url="page.txt", targetPath="x"),),
+        RenderError,
+        r"page\.txt:1",
+    ),
+    Bad(
+        "a file where a folder is",
+        fetched(step("a", "fetch:plain:file", url="plain.txt", targetPath="a")),
+        RefusedError,
+        "is a folder",
+    ),
+    Bad(
+        "a folder where a file is",
+        fetched(step("a", "fetch:plain:file", url="plain.txt", targetPath="a/one/x")),
+        RefusedError,
+        "'a/one' is a file",
+    ),
+    Bad(
+        "two inputs that exclude each other",
+        (
+            step(
+                "a",
+                "fetch:template",
+                url="s",
+                templateFileExtension=True,
+                copyWithoutTemplating=[],
+            ),
+        ),
+        InvalidInputError,
+        "cannot stand beside",
+    ),
+    Bad("a rename onto a file", fetched(rename("run.sh", "a/one")), InvalidInputError, "exists"),
+    Bad("a rename onto a folder", fetched(rename("run.sh", "a")), InvalidInputError, "exists"),
+    Bad(
+        "a rename into itself",
+        fetched(rename("a", "a/b", overwrite=True)),
+        InvalidInputError,
+        "inside it",
+    ),
+    Bad(
+        "a listing of nothing",
+        fetched(step("l", "fs:readdir", paths=["none"])),
+        InvalidInputError,
+        "is no folder",
+    ),
+    Bad(
+        "a listing outside",
+        fetched(step("l", "fs:readdir", paths=["../x"])),
+        RefusedError,
+        "leaves its folder",
+    ),
+    Bad("too long a wait", (step("w", "debug:wait", minutes=11),), InvalidInputError, "660"),
+    Bad("a wait into the past", (step("w", "debug:wait", seconds=-1),), InvalidInputError, "-1"),
+    Bad(
+        "an entity nobody can look up",
+        (step("f", "catalog:fetch", entityRef="name"),),
+        InvalidInputError,
+        "no entity reference with a kind",
+    ),
+    Bad(
+        "an entity that is not there",
+        (step("f", "catalog:fetch", entityRef="group:none"),),
+        NotFoundError,
+        "no such entity",
+    ),
+    Bad("nothing to look up", (step("f", "catalog:fetch"),), InvalidInputError, "entityRef"),
+    Bad(
+        "an entity that is printed otherwise",
+        (step("w", "catalog:write", entity={"metadata": {"description": "a \nb"}}),),
+        RefusedError,
+        "several lines",
+    ),
+    Bad(
+        "a document that is no YAML",
+        (step("c", "cnoe:utils:sanitize", document="a: ["),),
+        InvalidInputError,
+        "document",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda case: case.reason)
+def test_bad_input_has_its_own_message(world: Any, case: Bad) -> None:
+    with pytest.raises(case.error, match=case.message):
+        world.run(template(*case.steps), {}, FILES)
+
+
+def test_a_rename_with_overwrite_replaces_as_a_whole(world: Any) -> None:
+    found = tree(world, *fetched(rename("a/deep", "run.sh", overwrite=True)))
+
+    assert found == {"a/one": b"1", "run.sh/two": b"2"}
+
+
+def test_delete_takes_files_by_pattern_and_folders_by_name(world: Any) -> None:
+    def left(*patterns: str) -> set[str]:
+        return set(tree(world, *fetched(step("d", "fs:delete", files=list(patterns)))))
+
+    assert left("a") == {"run.sh"}
+    assert left("*") == {"a/one", "a/deep/two"}
+    assert left("**/t*", "none") == {"a/one", "run.sh"}
+
+
+def test_a_listing_names_files_and_folders(world: Any) -> None:
+    def found(**more: Any) -> Any:
+        steps = template(*fetched(step("l", "fs:readdir", **more)))
+        return world.run(steps, {}, FILES).steps["l"]
+
+    flat = found(paths=["."])
+    assert [entry["path"] for entry in flat["files"]] == ["run.sh"]
+    assert flat["folders"] == [{"name": "a", "path": "a", "fullPath": "/workspace/a"}]
+    deep = found(paths=["a"], recursive=True)
+    assert [entry["path"] for entry in deep["files"]] == ["a/deep/two", "a/one"]
+    assert [entry["name"] for entry in deep["folders"]] == ["deep"]
+
+
+def test_waiting_takes_its_time(world: Any) -> None:
+    assert world.run(template(step("w", "debug:wait", milliseconds=5)), {}).log == (
+        "waiting 0.005 s",
+    )
+
+
+def test_an_entity_is_written_as_the_portal_writes_it(world: Any) -> None:
+    entity = {
+        "apiVersion": "backstage.io/v1alpha1",
+        "kind": "Component",
+        "metadata": {"name": "true", "annotations": {"a/b": "1"}, "tags": []},
+        "spec": {"owner": "group:default/x", "n": 1.0, "none": None},
+    }
+
+    assert tree(world, step("w", "catalog:write", entity=entity))["catalog-info.yaml"] == (
+        b"apiVersion: backstage.io/v1alpha1\n"
+        b"kind: Component\n"
+        b"metadata:\n"
+        b'  name: "true"\n'
+        b"  annotations:\n"
+        b'    a/b: "1"\n'
+        b"    backstage.io/source-template: template:default/t\n"
+        b"  tags: []\n"
+        b"spec:\n"
+        b"  owner: group:default/x\n"
+        b"  n: 1\n"
+        b"  none: null\n"
+    )
+
+
+GROUP = "apiVersion: backstage.io/v1alpha1\nkind: Group\nmetadata: {name: g}\nspec: {}\n"
+
+
+def test_entities_are_fetched_from_the_catalog(world: Any) -> None:
+    repo = RepoId("o", "r")
+    world.forge.ensure_org("o")
+    world.forge.ensure_repo(repo, description="")
+    world.push(repo, {"catalog-info.yaml": GROUP})
+    world.catalog.register(world.url(repo))
+    steps = template(
+        step("one", "catalog:fetch", entityRef="G", defaultKind="Group"),
+        step("many", "catalog:fetch", entityRefs=["group:g", "group:none"], optional=True),
+        step("none", "catalog:fetch", optional=True),
+    )
+
+    found = world.run(steps, {}).steps
+
+    assert found["one"]["entity"]["metadata"]["name"] == "g"
+    assert [e and e["kind"] for e in found["many"]["entities"]] == ["Group", None]
+    assert found["none"] == {}
+
+
+def test_a_document_loses_what_is_empty(world: Any) -> None:
+    document = "a: {b: {}, c: null}\nd: [ {}, 1 ]\ne: ''\nf: 0\ng: false\n"
+
+    found = world.run(template(step("c", "cnoe:utils:sanitize", document=document)), {}).steps
+
+    assert found["c"]["sanitized"] == 'd:\n  - 1\ne: ""\nf: 0\ng: false\n'

@@ -82,7 +82,6 @@ CASES = [
         UnsupportedError,
     ),
     Case("a loop variable called loop", "{% for loop in [] %}{% endfor %}", UnsupportedError),
-    Case("one name twice", "{% for a, a in [] %}{% endfor %}", UnsupportedError),
     Case(
         "a block in a macro",
         "{% macro m() %}{% block b %}{% endblock %}{% endmacro %}",

@@ -1,8 +1,9 @@
 """
 Rendering: strings, data and trees, as Backstage's scaffolder renders them, or an error.
 
-The public names are here; modules below are layered ``faults < javascript < library, lexer <
-grammar < parser < engine < data, tree``. Importing this package imports Jinja2 (about 50 ms),
+The public names are here; modules below are layered ``refusals < faults < javascript <
+operands < filters, methods < library, lexer < grammar < parser, operations < engine < data,
+tree``. Importing this package imports Jinja2 (about 50 ms),
 so commands import it when they need it. No I/O.
 """
 
@@ -18,11 +19,14 @@ from orderkit.core.render.faults import (
 from orderkit.core.render.javascript import UNDEFINED, Undefined, Value, truthy
 from orderkit.core.render.lexer import BACKSTAGE, COOKIECUTTER, Delimiters
 from orderkit.core.render.tree import (
+    Outcome,
     SkeletonFile,
     Tree,
     TreeOptions,
     check_path,
     check_tree,
+    judge_tree,
+    lint_tree,
     render_tree,
 )
 
@@ -32,6 +36,7 @@ __all__ = [
     "UNDEFINED",
     "Delimiters",
     "LimitError",
+    "Outcome",
     "Position",
     "RenderError",
     "Renderable",
@@ -45,6 +50,8 @@ __all__ = [
     "check_path",
     "check_tree",
     "compile_template",
+    "judge_tree",
+    "lint_tree",
     "render_data",
     "render_tree",
     "truthy",

@@ -48,7 +48,8 @@ def parse_repo_url(value: Value) -> Value:
                 f"parseRepoUrl: '{source}' has no {name}",
                 hint="the form is 'host?owner=team&repo=name'",
             )
-    return {"host": host} | {name: given[name].strip("/") for name in _PARTS if name in given}
+    parts = {name: given[name].strip("/") for name in _PARTS if name in given}
+    return js.Ragged({"host": host} | parts)
 
 
 def _is_ip(name: str) -> bool:

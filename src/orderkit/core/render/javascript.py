@@ -79,6 +79,14 @@ class Closed(dict[str, Value]):
         )
 
 
+class Ragged(dict[str, Value]):
+    """
+    A map that has further keys, with undefined, in newer releases of Backstage.
+
+    Its members and its JSON are the same everywhere; to count or list its keys is refused.
+    """
+
+
 def is_number(value: Value) -> bool:
     """Say whether the value is a number (Python's booleans are not)."""
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -304,7 +312,7 @@ def contains(needle: Value, haystack: Value) -> bool:
     if isinstance(haystack, str):
         return text(needle) in haystack
     if isinstance(haystack, dict):
-        return text(needle) in haystack
+        return text(needle) in keyed(haystack)
     if isinstance(haystack, Undefined):
         haystack.use()
     raise Fault(
@@ -427,7 +435,7 @@ def _json(value: Value, pad: str, newline: str) -> str:
         colon = ": " if pad else ":"
         parts = [
             _quoted(key) + colon + _json(item, pad, inner)
-            for key, item in ordered(value)
+            for key, item in _in_order(value)
             if not isinstance(item, Undefined)
         ]
         return _enclose("{", parts, "}", pad, newline)
@@ -448,8 +456,24 @@ def _quoted(source: str) -> str:
     return "".join(f"\\u{ord(c):04x}" if 0xD800 <= ord(c) <= 0xDFFF else c for c in quoted)  # noqa: PLR2004
 
 
+def keyed(value: Mapping[str, Value]) -> Mapping[str, Value]:
+    """
+    Return a map whose keys may be counted and listed.
+
+    Raises:
+        UnsupportedFault: Releases disagree about its keys.
+    """
+    if isinstance(value, Ragged):
+        raise UnsupportedFault.of(refusals.RAGGED_MAP)
+    return value
+
+
 def ordered(value: Mapping[str, Value]) -> list[tuple[str, Value]]:
     """Return the entries as JavaScript orders them: array indices first, ascending."""
+    return _in_order(keyed(value))
+
+
+def _in_order(value: Mapping[str, Value]) -> list[tuple[str, Value]]:
     indices = [key for key in value if key.isascii() and key.isdigit() and _is_index(key)]
     if not indices:
         return list(value.items())

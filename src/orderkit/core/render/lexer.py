@@ -229,6 +229,8 @@ class Lexer:
             if fraction:
                 self._at += len(fraction[0])
                 word += fraction[0]
+            elif self.source.startswith(".", self._at):
+                raise self._refused(refusals.NUMBER_DOT)
             return Token(TokenKind.NUMBER, word, offset)
         if not _NAME.match(word):
             self._at = offset

@@ -44,7 +44,7 @@ def length(value: Value) -> Value:
     if isinstance(value, str):
         return js.utf16_length(value)
     if isinstance(value, list | dict):
-        return len(value)
+        return len(js.keyed(value) if isinstance(value, dict) else value)
     used(value)
     return UNDEFINED if value is True or js.is_number(value) else 0
 

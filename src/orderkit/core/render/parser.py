@@ -275,8 +275,6 @@ class TemplateParser:
             names.append(reader.name())
         if "loop" in names:
             raise reader.refused(refusals.LOOP_NAME)
-        if len(set(names)) < len(names):
-            raise reader.refused(refusals.TWICE_NAMED)
         reader.expect("in")
         sequence = reader.expression()
         reader.end()

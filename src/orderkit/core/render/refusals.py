@@ -55,6 +55,9 @@ NAME = Refusal(
 LITERAL_MEMBER = Refusal(
     "the member '{}'", "Nunjucks reads it as a literal and fails", 'write ["{}"]'
 )
+NUMBER_DOT = Refusal(
+    "a number that ends with a dot", f"with what may stand behind it {_DIFFER}", "write 1 or 1.0"
+)
 TWO_SIGNS = Refusal(
     "two signs in a row", "`--x` is a decrement in the code Nunjucks writes", "write one"
 )
@@ -121,7 +124,6 @@ BLOCK_HERE = Refusal(
 LOOP_NAME = Refusal(
     "a loop variable called `loop`", "Nunjitsu fails", "give the variable another name"
 )
-TWICE_NAMED = Refusal("a loop with one name twice", _DIFFER, "give the variables different names")
 PARAMETER = Refusal(
     "the parameter '{}' of a macro",
     "a second parameter of that name, or one called `caller`, is bound differently",
@@ -159,6 +161,12 @@ PAIRS_LOOP = Refusal(
     "a loop with three names or more over a map",
     f"for the third name {_DIFFER}",
     "write `for key, value in map`",
+    early=False,
+)
+RAGGED_MAP = Refusal(
+    "counting or listing the keys of what parseRepoUrl returns",
+    "newer releases have all keys, with undefined, older ones those that are given",
+    "use its members: `.owner`, `.repo`",
     early=False,
 )
 HALF_CHARACTER = Refusal(

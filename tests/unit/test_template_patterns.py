@@ -24,6 +24,10 @@ from orderkit.core.jsregex import compile_pattern
         ("[[]", "[", True, "a bracket in brackets"),
         ("^(?!__).+$", "__x", False, "looking ahead"),
         (r"^(a)\1$", "aa", True, "back references"),
+        ("[]", "a", False, "nothing"),
+        ("^[a-]$", "-", True, "a dash at the end of brackets"),
+        (r"^[+--]$", ",", True, "a range to the dash"),
+        ("^[&&]$", "&", True, "no set operations"),
     ],
 )
 def test_pattern(pattern: str, text: str, *, found: bool, reason: str) -> None:
@@ -42,8 +46,16 @@ def test_pattern(pattern: str, text: str, *, found: bool, reason: str) -> None:
         "(?i)a",
         "a++",
         "(?>a)",
-        "[]",
         "(",
+        "a{",
+        "a]",
+        r"\_",
+        r"[\w-z]",
+        r"(a)?\1",
+        "(?=a)*",
+        "(?!a)?",
+        r"\ud83d",
+        "a{,3}",
     ],
 )
 def test_what_python_reads_differently_is_refused(pattern: str) -> None:

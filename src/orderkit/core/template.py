@@ -16,11 +16,9 @@ from typing import Any
 from orderkit.core import yaml12
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.formdefaults import fill
-from orderkit.core.jsregex import compile_pattern
+from orderkit.core.formschema import Schema, SchemaError, accepts, check, problems
 
 API_VERSION = "scaffolder.backstage.io/v1beta3"
-
-Schema = dict[str, Any]
 
 _STEP: Schema = {
     "type": "object",
@@ -130,7 +128,7 @@ class Template:
         for page in self.pages:
             here = dict(_properties(page))
             given = {n: v for n, v in parameters.items() if n in here}
-            filled = fill(page, {**values, **given}, _accepts)
+            filled = fill(page, {**values, **given}, accepts)
             own = {n: v for n, v in filled.items() if n not in values and n not in given}
             values = {**values, **own, **{n: filled[n] for n in given}}
         return values
@@ -141,8 +139,8 @@ def parse_template(data: bytes, *, name: str) -> Template:
     Read and check template.yaml. `name` is what messages call it.
 
     Raises:
-        InvalidInputError: Not YAML, not a v1beta3 Template, two steps of one id, or a pattern
-            that the browser and Python would read differently.
+        InvalidInputError: Not YAML, not a v1beta3 Template, two steps of one id, or a form
+            that browser, backend and Python would read differently.
     """
     import jsonschema  # lazy: heavy
 
@@ -190,28 +188,12 @@ def _check(template: Template, name: str) -> None:
         if step.id in seen:
             raise InvalidInputError(f"{name}: spec.steps", step.id, "is the id of two steps")
         seen.add(step.id)
-    for page in template.pages:
-        for path, pattern in _patterns(page, ""):
-            try:
-                compile_pattern(pattern)
-            except ValueError as error:
-                raise InvalidInputError(
-                    f"{name}: {path}",
-                    pattern,
-                    f"is refused as a pattern: {error}",
-                    hint="use what JavaScript and Python read alike: classes, groups, counts",
-                ) from error
-
-
-def _patterns(node: object, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(node, list):
-        for at, item in enumerate(node):
-            yield from _patterns(item, f"{path}[{at}]")
-    elif isinstance(node, dict):
-        if isinstance(node.get("pattern"), str):
-            yield f"{path}.pattern".lstrip("."), node["pattern"]
-        for key, item in node.items():
-            yield from _patterns(item, f"{path}.{key}".lstrip("."))
+    for page in (*template.pages, template.secrets):
+        try:
+            check(page)
+        except SchemaError as error:
+            field = f"{name}: {error.path}" if error.path else name
+            raise InvalidInputError(field, error.value, error.problem, hint=error.hint) from error
 
 
 def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
@@ -228,24 +210,9 @@ def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
 def _check_page(page: Schema, values: Mapping[str, Any]) -> None:
     import jsonschema  # lazy: heavy
 
-    problem = jsonschema.exceptions.best_match(_validator(page).iter_errors(values))
+    problem = jsonschema.exceptions.best_match(problems(page, values))
     if problem is not None:
         raise _invalid(problem, page)
-
-
-def _accepts(schema: Schema, value: object) -> bool:
-    return bool(_validator(schema).is_valid(value))
-
-
-def _validator(schema: Schema) -> Any:
-    import jsonschema  # lazy: heavy
-
-    def pattern(_: Any, source: str, value: object, __: Any) -> Iterator[Any]:
-        if isinstance(value, str) and not compile_pattern(source).search(value):
-            yield jsonschema.ValidationError(f"does not match '{source}'")
-
-    extend: Any = jsonschema.validators.extend
-    return extend(jsonschema.Draft7Validator, {"pattern": pattern})(schema)
 
 
 def _invalid(problem: Any, page: Schema) -> InvalidInputError:

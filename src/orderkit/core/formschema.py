@@ -1,0 +1,185 @@
+"""
+JSON Schema as a form means it: one verdict that ajv in the form and npm's jsonschema share.
+
+`check` refuses a schema that the two read differently or that is none; `problems` judges a
+value. A value is right when both would take it. Exact for what forms use: types, patterns,
+enums, bounds, lengths, lists, objects, dependencies, conditions, formats of ``formats``.
+
+Called by ``template``. Draft 7, by the library ``jsonschema`` with its patterns, multiples
+and formats replaced by JavaScript's. No I/O.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+from orderkit.core.formats import FORMATS, REFUSED
+from orderkit.core.jsregex import compile_pattern
+
+Schema = dict[str, Any]
+_BESIDE_REF = frozenset({"$ref", "title", "description", "default", "$comment", "examples"})
+_ENUM: Schema = {"type": "array", "minItems": 1, "uniqueItems": True}
+_MAPS = ("properties", "patternProperties", "definitions", "dependencies")
+_LISTS = ("allOf", "anyOf", "oneOf")
+_SINGLE = (
+    "additionalItems", "additionalProperties", "contains", "else", "if", "items", "not",
+    "propertyNames", "then",
+)  # fmt: skip
+
+
+class SchemaError(ValueError):
+    """A schema is refused; `path` is where in it, `value` what stands there."""
+
+    def __init__(self, path: str, value: object, problem: str, hint: str) -> None:
+        super().__init__(f"{path}: {problem}" if path else problem)
+        self.path, self.value, self.problem, self.hint = path, value, problem, hint
+
+
+def check(schema: Schema) -> None:
+    """
+    Judge a schema.
+
+    Raises:
+        SchemaError: It is no schema of draft 7, or form and backend read a pattern, a format
+            or a reference in it differently.
+    """
+    import jsonschema  # lazy: heavy
+
+    for path, part in _parts(schema, ""):
+        _check_part(path, part)
+    problem = jsonschema.exceptions.best_match(
+        jsonschema.Draft7Validator(jsonschema.Draft7Validator.META_SCHEMA).iter_errors(schema)
+    )
+    if problem is not None:
+        path = ".".join(map(str, problem.absolute_path))
+        raise SchemaError(path, problem.instance, f"is no JSON Schema: {problem.message}", "")
+
+
+def _parts(schema: object, path: str) -> Iterator[tuple[str, Schema]]:
+    """Yield each schema inside a schema with its path; data (enum, default) is none."""
+    if not isinstance(schema, dict):
+        return
+    yield path, schema
+    inner = [(key, schema.get(key)) for key in _SINGLE]
+    inner += [
+        (f"{key}.{name}", item)
+        for key in _MAPS
+        if isinstance(schema.get(key), dict)
+        for name, item in schema[key].items()
+    ]
+    inner += [
+        (f"{key}[{at}]", item)
+        for key in (*_LISTS, "items")
+        if isinstance(schema.get(key), list)
+        for at, item in enumerate(schema[key])
+    ]
+    for name, item in inner:
+        yield from _parts(item, f"{path}.{name}".lstrip("."))
+
+
+def _check_part(path: str, part: Schema) -> None:
+    patterns = [("pattern", part.get("pattern"))]
+    if isinstance(part.get("patternProperties"), dict):
+        patterns += [("patternProperties", name) for name in part["patternProperties"]]
+    for key, pattern in patterns:
+        _check_pattern(f"{path}.{key}".lstrip("."), pattern)
+    if isinstance(part.get("format"), str) and part["format"] in REFUSED:
+        raise SchemaError(
+            f"{path}.format".lstrip("."),
+            part["format"],
+            "is refused: form and backend read this format differently",
+            "write a pattern instead",
+        )
+    if "enum" in part and not accepts(_ENUM, part["enum"]):
+        raise SchemaError(
+            f"{path}.enum".lstrip("."),
+            part["enum"],
+            "is no list of different values",
+            "the form refuses an empty enum and one with a value twice",
+        )
+    if "$ref" in part and set(part) - _BESIDE_REF:
+        raise SchemaError(
+            path,
+            sorted(set(part) - _BESIDE_REF),
+            "stands beside $ref, which the form reads and the backend ignores",
+            "write allOf: [{$ref: …}, {…}]",
+        )
+
+
+def _check_pattern(path: str, pattern: object) -> None:
+    if not isinstance(pattern, str):
+        return
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        raise SchemaError(
+            path,
+            pattern,
+            f"is refused as a pattern: {error}",
+            "use what JavaScript and Python read alike: classes, groups, counts",
+        ) from error
+
+
+def problems(schema: Schema, value: object) -> Iterator[Any]:
+    """Yield what is wrong with a value, as ``jsonschema.ValidationError``."""
+    yield from _validator_class()(schema).iter_errors(value)
+
+
+def accepts(schema: Schema, value: object) -> bool:
+    """Say whether form and backend would both take the value."""
+    return next(problems(schema, value), None) is None
+
+
+@functools.cache
+def _validator_class() -> Callable[[Schema], Any]:
+    import jsonschema  # lazy: heavy
+
+    rules = {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "multipleOf": _multiple_of,
+        "format": _format,
+    }
+    extend: Any = jsonschema.validators.extend
+    found: Callable[[Schema], Any] = extend(jsonschema.Draft7Validator, rules)
+    return found
+
+
+def _wrong(text: str) -> Any:
+    import jsonschema  # lazy: heavy
+
+    return jsonschema.ValidationError(text)
+
+
+def _pattern(_: Any, source: str, value: object, __: Any) -> Iterator[Any]:
+    if isinstance(value, str) and not compile_pattern(source).search(value):
+        yield _wrong(f"does not match '{source}'")
+
+
+def _pattern_properties(
+    validator: Any, found: dict[str, Any], value: object, _: Any
+) -> Iterator[Any]:
+    if not isinstance(value, dict):
+        return
+    for source, inner in found.items():
+        for key, item in value.items():
+            if compile_pattern(source).search(key):
+                yield from validator.descend(item, inner, path=key, schema_path=source)
+
+
+def _multiple_of(_: Any, factor: float, value: object, __: Any) -> Iterator[Any]:
+    if _is_number(value) and Decimal(str(value)) % Decimal(str(factor)):
+        yield _wrong(f"is no multiple of {factor}")
+
+
+def _format(_: Any, name: object, value: object, __: Any) -> Iterator[Any]:
+    obeys = FORMATS.get(name) if isinstance(name, str) else None
+    if obeys and isinstance(value, str) and not obeys(value):
+        yield _wrong(f"is no {name}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

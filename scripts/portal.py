@@ -35,20 +35,30 @@ def main() -> int:
     parser.add_argument("--state", metavar="DIR", help="the platform's state folder")
     parser.add_argument("--port", type=int, default=7107, help="0: any free one")
     wanted = parser.parse_args()
-    stop = threading.Event()
+    serves, stop = threading.Event(), threading.Event()
+
+    def asked_to_stop(*_: object) -> None:
+        """End at once what still starts."""
+        stop.set()
+        if not serves.is_set():
+            raise KeyboardInterrupt
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, asked_to_stop)
     state = state_path(wanted.state)
     try:
         with contextlib.ExitStack() as undo:
             up, settings = undo.enter_context(_platform(state))
             request = Wanted(settings, state / "backstage", wanted.front_end, wanted.port)
             portal = undo.enter_context(serving(request))
+            serves.set()
             print(_welcome(portal, state, front_end=wanted.front_end), flush=True)
             _watch([portal.daemon, *([up] if up else [])], stop)
     except (DaemonError, OrderkitError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
@@ -74,8 +84,8 @@ def _platform(state: Path) -> Iterator[tuple[Daemon | None, PlatformSettings]]:
             yield None, settings
             return
     print("Starting the embedded platform...", flush=True)
-    state.mkdir(parents=True, exist_ok=True)
-    log = state.parent / f"{state.name}.up.log"
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = state / ".up.log"
     command = [sys.executable, "-m", "orderkit", "up", "--state", str(state)]
     with Daemon("orderkit up", command, log=log) as up:
         up.wait_until(lambda: _UP in up.text(), timeout_s=_UP_S)

@@ -46,8 +46,8 @@ async function shoot(name) {
 
 const click = text => page.locator(`::-p-xpath(//button[normalize-space(.)='${text}'])`).click();
 const text = async () => page.evaluate(() => document.body.innerText);
-const shows = words => page.waitForFunction(
-  each => document.body.innerText.toLowerCase().includes(each), {}, words.toLowerCase());
+const shows = (words, timeout = 60_000) => page.waitForFunction(
+  each => document.body.innerText.toLowerCase().includes(each), { timeout }, words.toLowerCase());
 
 async function type(field, value) {
   await page.locator(`#root_${field}`).click({ count: 3 });
@@ -96,9 +96,10 @@ try {
   await page.goto(seen.repository);
   await shoot('repository');
   seen.page = await text();
-  await page.goto(`${wanted.portal}/catalog/default/component/garage-${wanted.team}`);
-  await shows(`garage-${wanted.team}`);
-  await new Promise(done => setTimeout(done, 1500));
+  for (let attempt = 0; attempt < 20; attempt += 1) {   // the catalog takes a moment
+    await page.goto(`${wanted.portal}/catalog/default/component/garage-${wanted.team}`);
+    if (await shows(`Stage Kit of team ${wanted.team}`, 3_000).then(() => true, () => false)) break;
+  }
   await shoot('catalog');
   seen.catalog = await text();
 } catch (error) {

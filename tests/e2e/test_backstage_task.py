@@ -165,6 +165,32 @@ def test_values_a_form_would_refuse_are_refused_from_an_api_caller_too(
     assert reason in str(answer.body["errors"])
 
 
+def test_hidden_values_are_the_forms_to_fill_in(ordered: Ordered, scaffolder: Scaffolder) -> None:
+    """The backend applies no defaults; our interpreter applies them as the form does."""
+    typed = {"team_name": ordered.team, "stage": "stage2"}
+
+    answer = scaffolder.start(TEMPLATE, typed)
+
+    assert answer.status == 400
+    assert 'requires property "forge_host"' in str(answer.body["errors"])
+
+
+def test_the_commit_is_backstages(ordered: Ordered, up: Up, tmp_path: Path) -> None:
+    """Its own author and trailer; who ordered stands in .orderkit/order.yaml, as with ours."""
+    url = f"{up.settings.forge.url}/{ordered.repository}.git"
+    subprocess.run(["git", "clone", "--quiet", url, str(tmp_path)], check=True, timeout=60)
+    shown = subprocess.run(
+        ["git", "-C", str(tmp_path), "log", "--format=%an <%ae>%n%B"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+    assert shown.startswith(f"Orderkit <orderkit@example.com>\nOrder {ordered.name}\n")
+    assert "Change-Id: I" in shown
+    assert f'requester: "{GUEST}"' in (tmp_path / ".orderkit" / "order.yaml").read_text()
+
+
 def test_what_our_service_refuses_stands_readable_in_the_task_log(
     up: Up, scaffolder: Scaffolder, orderkit: Command
 ) -> None:

@@ -66,7 +66,8 @@ def serving(wanted: Wanted) -> Iterator[Backstage]:
     Raises:
         DaemonError: It is not installed, does not start, or does not read the kits in time.
     """
-    if not (INSTALLED / ".installed").exists():
+    parts = [INSTALLED, INSTALLED / "frontend"] if wanted.front_end else [INSTALLED]
+    if not all((part / ".installed").exists() for part in parts):
         raise DaemonError("no Backstage here; install it: scripts/backstage.sh --front-end")
     kits = kit_templates(wanted.settings)
     with _started(wanted, kits) as (url, daemon):

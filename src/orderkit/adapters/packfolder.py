@@ -8,6 +8,7 @@ Only the rooms of a pack are read; symbolic links are refused, sizes are capped.
 from __future__ import annotations
 
 import hashlib
+import stat
 import subprocess
 from pathlib import Path, PurePosixPath
 
@@ -64,7 +65,15 @@ def _read(path: Path) -> bytes:
         raise InvalidInputError(str(path), None, "is a symbolic link; a pack has none")
     if path.stat().st_size > _FILE_MAX_BYTES:
         raise InvalidInputError(str(path), path.stat().st_size, "bytes are more than 1 MB")
-    return path.read_bytes()
+    data = path.read_bytes()
+    if "skeleton" in path.parts and data.startswith(b"#!") and path.stat().st_mode & stat.S_IXUSR:
+        raise InvalidInputError(
+            str(path),
+            None,
+            "is an executable script in a skeleton; the forge's API would publish a plain file",
+            hint="make it a plain file (chmod -x) and run it as 'sh FILE'",
+        )
+    return data
 
 
 def pack_commit(folder: Path, files: Files) -> str:

@@ -22,11 +22,12 @@ from orderkit.core.pack import Kit
 from orderkit.core.template import Template, parse_template
 from orderkit.core.xrcheck import check_order_files
 from orderkit.flows import scaffolding
+from orderkit.flows.actions.sources import ForgeFolder
 from orderkit.flows.ordering import read_assignments
 from orderkit.flows.platform import Platform, published_pack, snapshot
 from orderkit.flows.publishing import operation, publish
 from orderkit.flows.registering import archived
-from orderkit.flows.scaffolding import MemoryFolder, StepEvent, TaskOptions, TaskResult
+from orderkit.flows.scaffolding import StepEvent, TaskOptions, TaskResult
 from orderkit.ports.forge import OPERATION_TRAILER, FileChange, Forge
 
 BRANCH = "main"
@@ -72,9 +73,10 @@ def published_template(platform: Platform, name: str) -> Source:
         template = parse_template(revision.data, name=str(path))
         folder = path.parent.name
         if name in {folder, template.name}:
-            pack = published_pack(platform, kit=folder)
+            pack = published_pack(platform)
             kit = pack.kit(folder) if folder in pack.kit_names else None
-            return Source(template, MemoryFolder(pack.folder(str(path.parent))), kit)
+            place = ForgeFolder(platform.forge, platform.pack_repo, found.commit, path.parent)
+            return Source(template, place, kit)
         names[template.name] = folder
     raise NotFoundError(
         f"template '{name}' is neither a file nor in the published pack",

@@ -153,6 +153,15 @@ class Forge(Protocol):
         """
         ...
 
+    def modes(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, int]:
+        """
+        Return git's mode of every file of a commit: 0o100644, 0o100755, or 0o120000 for a link.
+
+        Raises:
+            NotFoundError: No such commit.
+        """
+        ...
+
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         """Return a file at a branch or full commit id; None if it is not there."""
         ...

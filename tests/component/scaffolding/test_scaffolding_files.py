@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+import subprocess
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,9 +22,7 @@ FILES: dict[str, bytes | SkeletonFile] = {
     "s/a/one": b"1",
     "s/a/deep/two": b"2",
     "s/run.sh": SkeletonFile(b"#!/bin/sh\n", EXECUTABLE),
-    "s/link": b"",
 }
-del FILES["s/link"]
 
 
 def tree(world: Any, *steps: dict[str, Any]) -> dict[str, bytes]:
@@ -81,6 +81,48 @@ def test_modes_survive_fetching_and_renaming(world: Any) -> None:
 
     assert found[PurePosixPath("bin/run")].mode == EXECUTABLE
     assert found[PurePosixPath("a/one")].mode == 0o100644
+
+
+def pushed(world: Any, tmp_path: Path, make: Callable[[Path], None]) -> str:
+    """Push a folder with the real git; return its address on the forge."""
+    repo = RepoId("o", "r")
+    world.forge.ensure_org("o")
+    world.forge.ensure_repo(repo, description="")
+    copy = tmp_path / "copy"
+    (copy / "kit").mkdir(parents=True)
+    make(copy / "kit")
+    remote = world.forge.base_url.replace("://", "://bot:bot-password@") + f"/{repo}.git"
+    who = ("-c", "user.name=t", "-c", "user.email=t@x.example")
+    for command in (
+        ("init", "-q", "-b", "main"),
+        ("add", "-A"),
+        (*who, "commit", "-q", "-m", "x"),
+        ("push", "-q", remote, "main"),
+    ):
+        subprocess.run(["git", *command], cwd=copy, check=True, capture_output=True)
+    return str(world.url(repo, "kit"))
+
+
+def test_modes_survive_fetching_from_the_forge(world: Any, tmp_path: Path) -> None:
+    def make(folder: Path) -> None:
+        (folder / "run").write_text("x")
+        (folder / "run").chmod(0o755)
+        (folder / "page").write_text("${{ values.n }}")
+
+    url = pushed(world, tmp_path, make)
+    found = world.run(template(step("a", "fetch:template", url=url, values={"n": 1})), {}).workspace
+
+    assert {str(path): file.mode for path, file in found.items()} == {
+        "run": EXECUTABLE,
+        "page": 0o100644,
+    }
+
+
+def test_a_link_on_the_forge_is_refused_not_dropped(world: Any, tmp_path: Path) -> None:
+    url = pushed(world, tmp_path, lambda folder: (folder / "link").symlink_to("/etc/passwd"))
+
+    with pytest.raises(RefusedError, match="symbolic link"):
+        world.run(template(step("a", "fetch:plain", url=url)), {})
 
 
 def test_an_executable_is_not_published_as_a_plain_file(world: Any) -> None:

@@ -213,7 +213,24 @@ class GiteaForge:
         Raises:
             NotFoundError: No such repository or commit.
         """
-        files: dict[PurePosixPath, BlobSha] = {}
+        return {
+            PurePosixPath(_text(entry, "path")): BlobSha(_text(entry, "sha"))
+            for entry in self._blobs(repo, commit)
+        }
+
+    def modes(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, int]:
+        """
+        Return git's mode of every file of a commit; see the port.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        return {
+            PurePosixPath(_text(entry, "path")): int(_text(entry, "mode"), 8)
+            for entry in self._blobs(repo, commit)
+        }
+
+    def _blobs(self, repo: RepoId, commit: CommitSha) -> Iterator[Mapping[str, Any]]:
         page, more = 1, True
         while more:
             answer = self._http.get(
@@ -226,12 +243,9 @@ class GiteaForge:
                 raise refusal(answer, f"read the tree of {repo}")
             found = answer.json()
             entries = _list(found.get("tree"))
-            for entry in entries:
-                if entry.get("type") == "blob":
-                    files[PurePosixPath(_text(entry, "path"))] = BlobSha(_text(entry, "sha"))
+            yield from (entry for entry in entries if entry.get("type") == "blob")
             more = bool(entries) and page * TREE_PAGE < int(found.get("total_count") or 0)
             page += 1
-        return files
 
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         """Return a file at a branch or full commit id, or None; see the port."""

@@ -8,18 +8,58 @@ Where files come from: a path beside template.yaml, or a URL on the platform's f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.render import SkeletonFile
-from orderkit.flows.actions.context import ActionContext
+from orderkit.core.render import LimitError, SkeletonFile
+from orderkit.core.render.tree import FILES_MAX, PLAIN_MODE
+from orderkit.flows.actions.context import ActionContext, TemplateFolder
+from orderkit.ports.forge import Forge
 
+_LINK = 0o120000
 _SOURCE_URL = re.compile(
     r"(?P<base>https?://.+)/(?P<owner>[^/]+)/(?P<repo>[^/]+)/src/(branch|commit|tag)/"
     r"(?P<ref>[^/]+)(?:/(?P<path>.*?))?/?\Z"
 )
+
+
+class ForgeFolder:
+    """A folder of a repository at one commit."""
+
+    def __init__(self, forge: Forge, repo: RepoId, commit: CommitSha, root: PurePosixPath) -> None:
+        self._forge, self._repo, self._commit, self._root = forge, repo, commit, root
+        self._modes: Mapping[PurePosixPath, int] | None = None
+
+    def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
+        """
+        Return every file below a folder by its path relative to it; links as links.
+
+        Raises:
+            LimitError: There are too many.
+        """
+        start = self._root / folder
+        inside = [path for path in self._known() if path.is_relative_to(start) and path != start]
+        if len(inside) > FILES_MAX:
+            raise LimitError(f"{start}: {len(inside)} files; at most {FILES_MAX} are fetched")
+        found = {path.relative_to(start): self._file(path) for path in inside}
+        return {path: file for path, file in found.items() if file is not None}
+
+    def read(self, path: PurePosixPath) -> SkeletonFile | None:
+        return self._file(self._root / path)
+
+    def _known(self) -> Mapping[PurePosixPath, int]:
+        if self._modes is None:
+            self._modes = self._forge.modes(self._repo, self._commit)
+        return self._modes
+
+    def _file(self, path: PurePosixPath) -> SkeletonFile | None:
+        mode = self._known().get(path)
+        if mode == _LINK:
+            return SkeletonFile(b"", symlink="?")  # where to does not matter: links are refused
+        found = None if mode is None else self._forge.read(self._repo, path, self._commit)
+        return SkeletonFile(found.data, mode or PLAIN_MODE) if found else None
 
 
 def source_tree(context: ActionContext, url: str) -> dict[PurePosixPath, SkeletonFile]:
@@ -29,14 +69,8 @@ def source_tree(context: ActionContext, url: str) -> dict[PurePosixPath, Skeleto
     Raises:
         InvalidInputError: There is no such folder, or it is not on the platform's forge.
     """
-    if "://" in url:
-        repo, commit, folder = _on_forge(context, url)
-        paths = context.services.forge.tree(repo, commit)
-        inside = [path for path in paths if path.is_relative_to(folder)]
-        read = _read(context, repo, commit, inside)
-        found = {path.relative_to(folder): file for path, file in read.items()}
-    else:
-        found = dict(context.template.tree(_beside(url)))
+    folder, path = _place(context, url)
+    found = dict(folder.tree(path))
     if not found:
         raise InvalidInputError("url", url, "holds no file", hint="check the folder's name")
     return found
@@ -49,14 +83,18 @@ def source_file(context: ActionContext, url: str) -> SkeletonFile:
     Raises:
         InvalidInputError: There is no such file, or it is not on the platform's forge.
     """
-    if "://" in url:
-        repo, commit, path = _on_forge(context, url)
-        found = _read(context, repo, commit, [path]).get(path)
-    else:
-        found = context.template.read(_beside(url))
+    folder, path = _place(context, url)
+    found = folder.read(path)
     if found is None:
         raise InvalidInputError("url", url, "is no file", hint="check its name")
     return found
+
+
+def _place(context: ActionContext, url: str) -> tuple[TemplateFolder, PurePosixPath]:
+    if "://" not in url:
+        return context.template, _beside(url)
+    repo, commit, path = _on_forge(context, url)
+    return ForgeFolder(context.services.forge, repo, commit, PurePosixPath()), path
 
 
 def _beside(url: str) -> PurePosixPath:
@@ -86,11 +124,3 @@ def _on_forge(context: ActionContext, url: str) -> tuple[RepoId, CommitSha, Pure
     if commit is None:
         raise InvalidInputError("url", url, "names a repository or branch that does not exist")
     return repo, commit, PurePosixPath(found["path"] or ".")
-
-
-def _read(
-    context: ActionContext, repo: RepoId, commit: CommitSha, paths: Iterable[PurePosixPath]
-) -> dict[PurePosixPath, SkeletonFile]:
-    forge = context.services.forge
-    revisions = {path: forge.read(repo, path, commit) for path in paths}
-    return {path: SkeletonFile(found.data) for path, found in revisions.items() if found}

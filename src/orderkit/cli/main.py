@@ -24,6 +24,7 @@ _COMMANDS = {
     "trace": "orderkit.cli.orders",
     "destroy": "orderkit.cli.orders",
     "team": "orderkit.cli.team",
+    "render": "orderkit.cli.render",
     "run": "orderkit.cli.run",
 }
 """Where each command lives; ``<module>.<name>_command``."""

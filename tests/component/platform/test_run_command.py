@@ -351,7 +351,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.reason)
 def test_an_object_is_refused(orderkit: Command, write: Write, case: Refused) -> None:
-    inputs = {"clusterName": "local", **case.inputs}
+    inputs = {"clusterName": "local", "namespaced": True, **case.inputs}
     done = orderkit("run", str(write(template(step("apply", "cnoe:kubernetes:apply", **inputs)))))
 
     assert done.code != 0

@@ -83,6 +83,23 @@ def test_modes_survive_fetching_and_renaming(world: Any) -> None:
     assert found[PurePosixPath("a/one")].mode == 0o100644
 
 
+COMPAT = b"{{ cookiecutter.name }} ${{ cookiecutter.name }} {{ cookiecutter.list | jsonify }}\n"
+
+
+@pytest.mark.parametrize("action", ["fetch:template", "fetch:template:file"])
+def test_templates_of_cookiecutter_are_rendered_its_way(world: Any, action: str) -> None:
+    inputs: dict[str, Any] = {
+        "cookiecutterCompat": True,
+        "values": {"name": "n", "list": [1, "a"]},
+        "url": "c" if action == "fetch:template" else "c/page",
+        "targetPath": "." if action == "fetch:template" else "page",
+    }
+
+    done = world.run(template(step("a", action, **inputs)), {}, {"c/page": COMPAT})
+
+    assert done.workspace[PurePosixPath("page")].data == b'n $n [1,"a"]\n'
+
+
 def pushed(world: Any, tmp_path: Path, make: Callable[[Path], None]) -> str:
     """Push a folder with the real git; return its address on the forge."""
     repo = RepoId("o", "r")

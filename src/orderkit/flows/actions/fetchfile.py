@@ -38,10 +38,11 @@ def _template(context: ActionContext, inputs: Inputs) -> Outputs:
 
 
 def _rendered(source: SkeletonFile, inputs: Inputs) -> bytes:
-    delimiters = tree_options(inputs).delimiters
-    scope = {"values": Closed(inputs.get("values") or {})}
+    options = tree_options(inputs)
+    scope = {options.root: Closed(inputs.get("values") or {})}
     try:
-        text = compile_template(source.data.decode(), delimiters).render(scope, strict=True)
+        template = compile_template(source.data.decode(), options.delimiters)
+        text = template.render(scope, strict=True)
     except UnicodeDecodeError as error:
         raise RefusedError(
             f"{inputs['url']}: is no UTF-8 text: byte {error.start} cannot be read",

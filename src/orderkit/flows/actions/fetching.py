@@ -7,13 +7,14 @@ Modes survive. ``token`` is ignored, as Backstage's Gitea reader does.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.render import (
     BACKSTAGE,
-    Delimiters,
+    COOKIECUTTER,
     SkeletonFile,
     TreeOptions,
     check_path,
@@ -37,7 +38,7 @@ from orderkit.flows.actions.sources import source_tree
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
     values = inputs.get("values") or {}
     rendered = render_tree(source_tree(context, inputs["url"]), values, tree_options(inputs))
-    _place(context, rendered, inputs, replace=bool(inputs.get("replace")))
+    _place(context, rendered, inputs, overwrite=bool(inputs.get("replace")))
     return {}
 
 
@@ -46,29 +47,21 @@ def tree_options(inputs: Inputs) -> TreeOptions:
     Read the inputs that say how to render.
 
     Raises:
-        InvalidInputError: Two of them exclude each other, or one is not supported.
+        InvalidInputError: Two of them exclude each other.
     """
-    if inputs.get("cookiecutterCompat"):
-        raise InvalidInputError(
-            "cookiecutterCompat",
-            True,  # noqa: FBT003 - the value shown in the message
-            "is not supported",
-            hint="write templates with ${{ values.x }}",
-        )
     extension = inputs.get("templateFileExtension") or ""
-    if extension and "copyWithoutTemplating" in inputs:
-        raise InvalidInputError(
-            "templateFileExtension", extension, "cannot stand beside copyWithoutTemplating"
-        )
+    compat = bool(inputs.get("cookiecutterCompat"))
+    if extension and ("copyWithoutTemplating" in inputs or compat):
+        other = "cookiecutterCompat" if compat else "copyWithoutTemplating"
+        raise InvalidInputError("templateFileExtension", extension, f"cannot stand beside {other}")
     extension = ".njk" if extension is True else extension
     if extension and not extension.startswith("."):
         extension = f".{extension}"
     return TreeOptions(
         copy_without_templating=tuple(inputs.get("copyWithoutTemplating") or ()),
         template_file_extension=extension,
-        delimiters=Delimiters(
-            BACKSTAGE.start,
-            BACKSTAGE.end,
+        delimiters=replace(
+            COOKIECUTTER if compat else BACKSTAGE,
             trim_blocks=bool(inputs.get("trimBlocks")),
             lstrip_blocks=bool(inputs.get("lstripBlocks")),
         ),
@@ -78,7 +71,7 @@ def tree_options(inputs: Inputs) -> TreeOptions:
 def _plain(context: ActionContext, inputs: Inputs) -> Outputs:
     files = source_tree(context, inputs["url"])
     check_tree(files)
-    _place(context, files, inputs, replace=True)
+    _place(context, files, inputs, overwrite=True)
     return {}
 
 
@@ -87,13 +80,13 @@ def _place(
     files: Mapping[PurePosixPath, SkeletonFile],
     inputs: Inputs,
     *,
-    replace: bool,
+    overwrite: bool,
 ) -> None:
-    """Put files below ``targetPath``; what an earlier step wrote wins unless `replace`."""
+    """Put files below ``targetPath``; what an earlier step wrote wins unless `overwrite`."""
     folder = target_path(inputs.get("targetPath", "."))
     for path, file in files.items():
         place = folder / path
-        if replace or place not in context.workspace:
+        if overwrite or place not in context.workspace:
             context.put(place, file)
     check_tree(context.workspace)
     context.log(f"{len(files)} files in {folder}")

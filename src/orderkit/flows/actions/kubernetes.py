@@ -115,7 +115,7 @@ def _cleaned(value: Any) -> Any:
 CNOE_KUBERNETES_APPLY = Action(
     "cnoe:kubernetes:apply",
     inputs_schema(
-        (),
+        ("namespaced",),
         manifestString=TEXT,
         manifestObject=MAP,
         manifestPath=TEXT,

@@ -25,8 +25,8 @@ _NOT_TEMPLATES = {".git"}
 class DiskFolder:
     """The folder of a template.yaml on this machine."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, *, trusted: bool) -> None:
+        self._root, self.trusted = root, trusted
 
     def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
         """

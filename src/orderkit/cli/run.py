@@ -103,11 +103,13 @@ def _source(given: str, platform: Platform | None) -> Source:
     from orderkit.adapters.templatefolder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
     from orderkit.flows import interpreting
+    from orderkit.flows.rendering import is_own
 
     path = template_path(given)
     if path is not None:
         data = read_limited(path, field="template")
-        return interpreting.template_of(given, data, DiskFolder(path.parent))
+        folder = DiskFolder(path.parent, trusted=is_own(path.parent))
+        return interpreting.template_of(given, data, folder)
     if platform is None:
         raise NotFoundError(
             f"template '{given}': there is no such file, and no platform with a pack",

@@ -75,7 +75,9 @@ def published_template(platform: Platform, name: str) -> Source:
         if name in {folder, template.name}:
             pack = published_pack(platform)
             kit = pack.kit(folder) if folder in pack.kit_names else None
-            place = ForgeFolder(platform.forge, platform.pack_repo, found.commit, path.parent)
+            place = ForgeFolder(
+                platform.forge, platform.pack_repo, found.commit, path.parent, trusted=True
+            )
             return Source(template, place, kit)
         names[template.name] = folder
     raise NotFoundError(

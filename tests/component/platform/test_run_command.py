@@ -209,6 +209,28 @@ def test_bad_input_has_its_own_message(
     assert SECRET not in done.out + done.err
 
 
+def test_a_strangers_skeleton_cannot_use_up_the_machine(alone: Command, write: Write) -> None:
+    """Loops over loops end by the renderer's own bounds or by the child's limits."""
+    folder = write(template(FETCH, parameters=FORM))
+    loops = "".join(f"{{% for {name} in range(90000) %}}" for name in "abcd")
+    (folder / "skeleton" / "bomb").write_text(loops + "x" + "{% endfor %}" * 4)
+
+    done = alone("run", str(folder), "-p", "name=x")
+
+    assert done.code == 2
+    assert "bomb" in done.err or "stopped" in done.err
+
+
+def test_a_strangers_error_names_file_and_line(alone: Command, write: Write) -> None:
+    folder = write(template(FETCH, parameters=FORM))
+    (folder / "skeleton" / "bad.txt").write_text("one\n${{ values.absent }}\n")
+
+    done = alone("run", str(folder), "-p", "name=x")
+
+    assert done.code == 2
+    assert "bad.txt:2:1" in done.err
+
+
 def test_links_in_a_skeleton_are_refused(alone: Command, write: Write) -> None:
     folder = write(template(FETCH, parameters=FORM))
     (folder / "skeleton" / "link").symlink_to("/etc/passwd")

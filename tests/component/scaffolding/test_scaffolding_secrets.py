@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from templates import log, step, template
 
+from orderkit.core import secrets as registry
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, shorten
 from orderkit.flows.scaffolding import Environment
 from orderkit.flows.scaffolding.masking import Masker
@@ -19,6 +21,14 @@ from orderkit.flows.scaffolding.masking import Masker
 TOKEN = "can4ry/+ \"value'"
 SECRETS = {"token": TOKEN}
 REQUEST = {"method": "POST", "path": "/proxy/orderkit/v1/x"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registry() -> Iterator[None]:
+    """Forget this module's secrets: random ones would mask words of other tests."""
+    before = registry._forms  # noqa: SLF001 - the registry has no way to forget, on purpose
+    yield
+    registry._forms = before  # noqa: SLF001
 
 
 def everything(world: Any, done: Any) -> str:

@@ -77,6 +77,11 @@ class User:
 class TemplateFolder(Protocol):
     """The folder of template.yaml. Paths are relative to it and never climb."""
 
+    @property
+    def trusted(self) -> bool:
+        """Whether somebody vouches for it: others' skeletons are rendered in a confined child."""
+        ...
+
     def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
         """Return every file below a folder by its path relative to that; empty if none."""
         ...
@@ -85,7 +90,9 @@ class TemplateFolder(Protocol):
 
 
 class MemoryFolder:
-    """A template's folder that is in memory."""
+    """A template's folder that is in memory: of the platform's own pack."""
+
+    trusted = True
 
     def __init__(self, files: Mapping[PurePosixPath, bytes | SkeletonFile]) -> None:
         self._files = {

@@ -8,8 +8,18 @@ UTF-8, which Backstage would destroy while rendering, is refused too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
 from orderkit.core.errors import InvalidInputError, RefusedError
-from orderkit.core.render import RenderError, SkeletonFile, check_tree, compile_template
+from orderkit.core.render import (
+    RenderError,
+    SkeletonFile,
+    TreeOptions,
+    check_tree,
+    compile_template,
+)
 from orderkit.core.render.javascript import Closed
 from orderkit.flows.actions.context import (
     FLAG,
@@ -23,7 +33,8 @@ from orderkit.flows.actions.context import (
     is_executable,
 )
 from orderkit.flows.actions.fetching import target_path, tree_options
-from orderkit.flows.actions.sources import source_file
+from orderkit.flows.actions.sources import Source, source_of
+from orderkit.flows.confinement import judge_confined
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
@@ -31,46 +42,60 @@ def _template(context: ActionContext, inputs: Inputs) -> Outputs:
     if target in context.workspace and not inputs.get("replace"):
         context.log(f"{target} is there already and is not replaced")
         return {}
-    context.put(target, SkeletonFile(_rendered(_source(context, inputs), inputs)))
+    source = source_of(context, inputs["url"])
+    data = _file(source).data
+    context.put(target, SkeletonFile(_rendered(data, inputs, trusted=source.folder.trusted)))
     check_tree(context.workspace)
     context.log(f"wrote {target}")
     return {}
 
 
-def _rendered(source: SkeletonFile, inputs: Inputs) -> bytes:
-    options = tree_options(inputs)
-    scope = {options.root: Closed(inputs.get("values") or {})}
+def _rendered(data: bytes, inputs: Inputs, *, trusted: bool) -> bytes:
+    options, values = tree_options(inputs), inputs.get("values") or {}
     try:
-        template = compile_template(source.data.decode(), options.delimiters)
-        text = template.render(scope, strict=True)
+        source = data.decode()
     except UnicodeDecodeError as error:
         raise RefusedError(
             f"{inputs['url']}: is no UTF-8 text: byte {error.start} cannot be read",
             hint="Backstage would destroy it; fetch it with fetch:plain:file",
         ) from error
+    try:
+        if not trusted:
+            return _confined(data, values, options)
+        template = compile_template(source, options.delimiters)
+        text = template.render({options.root: Closed(values)}, strict=True)
     except RenderError as error:
         raise error.named(inputs["url"]) from error
     # A lone half of a surrogate pair becomes U+FFFD, as in Node.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
+def _confined(data: bytes, values: Mapping[str, Any], options: TreeOptions) -> bytes:
+    """Render a stranger's file in a child with limits."""
+    (outcome,) = judge_confined({PurePosixPath("file"): SkeletonFile(data)}, values, options)
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.file is None or outcome.how != "rendered":
+        raise RefusedError(f"the file is {outcome.how}, so it is not rendered")
+    return outcome.file.data
+
+
 def _plain(context: ActionContext, inputs: Inputs) -> Outputs:
     target = target_path(inputs["targetPath"])
-    context.put(target, SkeletonFile(_source(context, inputs).data))
+    context.put(target, SkeletonFile(_file(source_of(context, inputs["url"])).data))
     check_tree(context.workspace)
     context.log(f"wrote {target}")
     return {}
 
 
-def _source(context: ActionContext, inputs: Inputs) -> SkeletonFile:
-    url = inputs["url"]
-    found = source_file(context, url)
+def _file(source: Source) -> SkeletonFile:
+    found = source.file()
     if found.symlink is not None:
-        raise RefusedError(f"{url}: is a symbolic link", hint="put a file there")
+        raise RefusedError(f"{source.url}: is a symbolic link", hint="put a file there")
     if is_executable(found):
         raise InvalidInputError(
             "url",
-            url,
+            source.url,
             "is executable, and Backstage loses the mode of single files",
             hint="fetch its folder with fetch:template or fetch:plain, which keep modes",
         )

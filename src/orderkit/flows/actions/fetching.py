@@ -1,7 +1,8 @@
 """
 ``fetch:template`` and ``fetch:plain``: bring a folder into the workspace, rendered or as it is.
 
-Modes survive. ``token`` is ignored, as Backstage's Gitea reader does.
+Modes survive. ``token`` is ignored, as Backstage's Gitea reader does. What comes from elsewhere
+than the platform's own pack is rendered in a child with limits (``flows.confinement``).
 """
 
 from __future__ import annotations
@@ -32,14 +33,30 @@ from orderkit.flows.actions.context import (
     Outputs,
     inputs_schema,
 )
-from orderkit.flows.actions.sources import source_tree
+from orderkit.flows.actions.sources import Source, source_of
+from orderkit.flows.confinement import judge_confined
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
-    values = inputs.get("values") or {}
-    rendered = render_tree(source_tree(context, inputs["url"]), values, tree_options(inputs))
+    options = tree_options(inputs)
+    rendered = _rendered(source_of(context, inputs["url"]), inputs.get("values") or {}, options)
     _place(context, rendered, inputs, overwrite=bool(inputs.get("replace")))
     return {}
+
+
+def _rendered(
+    source: Source, values: Mapping[str, Any], options: TreeOptions
+) -> Mapping[PurePosixPath, SkeletonFile]:
+    """Render in this process what is vouched for, everything else in a child with limits."""
+    if source.folder.trusted:
+        return render_tree(source.tree(), values, options)
+    found: dict[PurePosixPath, SkeletonFile] = {}
+    for outcome in judge_confined(source.tree(), values, options):
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.target is not None and outcome.file is not None:
+            found[outcome.target] = outcome.file
+    return found
 
 
 def tree_options(inputs: Inputs) -> TreeOptions:
@@ -69,7 +86,7 @@ def tree_options(inputs: Inputs) -> TreeOptions:
 
 
 def _plain(context: ActionContext, inputs: Inputs) -> Outputs:
-    files = source_tree(context, inputs["url"])
+    files = source_of(context, inputs["url"]).tree()
     check_tree(files)
     _place(context, files, inputs, overwrite=True)
     return {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
@@ -28,8 +29,17 @@ _SOURCE_URL = re.compile(
 class ForgeFolder:
     """A folder of a repository at one commit."""
 
-    def __init__(self, forge: Forge, repo: RepoId, commit: CommitSha, root: PurePosixPath) -> None:
+    def __init__(
+        self,
+        forge: Forge,
+        repo: RepoId,
+        commit: CommitSha,
+        root: PurePosixPath,
+        *,
+        trusted: bool = False,
+    ) -> None:
         self._forge, self._repo, self._commit, self._root = forge, repo, commit, root
+        self.trusted = trusted
         self._modes: Mapping[PurePosixPath, int] | None = None
 
     def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
@@ -62,39 +72,52 @@ class ForgeFolder:
         return SkeletonFile(found.data, mode or PLAIN_MODE) if found else None
 
 
-def source_tree(context: ActionContext, url: str) -> dict[PurePosixPath, SkeletonFile]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a URL names: a path in a folder."""
+
+    url: str
+    folder: TemplateFolder
+    path: PurePosixPath
+
+    def tree(self) -> Mapping[PurePosixPath, SkeletonFile]:
+        """
+        Return the files below it by paths relative to it, with their modes.
+
+        Raises:
+            InvalidInputError: There is no such folder.
+        """
+        found = self.folder.tree(self.path)
+        if not found:
+            raise InvalidInputError(
+                "url", self.url, "holds no file", hint="check the folder's name"
+            )
+        return found
+
+    def file(self) -> SkeletonFile:
+        """
+        Return the one file with its mode.
+
+        Raises:
+            InvalidInputError: There is no such file.
+        """
+        found = self.folder.read(self.path)
+        if found is None:
+            raise InvalidInputError("url", self.url, "is no file", hint="check its name")
+        return found
+
+
+def source_of(context: ActionContext, url: str) -> Source:
     """
-    Return the files of a folder by paths relative to it, with their modes.
+    Say what a URL names.
 
     Raises:
-        InvalidInputError: There is no such folder, or it is not on the platform's forge.
+        InvalidInputError: It leaves the template's folder, or is not on the platform's forge.
     """
-    folder, path = _place(context, url)
-    found = dict(folder.tree(path))
-    if not found:
-        raise InvalidInputError("url", url, "holds no file", hint="check the folder's name")
-    return found
-
-
-def source_file(context: ActionContext, url: str) -> SkeletonFile:
-    """
-    Return one file with its mode.
-
-    Raises:
-        InvalidInputError: There is no such file, or it is not on the platform's forge.
-    """
-    folder, path = _place(context, url)
-    found = folder.read(path)
-    if found is None:
-        raise InvalidInputError("url", url, "is no file", hint="check its name")
-    return found
-
-
-def _place(context: ActionContext, url: str) -> tuple[TemplateFolder, PurePosixPath]:
     if "://" not in url:
-        return context.template, _beside(url)
+        return Source(url, context.template, _beside(url))
     repo, commit, path = _on_forge(context, url)
-    return ForgeFolder(context.services.forge, repo, commit, PurePosixPath()), path
+    return Source(url, ForgeFolder(context.services.forge, repo, commit, PurePosixPath()), path)
 
 
 def _beside(url: str) -> PurePosixPath:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import click
 
 
-@click.command("demo", short_help="Show the whole loop on a platform of its own.")
+@click.command("demo")
 @click.option("--keep", is_flag=True, help="Keep the state folder and say where it is.")
 def demo_command(keep: bool) -> None:
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from orderkit.flows.checking import Finding
 
 
-@click.command("doctor", short_help="Say what is missing and what to do about it.")
+@click.command("doctor")
 @platform_option
 @json_option
 def doctor_command(platform_file: str | None, as_json: bool) -> int:

@@ -15,19 +15,19 @@ from orderkit import __version__
 from orderkit.core import errors
 
 _COMMANDS = {
-    "up": "orderkit.cli.platform",
-    "doctor": "orderkit.cli.doctor",
-    "demo": "orderkit.cli.demo",
-    "order": "orderkit.cli.orders",
-    "list": "orderkit.cli.orders",
-    "status": "orderkit.cli.orders",
-    "trace": "orderkit.cli.orders",
-    "destroy": "orderkit.cli.orders",
-    "team": "orderkit.cli.team",
-    "render": "orderkit.cli.render",
-    "run": "orderkit.cli.run",
+    "up": ("platform", "Run the embedded platform until ctrl-C."),
+    "doctor": ("doctor", "Say what is missing and what to do about it."),
+    "demo": ("demo", "Show the whole loop on a platform of its own."),
+    "order": ("orders", "Order a kit and wait until it is Ready."),
+    "list": ("orders", "List all orders and how they are."),
+    "status": ("orders", "Say how one order is, at which commit, and why."),
+    "trace": ("orders", "Show an order's tree and what fails first."),
+    "destroy": ("orders", "End an order and prove that nothing is left."),
+    "team": ("team", "Add and list teams."),
+    "render": ("render", "Render a skeleton as the portal would, or check it."),
+    "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
 }
-"""Where each command lives; ``<module>.<name>_command``."""
+"""Each command's module in this package, and its line in ``--help``, which imports none."""
 
 
 class _Lazy(click.Group):
@@ -41,9 +41,13 @@ class _Lazy(click.Group):
 
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(_COMMANDS[cmd_name])
+        module = importlib.import_module(f"orderkit.cli.{_COMMANDS[cmd_name][0]}")
         found: click.Command = getattr(module, f"{cmd_name}_command")
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
 
 @click.group(

@@ -13,7 +13,7 @@ from orderkit.cli.options import (
 )
 
 
-@click.command("order", short_help="Order a kit and wait until it is Ready.")
+@click.command("order")
 @click.argument("kit")
 @click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1)
 @requester_option
@@ -53,7 +53,7 @@ def order_command(
     views.show_ordered(ordering.order(connect_to(platform_file), wanted, on_step=progress), as_json)
 
 
-@click.command("list", short_help="List all orders and how they are.")
+@click.command("list")
 @platform_option
 @json_option
 def list_command(platform_file: str | None, as_json: bool) -> None:
@@ -68,7 +68,7 @@ def list_command(platform_file: str | None, as_json: bool) -> None:
     views.show_list(orders.list_orders(connect_to(platform_file)), as_json)
 
 
-@click.command("status", short_help="Say how one order is, at which commit, and why.")
+@click.command("status")
 @click.argument("order")
 @click.option("--check", is_flag=True, help="Exit 10 unless the order is Ready.")
 @platform_option
@@ -92,7 +92,7 @@ def status_command(
     return 10 if check and not report.state.ready else 0
 
 
-@click.command("trace", short_help="Show an order's tree and what fails first.")
+@click.command("trace")
 @click.argument("order")
 @platform_option
 @json_option
@@ -108,7 +108,7 @@ def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
     views.show_trace(tracing.trace(connect_to(platform_file), order), as_json)
 
 
-@click.command("destroy", short_help="End an order and prove that nothing is left.")
+@click.command("destroy")
 @click.argument("order")
 @click.option(
     "--delete-repository",

@@ -23,7 +23,7 @@ def _port(name: str, default: int, what: str) -> Callable[[F], F]:
     )
 
 
-@click.command("up", short_help="Run the embedded platform until ctrl-C.")
+@click.command("up")
 @state_option
 @click.option("--pack", "pack_folder", metavar="DIR", help="The pack to serve. Default: ours.")
 @click.option("--team", "teams", multiple=True, default=("ae86",), help="A team that may order.")

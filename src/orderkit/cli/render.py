@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _PARTLY, _FAILED = 5, 1
 
 
-@click.command("render", short_help="Render a skeleton as the portal would, or check it.")
+@click.command("render")
 @click.argument("skeleton", metavar="SKELETON_DIR")
 @click.option("--values", "values_file", metavar="FILE", help="Values, as JSON or YAML.")
 @click.option("--out", "out_folder", metavar="DIR", help="Where the tree is written.")

@@ -7,7 +7,7 @@ import click
 from orderkit.cli.options import connect_to, json_option, platform_option, requester_option
 
 
-@click.group("team", short_help="Add and list teams.")
+@click.group("team")
 def team_command() -> None:
     """Say who may order: an organisation, an AppProject, a part of the ledger."""
 

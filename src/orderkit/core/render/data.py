@@ -9,11 +9,12 @@ raw source on. Called by the interpreter of steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from orderkit.core.render.engine import compile_template
 from orderkit.core.render.faults import RenderError
-from orderkit.core.render.javascript import UNDEFINED, Undefined, Value
+from orderkit.core.render.javascript import SAFE_INTEGER, UNDEFINED, Undefined, Value
 
 
 def render_data(value: Value, context: Mapping[str, Value], *, name: str) -> Value:
@@ -34,7 +35,7 @@ def render_data(value: Value, context: Mapping[str, Value], *, name: str) -> Val
     if isinstance(value, dict):
         found = {k: render_data(v, context, name=f"{name}.{k}") for k, v in value.items()}
         return {k: v for k, v in found.items() if not isinstance(v, Undefined)}
-    return value
+    return _as_double(value)
 
 
 def _render_text(source: str, context: Mapping[str, Value], *, name: str) -> Value:
@@ -55,4 +56,14 @@ def _detached(value: Value) -> Value:
         return [None if isinstance(item, Undefined) else _detached(item) for item in value]
     if isinstance(value, dict):
         return {k: _detached(v) for k, v in value.items() if not isinstance(v, Undefined)}
-    return UNDEFINED if isinstance(value, Undefined) else value
+    return UNDEFINED if isinstance(value, Undefined) else _as_double(value)
+
+
+def _as_double(value: Value) -> Value:
+    """Round a whole number as JavaScript's only kind of number does."""
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) <= SAFE_INTEGER:
+        return value
+    try:
+        return int(float(value))
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

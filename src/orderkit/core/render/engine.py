@@ -8,7 +8,7 @@ is refused: before rendering where the syntax shows it, else at the operation, w
 column; ``refusals`` is the table. Bounded: source, nesting, loop rounds, calls, texts, lists,
 output; not time, which ``flows.confinement`` bounds for templates that nobody vouches for.
 
-Compiled templates are kept (``functools.lru_cache``); one environment serves the process.
+Compiled templates are kept: the 2,048 used last, up to 64 KB each. One environment serves all.
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ class Renderable:
         template = self._bodies[number]
         written: list[str] = []
         size = 0
-        for part in template.root_render_func(template.new_context({"f0": frame})):
+        scope = _ENVIRONMENT.context_class(_ENVIRONMENT, {"f0": frame}, None, {})
+        for part in template.root_render_func(scope):
             written.append(part)
             size += len(part)
             if size > OUTPUT_MAX:
@@ -147,6 +148,8 @@ class Renderable:
 
 
 _FILE = "<template>:"
+KEPT_MAX = 1 << 16
+"""Longest source that is kept compiled, in characters."""
 
 
 def _compiled(body: nodes.Template, number: int) -> jinja2.Template:
@@ -166,7 +169,6 @@ def _copied(value: Value) -> Any:
     return value
 
 
-@functools.lru_cache(maxsize=2048)
 def compile_template(
     source: str, delimiters: Delimiters = BACKSTAGE, *, capture: bool = False
 ) -> Renderable:
@@ -181,4 +183,11 @@ def compile_template(
         UnsupportedError: It uses what the engines read differently.
         LimitError: It is too long or nested too deeply.
     """
+    if len(source) > KEPT_MAX:
+        return Renderable(source, delimiters, capture=capture)
+    return _kept(source, delimiters, capture)
+
+
+@functools.lru_cache(maxsize=2048)
+def _kept(source: str, delimiters: Delimiters, capture: bool) -> Renderable:  # noqa: FBT001 - a key of the cache
     return Renderable(source, delimiters, capture=capture)

@@ -4,7 +4,7 @@ Parse Nunjucks expressions and emit Jinja2's syntax tree.
 Nunjucks parses with its own precedence but prints JavaScript without parentheses, so
 JavaScript's precedence decides in the end (``not a == b`` is ``(not a) == b``; ``1 + 2 ~ 3``
 is ``"33"``). This parser does the same in the same two steps: Nunjucks' grammar yields a flat
-row of operands and operators, `_fold` applies JavaScript's precedence to it.
+row of operands and operators, `fold` applies JavaScript's precedence to it.
 
 Every operation becomes a call of a function of ``javascript`` or ``library``, written as a
 Jinja2 filter node, so no attribute of a Python object is ever reached. Called by ``parser``.
@@ -20,41 +20,15 @@ from jinja2 import nodes
 from orderkit.core.render import cookiecutter, library, methods, refusals
 from orderkit.core.render.faults import LimitError, Position, RenderError, UnsupportedError
 from orderkit.core.render.lexer import RESERVED, Tag, Token, TokenKind
+from orderkit.core.render.precedence import COMPARISONS, Item, call, constant, fold
 from orderkit.core.render.refusals import Refusal
 
 DEPTH_MAX = 40
 """Deepest nesting of brackets, calls and conditions in one expression."""
 
 NodeT = TypeVar("NodeT", nodes.Expr, nodes.Pair)
-Item = nodes.Expr | str
-"""An operand, or an operator as JavaScript writes it."""
-
-_BINDING: tuple[frozenset[str], ...] = (
-    frozenset({"||"}),
-    frozenset({"&&"}),
-    frozenset({"==", "!=", "===", "!=="}),
-    frozenset({"<", ">", "<=", ">="}),
-    frozenset({"+", "-"}),
-    frozenset({"*", "/", "%"}),
-)
-"""JavaScript's binary operators, loosest first; all associate to the left."""
-_COMPARISONS = frozenset({"==", "===", "!=", "!==", "<", ">", "<=", ">="})
-_FUNCTIONS = {
-    "==": "equal", "!=": "unequal", "===": "same", "!==": "different",
-    "<": "below", ">": "above", "<=": "at_most", ">=": "at_least",
-}  # fmt: skip
 _LITERALS: dict[str, object] = {"true": True, "false": False, "none": None, "null": None}
 _KEYWORDS = frozenset({"if", "else", "and", "or", "not", "in", "is"})
-
-
-def call(function: str, first: nodes.Expr, *rest: nodes.Expr) -> nodes.Expr:
-    """Return the node that calls one of the engine's functions."""
-    return nodes.Filter(first, function, list(rest), [], None, None)
-
-
-def constant(value: object) -> nodes.Expr:
-    """Return the node of a literal."""
-    return nodes.Const(value)
 
 
 class ExpressionParser:
@@ -153,10 +127,10 @@ class ExpressionParser:
             raise LimitError(
                 f"an expression nested deeper than {DEPTH_MAX} levels", self._position()
             )
-        body = self._fold(self._or())
+        body = fold(self._or())
         if self.take("if"):
-            condition = self._fold(self._or())
-            otherwise = self._fold(self._or()) if self.take("else") else constant("")
+            condition = fold(self._or())
+            otherwise = fold(self._or()) if self.take("else") else constant("")
             body = nodes.CondExpr(call("truthy", condition), body, otherwise)
         self._depth -= 1
         return body
@@ -188,7 +162,7 @@ class ExpressionParser:
             if not negated and not self.peek("in"):
                 return items
             self._at += 2 if negated else 1
-            items = [call("contains", self._fold(items), self._fold(self._is()))]
+            items = [call("contains", fold(items), fold(self._is()))]
             if negated:
                 items = ["!", *items]
 
@@ -201,7 +175,7 @@ class ExpressionParser:
         if not self.take("is"):
             return items
         negated = self.take("not")
-        tested = self._test(self._fold(items))
+        tested = self._test(fold(items))
         return ["!", tested] if negated else [tested]
 
     def _test(self, subject: nodes.Expr) -> nodes.Expr:
@@ -218,7 +192,7 @@ class ExpressionParser:
         return call(f"is {name}", subject, *arguments)
 
     def _compare(self) -> list[Item]:
-        return self._row(self._concat, {text: [text] for text in _COMPARISONS})
+        return self._row(self._concat, {text: [text] for text in COMPARISONS})
 
     def _concat(self) -> list[Item]:
         return self._row(self._sum, {"~": ["+", constant(""), "+"]})
@@ -229,7 +203,7 @@ class ExpressionParser:
     def _floored(self) -> list[Item]:
         items: list[Item] = self._modulo()
         while self.take("//"):
-            items = [call("floor", self._fold([*items, "/", *self._modulo()]))]
+            items = [call("floor", fold([*items, "/", *self._modulo()]))]
         return items
 
     def _modulo(self) -> list[Item]:
@@ -238,7 +212,7 @@ class ExpressionParser:
     def _power(self) -> list[Item]:
         items: list[Item] = self._unary()
         while self.take("**"):
-            items = [call("power", self._fold(items), self._fold(self._unary()))]
+            items = [call("power", fold(items), fold(self._unary()))]
         return items
 
     def _unary(self) -> list[Item]:
@@ -458,64 +432,3 @@ class ExpressionParser:
         self._at += 1
         self.expect(":")
         return nodes.Pair(constant(self._key(token.text)), self.expression())
-
-    # --- JavaScript's precedence
-
-    def _fold(self, items: list[Item]) -> nodes.Expr:
-        """Apply JavaScript's precedence to a flat row of operands and operators."""
-        return _fold(_negate(items), 0)
-
-
-def _negate(items: list[Item]) -> list[Item]:
-    """Apply each ``!`` to the operand behind it: it binds tightest."""
-    row: list[Item] = []
-    bangs = 0
-    for item in items:
-        if item == "!":
-            bangs += 1
-        elif isinstance(item, str):
-            row.append(item)
-        else:
-            row.append(call("truthy", item) if bangs and bangs % 2 == 0 else item)
-            if bangs % 2:
-                row[-1] = call("untrue", item)
-            bangs = 0
-    return row
-
-
-def _fold(row: list[Item], level: int) -> nodes.Expr:
-    if len(row) == 1:
-        (only,) = row
-        if isinstance(only, str):  # pragma: no cover - rows are built operand first
-            raise TypeError(only)
-        return only
-    while not any(isinstance(item, str) and item in _BINDING[level] for item in row):
-        level += 1
-    operands: list[nodes.Expr] = []
-    operators: list[str] = []
-    start = 0
-    for at, item in enumerate([*row, ""]):
-        if at == len(row) or (isinstance(item, str) and item in _BINDING[level]):
-            operands.append(_fold(row[start:at], min(level + 1, len(_BINDING) - 1)))
-            operators.append(str(item))
-            start = at + 1
-    return _join(operands, operators[:-1])
-
-
-def _join(operands: list[nodes.Expr], operators: list[str]) -> nodes.Expr:
-    """Combine operands of one level of precedence."""
-    if operators[0] in {"+", "-", "*", "/", "%"}:
-        pairs = zip(operators, operands[1:], strict=True)
-        rest = [node for operator, operand in pairs for node in (constant(operator), operand)]
-        return call("chain", operands[0], *rest)
-    if operators[0] in {"||", "&&"}:
-        # Both are associative, so the tree may lean to the right and stay shallow on the left.
-        kind = nodes.Or if operators[0] == "||" else nodes.And
-        folded = operands[-1]
-        for operand in reversed(operands[:-1]):
-            folded = kind(operand, folded)
-        return folded
-    folded = operands[0]
-    for operator, operand in zip(operators, operands[1:], strict=True):
-        folded = call(_FUNCTIONS[operator], folded, operand)
-    return folded

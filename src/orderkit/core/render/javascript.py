@@ -8,24 +8,31 @@ objects of other kinds (functions, dates, symbols) does not occur here.
 
 from __future__ import annotations
 
-import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from json.encoder import encode_basestring
 from typing import Any
 
-from orderkit.core.render import refusals
+from orderkit.core.render import prototypes, refusals
 from orderkit.core.render.faults import Fault, LimitFault, MissingFault, UnsupportedFault
 
 Value = Any
 """A JSON-like value or an `Undefined`. `Any`: its shape is the template's business."""
 
 SAFE_INTEGER = 2**53
+_BEYOND = 1 << 1023
+_WITH_BASE = re.compile(r"0[xX][0-9A-Fa-f]{1,200}|0[bB][01]{1,200}|0[oO][0-7]{1,200}")
+_DECIMAL = re.compile(r"[+-]?(?:Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
 SPACE = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
 """What ``\\s`` matches and ``trim()`` removes."""
+EXPONENT_MAX = 1100
+"""Greatest exponent of a power that is proved exact."""
 TEXT_MAX = 1 << 24
 """Longest text an operation may build, in characters."""
 
@@ -191,19 +198,12 @@ def number(value: Value) -> float:
 
 
 def _parse_number(source: str) -> float:
-    stripped = source.strip()
+    stripped = source.strip(SPACE)
     if not stripped:
         return 0
-    try:
-        if stripped[:2].lower() in {"0x", "0b", "0o"}:
-            return int(stripped, 0) if "_" not in stripped else math.nan
-        if stripped.lstrip("+-") == "Infinity":
-            return -math.inf if stripped.startswith("-") else math.inf
-        if "_" in stripped or stripped.lstrip("+-")[:1].isalpha() or not stripped.isascii():
-            return math.nan
-        return float(stripped) if not stripped.lstrip("+-").isdigit() else int(stripped)
-    except ValueError:
-        return math.nan
+    if _WITH_BASE.fullmatch(stripped):
+        return normal(float(min(int(stripped, 0), _BEYOND)))
+    return normal(float(stripped)) if _DECIMAL.fullmatch(stripped) else math.nan
 
 
 def normal(result: float) -> float:
@@ -290,7 +290,24 @@ def _power(a: float, b: float) -> float:
     undefined = math.isnan(b) or (abs(a) == 1 and math.isinf(b)) or (a < 0 and not b.is_integer())
     if undefined and b != 0:
         return math.nan
-    return math.inf if a == 0 > b else float(a**b)
+    if a == 0 > b:
+        return math.inf
+    found = float(a**b)
+    if not _exact_power(a, b, found):
+        raise Fault(
+            "the last digits of this power differ between engines",
+            hint="compute it before rendering",
+        )
+    return found
+
+
+def _exact_power(a: float, b: float, found: float) -> bool:
+    """Say whether no rounding took part; roots and long fractions are rounded."""
+    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(found)) or b in {0, 1}:
+        return True
+    if not float(b).is_integer() or abs(b) > EXPONENT_MAX:
+        return a in {0, 1}
+    return found == 0 or Fraction(a) ** int(b) == Fraction(found)
 
 
 _CALCULATIONS = {
@@ -328,31 +345,6 @@ def utf16_length(source: str) -> int:
     )
 
 
-def _names(table: str) -> frozenset[str]:
-    return frozenset(table.split())
-
-
-_OBJECT_NAMES = _names(
-    "__proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__ constructor "
-    "hasOwnProperty isPrototypeOf propertyIsEnumerable prototype toLocaleString toString "
-    "valueOf"
-)
-_TEXT_NAMES = _OBJECT_NAMES | _names(
-    "anchor at big blink bold charAt charCodeAt codePointAt concat endsWith fixed fontcolor "
-    "fontsize includes indexOf isWellFormed italics lastIndexOf link localeCompare match "
-    "matchAll normalize padEnd padStart repeat replace replaceAll search slice small split "
-    "startsWith strike sub substr substring sup toLocaleLowerCase toLocaleUpperCase toLowerCase "
-    "toUpperCase toWellFormed trim trimEnd trimLeft trimRight trimStart"
-)
-_LIST_NAMES = _OBJECT_NAMES | _names(
-    "at concat copyWithin entries every fill filter find findIndex findLast findLastIndex flat "
-    "flatMap forEach includes indexOf join keys lastIndexOf map pop push reduce reduceRight "
-    "reverse shift slice some sort splice toReversed toSorted toSpliced unshift values "
-    "with"
-)
-_NUMBER_NAMES = _OBJECT_NAMES | {"toExponential", "toFixed", "toPrecision"}
-
-
 def member(value: Value, key: Value) -> Value:
     """
     Return ``value[key]``: undefined where there is none, also of null and undefined.
@@ -364,7 +356,7 @@ def member(value: Value, key: Value) -> Value:
         name = text(key)
         if name in value:
             return value[name]
-        if name in _OBJECT_NAMES:
+        if name in prototypes.OBJECT:
             raise UnsupportedFault.of(refusals.OBJECT_MEMBER, name)
         return value.missing(name) if isinstance(value, Closed) else UNDEFINED
     if isinstance(value, Undefined):
@@ -376,7 +368,7 @@ def member(value: Value, key: Value) -> Value:
     if isinstance(value, Function):
         raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "a look-up")
     name = text(key)
-    if name in (_OBJECT_NAMES if isinstance(value, bool) else _NUMBER_NAMES):
+    if name in (prototypes.OBJECT if isinstance(value, bool) else prototypes.NUMBER):
         raise UnsupportedFault.of(refusals.OBJECT_MEMBER, name)
     return UNDEFINED
 
@@ -387,7 +379,7 @@ def _item(value: str | list[Value], key: Value) -> Value:
     if isinstance(value, Safe):
         raise UnsupportedFault.of(refusals.SAFE_VALUE, "a look-up")
     name = text(key)
-    if name in (_TEXT_NAMES if isinstance(value, str) else _LIST_NAMES):
+    if name in (prototypes.TEXT if isinstance(value, str) else prototypes.LIST):
         raise UnsupportedFault.of(refusals.OBJECT_MEMBER, name)
     if not (name.isascii() and name.isdigit()) or str(int(name[:10])) != name:
         return UNDEFINED
@@ -411,6 +403,8 @@ def whole(value: str) -> str:
 
 def to_json(value: Value, indent: Value = None) -> Value:
     """Return ``JSON.stringify(value, null, indent)``; undefined stays undefined."""
+    if value.__class__ is str:
+        return _quoted(value)
     if isinstance(value, Undefined):
         return value
     if is_number(indent):
@@ -421,9 +415,9 @@ def to_json(value: Value, indent: Value = None) -> Value:
 
 
 def _json(value: Value, pad: str, newline: str) -> str:
-    if isinstance(value, Safe):
-        raise UnsupportedFault.of(refusals.SAFE_VALUE, "`dump`")
     if isinstance(value, str):
+        if isinstance(value, Safe):
+            raise UnsupportedFault.of(refusals.SAFE_VALUE, "`dump`")
         return _quoted(value)
     if is_number(value):
         return number_text(value) if math.isfinite(float(value)) else "null"
@@ -450,7 +444,7 @@ def _enclose(start: str, parts: list[str], end: str, pad: str, newline: str) -> 
 
 
 def _quoted(source: str) -> str:
-    quoted = json.dumps(source, ensure_ascii=False)
+    quoted = encode_basestring(source)
     if quoted.isascii():
         return quoted
     return "".join(f"\\u{ord(c):04x}" if 0xD800 <= ord(c) <= 0xDFFF else c for c in quoted)  # noqa: PLR2004

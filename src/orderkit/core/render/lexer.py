@@ -182,7 +182,7 @@ class Lexer:
         trims = end.startswith("-")
         self._at += len(end)
         stop = self._at
-        if block and self._delimiters.trim_blocks and not trims:
+        if block and self._delimiters.trim_blocks:
             newline = self.source[self._at : self._at + 2]
             self._at += 2 if newline == "\r\n" else newline.startswith("\n")
         return Tag(block, tuple(tokens), offset, stop, self.source[offset:stop]), trims

@@ -30,7 +30,8 @@ Operation = Callable[..., Any]
 def _lookup(frame: Frame, name: str, *keys: str) -> Value:
     value = frame.find(name)
     for key in keys:
-        value = _member(value, key)
+        known = isinstance(value, dict) and key in value
+        value = value[key] if known else _member(value, key)
     return value
 
 

@@ -19,8 +19,9 @@ from jinja2 import nodes
 
 from orderkit.core.render import refusals
 from orderkit.core.render.faults import LimitError, Position, RenderError, UnsupportedError
-from orderkit.core.render.grammar import ExpressionParser, call, constant
+from orderkit.core.render.grammar import ExpressionParser
 from orderkit.core.render.lexer import Delimiters, Lexer, Literal, Tag
+from orderkit.core.render.precedence import call, constant
 from orderkit.core.render.refusals import Refusal
 
 BLOCKS_MAX, LOOPS_MAX = 40, 12

@@ -9,6 +9,7 @@ differently, because one of them has none, or because ours cannot be exact.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _DIFFER = "the engines of different Backstage releases give different results"
@@ -130,7 +131,10 @@ PARAMETER = Refusal(
     "give it another name",
 )
 CALL_TARGET = Refusal(
-    "a call block for '{}'", "Nunjitsu calls macros only", "call a macro by its name"
+    "a call block for '{}'",
+    "Nunjitsu calls macros only",
+    "call a macro by its name",
+    early=False,
 )
 ELSE_NAME = Refusal(
     "the loop's variable '{}' in its else part",
@@ -258,6 +262,60 @@ DOLLAR = Refusal(
 )
 
 
-def table() -> list[Refusal]:
-    """Return every entry in the order of the file."""
-    return [value for value in globals().values() if isinstance(value, Refusal)]
+CASES: Mapping[str, str] = {
+    "SLICE": "${{ values.l[1:2] }}",
+    "REGEX": "${{ values.s | replace(r/a/g, 'b') }}",
+    "NAME": "${{ 1e3 }}",
+    "LITERAL_MEMBER": "${{ values.none }}",
+    "NUMBER_DOT": "${{ 1. }}",
+    "TWO_SIGNS": "${{ --1 }}",
+    "NUMBER_KEY": "${{ {1: 'a'} }}",
+    "LITERAL_KEY": "${{ {true: 'a'} }}",
+    "LIST_IN_TAG": "${{ 'a', 'b' }}",
+    "CALLED_EXPRESSION": "${{ joiner()() }}",
+    "METHOD": "${{ values.s.padStart(9) }}",
+    "KEYWORD_IN_CALL": "${{ values.s.split(separator=',') }}",
+    "TEST": "${{ 1 is boolean }}",
+    "FILTER": "${{ values.l | random }}",
+    "COOKIECUTTER_FILTER": "{{ cookiecutter.s | parseRepoUrl }}",
+    "EMPTY_RAW_BEHIND": "{% raw %}a{% endraw\n%}",
+    "SWITCH_HEAD": "{% switch 1 %} {% case 1 %}a{% endswitch %}",
+    "SWITCH_CASES": "{% switch 1 %}{% default %}a{% endswitch %}",
+    "SWITCH_GAP": "{% switch 1 %}{% case 1 -%} {%- case 2 %}b{% endswitch %}",
+    "SET_DASH": "{% set x -%} a{% endset %}",
+    "SET_HERE": "{% filter upper %}{% set x = 1 %}{% endfilter %}",
+    "MACRO_HERE": "{% for x in [1] %}{% macro m() %}{% endmacro %}{% endfor %}",
+    "BLOCK_HERE": "{% switch 1 %}{% case 1 %}{% block b %}{% endblock %}{% endswitch %}",
+    "LOOP_NAME": "{% for loop in [1] %}{% endfor %}",
+    "PARAMETER": "{% macro m(a, a) %}{% endmacro %}",
+    "CALL_TARGET": "{% call range() %}{% endcall %}",
+    "ELSE_NAME": "{% for x in [] %}{% else %}${{ x }}{% endfor %}",
+    "RESERVED": "${{ values.constructor }}",
+    "RAW_DASH": "{% raw %}a {% endraw %}{%- if true %}{% endif %}",
+    "PLUS_TAG": "{%+ if true %}{% endif %}",
+    "LENGTH_LOOP": "{% for x in {'length': 2} %}{% endfor %}",
+    "PAIRS_LOOP": "{% for a, b, c in values.o %}{% endfor %}",
+    "RAGGED_MAP": "${{ 'host?repo=r' | parseRepoUrl | length }}",
+    "HALF_CHARACTER": "${{ '\U0001f600' | first }}",
+    "SAFE_VALUE": "${{ values.s | safe | list }}",
+    "FUNCTION_VALUE": "${{ range }}",
+    "OBJECT_MEMBER": "${{ values.s.trim }}",
+    "MIXED_ORDER": "${{ ['a', 1] | sort }}",
+    "NESTED_TAGS": "${{ '<<b>b>' | striptags }}",
+    "DYNAMIC_NAME": "{% macro m(a) %}${{ caller() }}{% endmacro %}"
+    "{% call m(1) %}${{ a }}{% endcall %}",
+    "UNDEFINED_DEFAULT": "{% macro m(values=1) %}${{ values }}{% endmacro %}${{ m(values=q) }}",
+    "BIG_INTEGER": "${{ 'ffffffffffffffff' | int(0, 16) }}",
+    "FRACTION_RADIX": "${{ (1.5).toString(2) }}",
+    "ARGUMENTS": "${{ [1] | select('odd', 2) }}",
+    "METHOD_ARGUMENTS": "${{ values.s.trim(1) }}",
+    "COMPAT_MEMBER": "{{ cookiecutter.o.items }}",
+    "COMPAT_FAILED": "{{ cookiecutter.l.index('z') }}",
+    "DOLLAR": "${{ values.s.replace('t', '$') }}",
+}
+"""A template for each entry that is refused for it."""
+
+
+def table() -> dict[str, Refusal]:
+    """Return every entry by its name, in the order of the file."""
+    return {name: value for name, value in globals().items() if isinstance(value, Refusal)}

@@ -77,7 +77,7 @@ def indent(value: Value, width: Value = 4, first: Value = False) -> Value:  # no
     columns = whole_number(width, "indent") if js.truthy(width) else 4
     if not 0 <= columns <= 1000:  # noqa: PLR2004
         raise Fault("filter 'indent' takes 0 to 1000 columns")
-    if text == "":
+    if text == "" and not isinstance(value, js.Safe):
         return ""
     pad = " " * columns
     lines = text.split("\n")

@@ -23,7 +23,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.render.binary import is_binary
-from orderkit.core.render.engine import compile_template
+from orderkit.core.render.engine import KEPT_MAX, Renderable, compile_template
 from orderkit.core.render.faults import LimitError, RenderError
 from orderkit.core.render.globbing import compile_glob
 from orderkit.core.render.javascript import Closed, Value
@@ -186,7 +186,9 @@ class _Plan:
                 check_path(source, origin=source)
             how = self._treatment(path)
             if how == "rendered":
-                self._compile(_decoded(path, self._files[path].data), source)
+                self._compile(self._files[path].data.decode(), source)
+        except UnicodeDecodeError as error:
+            return Outcome(path, "refused", error=_no_text(path, error))
         except (RenderError, RefusedError) as error:
             return Outcome(path, "refused", error=error)
         return Outcome(path, "fits" if how == "rendered" else how)
@@ -238,9 +240,11 @@ class _Plan:
         return check_path(rendered, origin=source)
 
     def _rendered(self, path: PurePosixPath, data: bytes, context: Mapping[str, Value]) -> bytes:
-        source = _decoded(path, data)
         try:
-            text = compile_template(source, self._options.delimiters).render(context, strict=True)
+            template = _template_of(data, self._options.delimiters)
+            text = template.render(context, strict=True)
+        except UnicodeDecodeError as error:
+            raise _no_text(path, error) from error
         except RenderError as error:
             raise error.named(str(path)) from error
         found = _encode(text)
@@ -260,15 +264,23 @@ def _with_folders(globs: Sequence[str], files: Tree) -> Iterator[str]:
             yield f"{folder}/**"
 
 
-def _decoded(path: PurePosixPath, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise RefusedError(
-            f"{path}: is neither UTF-8 text nor binary: byte {error.start} cannot be read",
-            hint="Backstage would destroy it; store it as UTF-8 or list it in "
-            "copyWithoutTemplating",
-        ) from error
+def _template_of(data: bytes, delimiters: Delimiters) -> Renderable:
+    """Compile a file's bytes; the same bytes only once."""
+    if len(data) > KEPT_MAX:
+        return compile_template(data.decode(), delimiters)
+    return _kept_template(data, delimiters)
+
+
+@functools.lru_cache(maxsize=2048)
+def _kept_template(data: bytes, delimiters: Delimiters) -> Renderable:
+    return compile_template(data.decode(), delimiters)
+
+
+def _no_text(path: PurePosixPath, error: UnicodeDecodeError) -> RefusedError:
+    return RefusedError(
+        f"{path}: is neither UTF-8 text nor binary: byte {error.start} cannot be read",
+        hint="Backstage would destroy it; store it as UTF-8 or list it in copyWithoutTemplating",
+    )
 
 
 def _encode(text: str) -> bytes:

@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help setup demo fmt check test soak bench clean
+.PHONY: help setup demo fmt check test e2e soak bench backstage portal clean
 
 help: ## say what each verb does
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 16
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 20
 
 $(RUN): requirements.lock pyproject.toml
 	scripts/install.sh "$(PYTHON)" requirements.lock
@@ -35,11 +35,21 @@ check: $(DEV) ## style, types, layers, YAML, generated files
 test: $(DEV) ## the tests that need Python, git and what scripts/test-tools.sh installs
 	scripts/test.sh
 
+e2e: $(DEV) ## whole journeys on a real Backstage, in a real browser (needs npm)
+	scripts/backstage.sh --front-end
+	scripts/test.sh --e2e tests/e2e
+
 soak: $(DEV) ## the full random counts (long)
 	scripts/test.sh --soak
 
 bench: $(DEV) ## measure; one JSON object a line
 	$(BIN)/python -m bench
+
+backstage: $(RUN) ## a real Backstage on the embedded platform, without forms (needs npm)
+	scripts/portal.sh
+
+portal: $(RUN) ## the same with its forms in the browser
+	scripts/portal.sh --front-end
 
 clean: ## remove what was installed and cached
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,8 @@ class Engines:
         self,
         contexts: Sequence[object],
         jobs: Sequence[tuple[str, int]],
-        **options: bool,
+        *,
+        options: Mapping[str, bool],
     ) -> list[tuple[Answer, Answer]]:
         """
         Render each template with its context: what nunjitsu writes, what nunjucks writes.

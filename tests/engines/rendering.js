@@ -20,15 +20,24 @@ export function engines(load) {
     return renderers.get(key);
   }
 
-  return (contexts, jobs, options) => {
-    const texts = contexts.map((context) => JSON.stringify(context));
+  return { texts, values };
+
+  // What nunjitsu makes of a step's text: {value}, {} for undefined, or {error}.
+  function values(contexts, jobs) {
+    const { nunjitsu } = renderer({});
+    const prepared = contexts.map((context) => nunjitsu.prepareContext(context));
+    return jobs.map(([source, at]) => attempt(() => ({ value: nunjitsu.renderValue(source, prepared[at]) })));
+  }
+
+  function texts(contexts, jobs, options) {
+    const json = contexts.map((context) => JSON.stringify(context));
     const { nunjitsu, nunjucks } = renderer(options);
     const prepared = contexts.map((context) => nunjitsu.prepareContext(context));
     return jobs.map(([source, at]) => [
       attempt(() => nunjitsu.render(source, prepared[at])),
-      attempt(() => nunjucks.renderString(source, JSON.parse(texts[at]))),
+      attempt(() => nunjucks.renderString(source, JSON.parse(json[at]))),
     ]);
-  };
+  }
 }
 
 // Text, or {error: message}.

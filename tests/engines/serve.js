@@ -15,7 +15,9 @@ const judge = judges(load);
 
 const answers = {
   // {contexts: [context...], jobs: [[template, index of context]...], ...options} -> [[nunjitsu, nunjucks]...]
-  render: ({ contexts, jobs, options }) => render(contexts, jobs, options ?? {}),
+  render: ({ contexts, jobs, options }) => render.texts(contexts, jobs, options ?? {}),
+  // {contexts, jobs} -> [{value}...] as steps see it
+  values: ({ contexts, jobs }) => render.values(contexts, jobs),
   // {jobs: [[schema, value]...]} -> [{jsonschema, ajv}...]
   judge: ({ jobs }) => jobs.map(([schema, value]) => judge(schema, value)),
   // {numbers: [texts of doubles], texts: [...]} -> String() and JSON.stringify() of each

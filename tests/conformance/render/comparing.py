@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -20,6 +21,7 @@ from orderkit.core.render import BACKSTAGE, Delimiters
 
 CONTEXTS, BATCH = 40, 500
 Job = tuple[str, int]
+Answers = list[tuple[Answer, Answer]]
 
 
 @dataclass(slots=True)
@@ -57,26 +59,37 @@ class Outcome:
         return "\n".join([f"{self.total} templates, {self.refused:.2%} refused", *lines])
 
 
-def run(engines: Engines, choices: random.Random, count: int, *, lifelike: bool) -> Outcome:
+def run(
+    engines: Engines,
+    choices: random.Random,
+    count: int,
+    *,
+    lifelike: bool,
+    delimiters: Delimiters = BACKSTAGE,
+) -> Outcome:
     """Write `count` templates and compare all; the engines work while ours does."""
     writer = Writer(choices, lifelike=lifelike)
     contexts = [context(choices, lifelike=lifelike) for _ in range(CONTEXTS)]
     outcome = Outcome(hits=writer.hits)
-    jobs = ((writer.template(), choices.randrange(CONTEXTS)) for _ in range(count))
-    for batch, answers in _answered(engines, contexts, jobs):
+    jobs = (
+        (writer.template().replace(BACKSTAGE.start, delimiters.start), choices.randrange(CONTEXTS))
+        for _ in range(count)
+    )
+    ask = partial(engines.render, contexts, options=_options(delimiters))
+    for batch, answers in _answered(ask, jobs):
         for (source, at), answer in zip(batch, answers, strict=True):
-            outcome.add(compare(source, contexts[at], answer, BACKSTAGE))
+            outcome.add(compare(source, contexts[at], answer, delimiters))
     return outcome
 
 
 def _answered(
-    engines: Engines, contexts: list[Any], jobs: Iterator[Job]
-) -> Iterator[tuple[tuple[Job, ...], list[tuple[Answer, Answer]]]]:
+    ask: Callable[[tuple[Job, ...]], Answers], jobs: Iterator[Job]
+) -> Iterator[tuple[tuple[Job, ...], Answers]]:
     """Yield batches with their answers, one batch ahead of the reader."""
     with ThreadPoolExecutor(1) as pool:
-        ahead: tuple[tuple[Job, ...], Future[list[tuple[Answer, Answer]]]] | None = None
+        ahead: tuple[tuple[Job, ...], Future[Answers]] | None = None
         while batch := tuple(islice(jobs, BATCH)):
-            asked = pool.submit(engines.render, contexts, batch)
+            asked = pool.submit(ask, batch)
             if ahead:
                 yield ahead[0], ahead[1].result()
             ahead = batch, asked
@@ -99,10 +112,13 @@ def rarely_taken(*outcomes: Outcome, least: int) -> list[str]:
 
 def one(engines: Engines, source: str, values: Any, delimiters: Delimiters) -> Comparison:
     """Compare one template."""
-    options = {
-        "compat": delimiters.start == "{{",
+    (answers,) = engines.render([values], [(source, 0)], options=_options(delimiters))
+    return compare(source, values, answers, delimiters)
+
+
+def _options(delimiters: Delimiters) -> dict[str, bool]:
+    return {
+        "compat": delimiters.cookiecutter,
         "trim": delimiters.trim_blocks,
         "lstrip": delimiters.lstrip_blocks,
     }
-    (answers,) = engines.render([values], [(source, 0)], **options)
-    return compare(source, values, answers, delimiters)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.conformance.render.comparing import Outcome, rarely_taken, run
 from tests.conftest import Chances
 from tests.engines.process import Engines
+
+from orderkit.core.render import BACKSTAGE, COOKIECUTTER, Delimiters
 
 SHORT, FULL = 10_000, 100_000
 REFUSED_MOST, TAKEN_LEAST = 0.02, 50
@@ -49,6 +52,28 @@ def test_templates_as_people_write_them_render_alike(lifelike: Outcome) -> None:
 @pytest.mark.timeout(300)
 def test_templates_of_the_whole_grammar_render_alike_or_are_refused(flat: Outcome) -> None:
     assert not flat.broken, flat.smallest()
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("trimBlocks", replace(BACKSTAGE, trim_blocks=True)),
+        ("lstripBlocks", replace(BACKSTAGE, lstrip_blocks=True)),
+        ("both", replace(BACKSTAGE, trim_blocks=True, lstrip_blocks=True)),
+        ("cookiecutterCompat", COOKIECUTTER),
+    ],
+)
+@pytest.mark.timeout(300)
+def test_templates_with_options_render_alike_or_are_refused(
+    engines: Engines, chances: Chances, figure: Figure, name: str, mode: Delimiters
+) -> None:
+    for lifelike in (True, False):
+        choices = chances.random(f"render {name} {lifelike}")
+        count = chances.count(SHORT // 25, FULL // 10)
+        found = run(engines, choices, count, lifelike=lifelike, delimiters=mode)
+        figure(f"{name}: {found}")
+
+        assert not found.broken, found.smallest()
 
 
 def test_two_percent_are_refused_at_most(lifelike: Outcome) -> None:

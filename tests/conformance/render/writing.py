@@ -71,6 +71,12 @@ class Writer:
             )
         return self._body(choose((0, 1, 2)), choose((1, 2)))
 
+    def expression(self) -> str:
+        """Return a template that is one expression, as steps have them."""
+        self._scope = []
+        kind = self._random.choice(_KINDS)
+        return f"${{{{ {self._write(kind, self._random.choice((0, 1, 2)))} }}}}"
+
     def _body(self, depth: int, statements: int) -> str:
         outer = len(self._scope)
         written = "".join(self._write("T", depth) for _ in range(statements))

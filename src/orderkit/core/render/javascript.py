@@ -183,11 +183,21 @@ def truthy(value: Value) -> bool:
     return bool(value) and not isinstance(value, Undefined)
 
 
+def double(whole: int) -> float:
+    """Return a whole number as JavaScript holds it."""
+    try:
+        return float(whole)
+    except OverflowError:
+        return math.inf if whole > 0 else -math.inf
+
+
 def number(value: Value) -> float:
     """Return ``Number(value)``."""
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, int | float):
+    if isinstance(value, int):
+        return value if abs(value) <= SAFE_INTEGER else double(value)
+    if isinstance(value, float):
         return value
     if value is None:
         return 0
@@ -219,7 +229,7 @@ def normal(result: float) -> float:
 def strictly_equal(left: Value, right: Value) -> bool:
     """Return ``left === right``; lists and maps are equal only to themselves."""
     if is_number(left) and is_number(right):
-        return bool(left == right)
+        return number(left) == number(right)
     if isinstance(left, Undefined) and isinstance(right, Undefined):
         return True
     if isinstance(left, list | dict | Safe) or isinstance(right, list | dict | Safe):
@@ -294,10 +304,7 @@ def _power(a: float, b: float) -> float:
         return math.inf
     found = float(a**b)
     if not _exact_power(a, b, found):
-        raise Fault(
-            "the last digits of this power differ between engines",
-            hint="compute it before rendering",
-        )
+        raise UnsupportedFault.of(refusals.ROUNDED_POWER)
     return found
 
 

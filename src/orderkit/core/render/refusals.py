@@ -221,6 +221,18 @@ UNDEFINED_DEFAULT = Refusal(
     "give the argument a default",
     early=False,
 )
+UNDEFINED_VARIABLE = Refusal(
+    "`set` of the variable '{}', which is undefined here or outside,",
+    "Nunjucks looks past an undefined variable, Nunjitsu does not",
+    "give the value a default",
+    early=False,
+)
+ROUNDED_POWER = Refusal(
+    "a power with a rounded result",
+    "JavaScript leaves its last digits to the engine",
+    "compute it before rendering",
+    early=False,
+)
 BIG_INTEGER = Refusal(
     "a whole number beyond 2^53 in another base than ten",
     "JavaScript leaves the digits to the engine",
@@ -305,6 +317,8 @@ CASES: Mapping[str, str] = {
     "DYNAMIC_NAME": "{% macro m(a) %}${{ caller() }}{% endmacro %}"
     "{% call m(1) %}${{ a }}{% endcall %}",
     "UNDEFINED_DEFAULT": "{% macro m(values=1) %}${{ values }}{% endmacro %}${{ m(values=q) }}",
+    "UNDEFINED_VARIABLE": "{% set y = q %}{% for x in [1] %}{% set y = 2 %}{% endfor %}${{ y }}",
+    "ROUNDED_POWER": "${{ 2 ** 0.5 }}",
     "BIG_INTEGER": "${{ 'ffffffffffffffff' | int(0, 16) }}",
     "FRACTION_RADIX": "${{ (1.5).toString(2) }}",
     "ARGUMENTS": "${{ [1] | select('odd', 2) }}",

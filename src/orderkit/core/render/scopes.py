@@ -135,6 +135,11 @@ class Frame:
         frame: Frame | None = self
         while frame is not None:
             known = frame.variables if frame.hidden or name not in frame.bound else frame.bound
+            if name in known and frame is not self:
+                if isinstance(known[name], Undefined) or isinstance(value, Undefined):
+                    raise UnsupportedFault.of(refusals.UNDEFINED_VARIABLE, name)
+                known[name] = value
+                return
             if name in known and not isinstance(known[name], Undefined):
                 known[name] = value
                 return

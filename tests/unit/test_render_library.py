@@ -200,6 +200,17 @@ def test_lists_of_the_caller_are_never_changed() -> None:
     assert values == {"l": [3, 1, 2], "o": {"l": [1]}}
 
 
+def test_whole_numbers_beyond_2_53_are_doubles_everywhere() -> None:
+    big = 2**53 + 1
+    source = "${{ n.toFixed() }} ${{ n + 1 }} ${{ n === m }} ${{ n | string }} ${{ n | round }}"
+
+    text = compile_template(source).render({"n": big, "m": big - 1})
+
+    assert text == " ".join(
+        ["9007199254740992", "9007199254740992", "true", *["9007199254740992"] * 2]
+    )
+
+
 def test_a_macro_keeps_nothing_between_renderings() -> None:
     template = compile_template("{% macro m(a) %}{% set b = a %}${{ b }}{% endmacro %}${{ m(n) }}")
 

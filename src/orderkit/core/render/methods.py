@@ -388,4 +388,6 @@ def run_method(
         raise UnsupportedFault.of(refusals.METHOD_ARGUMENTS, name)
     if any(isinstance(argument, js.Function | Safe) for argument in arguments):
         raise UnsupportedFault.of(refusals.SAFE_VALUE, f"`.{name}()`")
-    return found.run(str(value) if isinstance(value, Safe) else value, *arguments)
+    if isinstance(value, Safe):
+        value = str(value)
+    return found.run(js.number(value) if js.is_number(value) else value, *arguments)

@@ -56,14 +56,7 @@ def parse_int(text: str, radix: int) -> float:
         raise UnsupportedFault.of(refusals.BIG_INTEGER)
     if found == 0 and sign < 0:
         return -0.0
-    return js.normal(_double(sign * found))
-
-
-def _double(number: int) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
+    return js.normal(js.double(sign * found))
 
 
 def rounded(number: float, method: object) -> float:

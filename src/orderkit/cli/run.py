@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orderkit.flows.scaffolding import TaskOptions
 
 
-@click.command("run", short_help="Run a scaffolder template: a file, or one of the pack.")
+@click.command("run")
 @click.argument("template")
 @click.option(
     "-p",
@@ -148,17 +148,19 @@ def _secret(text: str) -> tuple[str, str]:
     kind, _, variable = source.partition(":")
     if source.startswith("@"):
         data = read_limited(Path(source[1:]), field=f"--secret {name}")
-        try:
-            return name, data.decode().removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            raise InvalidInputError(f"--secret {name}", source, "is no text") from error
-    if not name or kind != "env":
+        data = data.removesuffix(b"\n").removesuffix(b"\r")
+    elif name and kind == "env":
+        variable = variable or name
+        data = os.environb.get(os.fsencode(variable), b"")
+        if not data:
+            raise UsageError(f"--secret {name}: the variable {variable} is not set")
+    else:
         # Not shown: what stands there may be the secret itself.
         raise UsageError(
             f"--secret {name}: the value comes from a file or a variable",
             hint="write NAME=@FILE, NAME=env or NAME=env:VARIABLE",
         )
-    variable = variable or name
-    if not os.environ.get(variable):
-        raise UsageError(f"--secret {name}: the variable {variable} is not set")
-    return name, os.environ[variable]
+    try:
+        return name, data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"--secret {name}", source, "is no UTF-8 text") from error

@@ -175,6 +175,7 @@ BAD = [
     Bad("a secret on the command line", ["FETCH", "--secret", f"token={SECRET}"], 2, "a file or a"),
     Bad("a secret as a parameter", ["FETCH", "-p", f"token={SECRET}"], 2, "is a secret of the"),
     Bad("a variable that is not set", ["FETCH", "--secret", "x=env:NO_SUCH"], 2, "is not set"),
+    Bad("a secret that is no text", ["FETCH", "--secret", "x=@BYTES"], 2, "is no UTF-8 text"),
     Bad("a secret file that is not there", ["FETCH", "--secret", "x=@/no/such"], 1, "cannot be"),
     Bad("a values file that is no map", ["FETCH", "--values", "LIST"], 2, "is no map of values"),
     Bad("no template", ["/no/such/template.yaml"], 1, "there is no such file"),
@@ -194,7 +195,9 @@ def test_bad_input_has_its_own_message(
     folder = write(template(*steps, parameters=FORM))
     (tmp_path / "empty").mkdir()
     (tmp_path / "list").write_text("- a\n")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\xfd\xfc")
     words = {
+        "x=@BYTES": f"x=@{tmp_path / 'bytes'}",
         "FETCH": folder,
         "PUBLISH": folder,
         "EMPTY": tmp_path / "empty",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from templates import log, step, template
 
@@ -178,6 +178,7 @@ SCHEMA = {
         ({"token": "other-canary"}, r"secrets\.token: '\*\*\*' is refused .*'pattern'"),
         ({"token": TOKEN, "more": "x-canary"}, "it knows token"),
         ({"token": "abc"}, "fewer than 4 characters"),
+        ({"token": "can4ry\ud800"}, "half a character"),
     ],
 )
 def test_secrets_are_checked_without_being_shown(world: Any, secrets: Any, message: str) -> None:
@@ -188,20 +189,22 @@ def test_secrets_are_checked_without_being_shown(world: Any, secrets: Any, messa
 
 
 @given(
-    secret=st.text(min_size=4, max_size=40).filter(lambda s: len(s.strip()) >= 4),
-    around=st.text(max_size=20),
+    st.text(
+        st.characters(exclude_categories=["Cs"], exclude_characters="*"), min_size=4, max_size=40
+    )
 )
-def test_no_form_of_a_secret_passes(secret: str, around: str) -> None:
+def test_no_form_of_a_secret_passes(secret: str) -> None:
+    assume(len(" ".join(secret.split())) >= 4)
     masker = Masker([secret])
     forms = [
         secret,
         json.dumps(secret)[1:-1],
         repr(secret)[1:-1],
-        quote(secret.encode("utf-8", "surrogatepass"), safe=""),
+        quote(secret, safe=""),
         shorten(secret, limit=100),
     ]
 
     for form in forms:
-        shown = masker.text(f"<{form}>{around}")
+        shown = masker.text(f"<{form}>")
         assert "***" in shown
-        assert form not in shown.replace(around, "")
+        assert form not in shown

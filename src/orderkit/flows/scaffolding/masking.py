@@ -131,18 +131,20 @@ def _forms(plain: str) -> set[str]:
     return found
 
 
-def check_lengths(secrets: Mapping[str, str]) -> None:
+def check_maskable(secrets: Mapping[str, str]) -> None:
     """
     Refuse secrets that cannot be masked.
 
     Raises:
-        InvalidInputError: One has fewer than four characters.
+        InvalidInputError: One has fewer than four characters, or half a character in it.
     """
     for name, value in secrets.items():
-        if len(value.strip()) < registry.SHORTEST:
+        if len(" ".join(value.split())) < registry.SHORTEST:
             raise InvalidInputError(
                 f"secrets.{name}",
                 MASK,
                 f"has fewer than {registry.SHORTEST} characters",
                 hint="so short a text cannot be masked in logs without eating ordinary words",
             )
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise InvalidInputError(f"secrets.{name}", MASK, "holds half a character")

@@ -21,10 +21,10 @@ from orderkit.flows.actions.context import (
     User,
 )
 from orderkit.flows.scaffolding.checking import action_of, check_secrets, check_template
-from orderkit.flows.scaffolding.masking import Masker, check_lengths
+from orderkit.flows.scaffolding.masking import Masker, check_maskable
 from orderkit.flows.scaffolding.outputs import example_of, render_outputs
 from orderkit.flows.scaffolding.rounds import Round, rounds
-from orderkit.flows.scaffolding.tasks import StepEvent, Task, TaskOptions, TaskResult
+from orderkit.flows.scaffolding.tasks import State, StepEvent, Task, TaskOptions, TaskResult
 
 _DEFAULTS = TaskOptions()
 _USES_ENTITY = re.compile(r"\buser\b(?!\s*\.\s*ref\b|:)")
@@ -61,7 +61,7 @@ def run(
         OrderkitError: What an action raises. Steps with ``always()`` have run all the same.
     """
     secrets = {**options.environment.secrets, **options.secrets}
-    check_lengths(secrets)
+    check_maskable(secrets)
     check_secrets(template, options.secrets)
     values = template.validate(parameters)
     check_template(template, platform=services is not None, dry_run=options.dry_run)
@@ -119,16 +119,14 @@ def _run_step(task: Task, step: Step) -> None:
         task.failure = task.failure or masked
         task.on_step(StepEvent(step.id, step.action, "failed", f"{step.name}: {masked}"))
         return
-    shown = tuple(each.shown for each in wanted) if task.options.dry_run else ()
-    said = task.log[before:]
-    summary = f"{step.name}: {said[-1]}" if said else step.name
     if not wanted:
         task.on_step(StepEvent(step.id, step.action, "skipped", step.name))
-    else:
-        state = "planned" if planned else "done"
-        task.on_step(
-            StepEvent(step.id, step.action, state, task.masker.text(summary), shown)  # type: ignore[arg-type]
-        )
+        return
+    shown = tuple(each.shown for each in wanted) if task.options.dry_run else ()
+    said = task.log[before:]
+    summary = task.masker.text(f"{step.name}: {said[-1]}" if said else step.name)
+    state: State = "planned" if planned else "done"
+    task.on_step(StepEvent(step.id, step.action, state, summary, shown))
 
 
 def _outputs(

@@ -192,6 +192,10 @@ def test_renders_as_both_engines_do(case: Case) -> None:
     assert compile_template(case.source).render({"values": VALUES}) == case.text
 
 
+def test_a_result_may_be_called() -> None:
+    assert compile_template("[${{ joiner('-')() }}]").render({}) == "[]"
+
+
 def test_lists_of_the_caller_are_never_changed() -> None:
     values = {"l": [3, 1, 2], "o": {"l": [1]}}
     source = "${{ values.l.sort() }}${{ values.l.push(9) }}${{ values.o.l.pop() }}"

@@ -35,7 +35,7 @@ CASES = [
     Case("keyword arguments of methods", "${{ values.s.split(separator='x') }}", UnsupportedError),
     Case("regular expressions", "${{ r/a/ }}", UnsupportedError),
     Case("members called as literals differ", "${{ values.none }}", UnsupportedError),
-    Case("a call of a result", "${{ joiner()() }}", UnsupportedError),
+    Case("a call of what is no function", "${{ 'a'() }}", RenderError),
     Case("methods old releases lack", "${{ values.s.replaceAll('a', 'b') }}", UnsupportedError),
     Case(
         "a macro in a loop",

@@ -317,8 +317,9 @@ class ExpressionParser:
     def _postfix(self, value: nodes.Expr) -> nodes.Expr:
         while self.peek(".", "[", "("):
             if self.take("("):
-                self._at -= 1
-                raise self.refused(refusals.CALLED_EXPRESSION)
+                frame = nodes.Name(self._frame, "load")
+                value = call("call", value, frame, *self._arguments(keywords=True))
+                continue
             value = self._dotted(value) if self.take(".") else self._indexed(value)
         return value
 

@@ -65,11 +65,6 @@ TWO_SIGNS = Refusal(
 NUMBER_KEY = Refusal("a number as a map's key", "Nunjucks fails", "quote it")
 LITERAL_KEY = Refusal("true, false or none as a map's key", _DIFFER, "quote it")
 LIST_IN_TAG = Refusal("a list of expressions in one tag", "both engines fail", "write one tag each")
-CALLED_EXPRESSION = Refusal(
-    "a call of something that is no name and no method",
-    f"for computed functions {_DIFFER}",
-    "call a macro or a function by its name",
-)
 METHOD = Refusal(
     "the method '{}'",
     f"one of JavaScript's; {_ONLY_NUNJUCKS}",
@@ -284,7 +279,6 @@ CASES: Mapping[str, str] = {
     "NUMBER_KEY": "${{ {1: 'a'} }}",
     "LITERAL_KEY": "${{ {true: 'a'} }}",
     "LIST_IN_TAG": "${{ 'a', 'b' }}",
-    "CALLED_EXPRESSION": "${{ joiner()() }}",
     "METHOD": "${{ values.s.padStart(9) }}",
     "KEYWORD_IN_CALL": "${{ values.s.split(separator=',') }}",
     "TEST": "${{ 1 is boolean }}",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from orderkit.core.render import COOKIECUTTER, compile_template
+from orderkit.core.render import COOKIECUTTER, Delimiters, compile_template
 
 VALUES = {
     "s": "hello World",
@@ -190,6 +190,16 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_renders_as_both_engines_do(case: Case) -> None:
     assert compile_template(case.source).render({"values": VALUES}) == case.text
+
+
+def test_empty_safe_text_is_indented_as_any_object() -> None:
+    assert compile_template("[${{ '' | e | indent(2, true) }}]").render({}) == "[  ]"
+
+
+def test_trim_blocks_drops_the_line_break_behind_a_raw_tag_with_a_dash() -> None:
+    trim = Delimiters(trim_blocks=True)
+
+    assert compile_template("{%- raw -%}\n  x\n{% endraw %}", trim).render({}) == "  x\n"
 
 
 def test_a_result_may_be_called() -> None:

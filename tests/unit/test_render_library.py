@@ -202,6 +202,12 @@ def test_trim_blocks_drops_the_line_break_behind_a_raw_tag_with_a_dash() -> None
     assert compile_template("{%- raw -%}\n  x\n{% endraw %}", trim).render({}) == "  x\n"
 
 
+def test_dividing_by_minus_zero_turns_the_sign() -> None:
+    assert (
+        compile_template("${{ 2 / -0 }} ${{ -2 // -z }}").render({"z": 0}) == "-Infinity Infinity"
+    )
+
+
 def test_a_result_may_be_called() -> None:
     assert compile_template("[${{ joiner('-')() }}]").render({}) == "[]"
 

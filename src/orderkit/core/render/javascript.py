@@ -283,7 +283,8 @@ def calculate(operator: str, left: Value, right: Value) -> Value:
 
 def _divide(a: float, b: float) -> float:
     if b == 0:
-        return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a)
+        infinite = math.copysign(math.inf, a) * math.copysign(1, b)
+        return math.nan if a == 0 or math.isnan(a) else infinite
     return a / b
 
 
@@ -301,7 +302,7 @@ def _power(a: float, b: float) -> float:
     if undefined and b != 0:
         return math.nan
     if a == 0 > b:
-        return math.inf
+        return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
     found = float(a**b)
     if not _exact_power(a, b, found):
         raise UnsupportedFault.of(refusals.ROUNDED_POWER)

@@ -100,6 +100,14 @@ def _check_part(path: str, part: Schema) -> None:
             "is no list of different values",
             "the form refuses an empty enum and one with a value twice",
         )
+    for key in ("const", "enum"):
+        if _holds_map(part.get(key)):
+            raise SchemaError(
+                f"{path}.{key}".lstrip("."),
+                part[key],
+                "holds a map, which the backend takes for a list with the same keys",
+                "describe it by properties",
+            )
     if "$ref" in part and set(part) - _BESIDE_REF:
         raise SchemaError(
             path,
@@ -107,6 +115,12 @@ def _check_part(path: str, part: Schema) -> None:
             "stands beside $ref, which the form reads and the backend ignores",
             "write allOf: [{$ref: …}, {…}]",
         )
+
+
+def _holds_map(value: object) -> bool:
+    if isinstance(value, list):
+        return any(map(_holds_map, value))
+    return isinstance(value, dict)
 
 
 def _check_pattern(path: str, pattern: object) -> None:

@@ -106,7 +106,12 @@ class Forms:
 
     def _choice(self) -> Schema:
         pool: Any = self._random.choice(
-            (TEXTS, NUMBERS, (1, "1", True, None, 1.0, [], {}, [1], {"a": 1}))
+            (
+                TEXTS,
+                TEXTS,
+                NUMBERS,
+                (1, "1", True, None, [], [1], *([{}, {"a": 1}] * self._chance(0.1))),
+            )
         )
         if self._chance(0.3):
             return {"const": self._random.choice(pool)}

@@ -224,6 +224,32 @@ CASES = [
     Case("indent also indents blank lines", "${{ values.lines | indent(2) }}", "a\n  \n  b"),
     Case("indent with the first line", "${{ values.lines | indent(2, true) }}", "  a\n  \n  b"),
     Case("indent of an escaped empty text", "${{ '' | e | indent(2, true) }}", "  "),
+    Case(
+        "dividing by minus zero",
+        "${{ 1 / -(none) }} ${{ -1 / 0 }} ${{ (0 - 0) ** -1 }}",
+        "-Infinity -Infinity Infinity",
+    ),
+    Case("a rounded power", "${{ 2 ** 0.5 }}", REFUSED),
+    Case(
+        "set of undefined in a loop",
+        "{% set y = 1 %}{% for x in [1] %}{% set y = values.missing %}{% endfor %}${{ y }}",
+        DIFFER,
+    ),
+    Case(
+        "set of what is undefined outside",
+        "{% set y = values.missing %}{% for x in [1] %}{% set y = 2 %}{% endfor %}${{ y }}",
+        DIFFER,
+    ),
+    Case(
+        "set of undefined in a block",
+        "{% set y = 1 %}{% block b %}{% set y = values.missing %}${{ y }}{% endblock %}",
+        DIFFER,
+    ),
+    Case(
+        "set of undefined in a macro",
+        "{% set y = 1 %}{% macro m() %}{% set y = q %}${{ y }}{% endmacro %}${{ m() }}",
+        DIFFER,
+    ),
     Case("title knows blanks only", "${{ 'foo-bar baz' | title }}", "Foo-bar Baz"),
     Case("urlencode encodes the slash", "${{ values.path | urlencode }}", "a%2Fb"),
     Case("truncate has no leeway", "${{ 'hello world' | truncate(6) }}", "hello..."),

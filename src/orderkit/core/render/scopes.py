@@ -146,6 +146,9 @@ class Frame:
             if frame.barrier:
                 break
             frame = frame.parent
+        outside = self.parent.find(name) if self.parent else UNDEFINED
+        if isinstance(value, Undefined) and not isinstance(outside, Undefined):
+            raise UnsupportedFault.of(refusals.UNDEFINED_VARIABLE, name)
         self.variables[name] = value
 
 

@@ -22,5 +22,6 @@ check types-2 $bin/pyrefly check --output-format=min-text
 check layers $bin/lint-imports
 check yaml $bin/yamllint --strict .
 check locks scripts/lock.sh --check
+check rendering $bin/python scripts/rendering_docs.py --check
 $bin/python scripts/sizes.py || failed=1
 exit $failed

@@ -3,4 +3,5 @@
 set -eu
 cd "$(dirname "$0")/.."
 scripts/test-tools.sh
+scripts/engines.sh
 exec .venv/bin/python -m pytest "$@"

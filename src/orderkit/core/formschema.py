@@ -100,14 +100,6 @@ def _check_part(path: str, part: Schema) -> None:
             "is no list of different values",
             "the form refuses an empty enum and one with a value twice",
         )
-    for key in ("const", "enum"):
-        if _holds_map(part.get(key)):
-            raise SchemaError(
-                f"{path}.{key}".lstrip("."),
-                part[key],
-                "holds a map, which the backend takes for a list with the same keys",
-                "describe it by properties",
-            )
     if "$ref" in part and set(part) - _BESIDE_REF:
         raise SchemaError(
             path,
@@ -115,12 +107,6 @@ def _check_part(path: str, part: Schema) -> None:
             "stands beside $ref, which the form reads and the backend ignores",
             "write allOf: [{$ref: …}, {…}]",
         )
-
-
-def _holds_map(value: object) -> bool:
-    if isinstance(value, list):
-        return any(map(_holds_map, value))
-    return isinstance(value, dict)
 
 
 def _check_pattern(path: str, pattern: object) -> None:
@@ -138,8 +124,13 @@ def _check_pattern(path: str, pattern: object) -> None:
 
 
 def problems(schema: Schema, value: object) -> Iterator[Any]:
-    """Yield what is wrong with a value, as ``jsonschema.ValidationError``."""
-    yield from _validator_class()(schema).iter_errors(value)
+    """Yield what is wrong with a value, as ``jsonschema.ValidationError``: first to the form."""
+    found = False
+    for problem in _form()(schema).iter_errors(value):
+        found = True
+        yield problem
+    if not found:
+        yield from _backend()(schema).iter_errors(value)
 
 
 def accepts(schema: Schema, value: object) -> bool:
@@ -148,17 +139,31 @@ def accepts(schema: Schema, value: object) -> bool:
 
 
 @functools.cache
-def _validator_class() -> Callable[[Schema], Any]:
+def _form() -> Callable[[Schema], Any]:
+    return _validator({"format": _format_of_form})
+
+
+@functools.cache
+def _backend() -> Callable[[Schema], Any]:
+    own = {
+        "format": _format_of_backend,
+        "const": _const_of_backend,
+        "enum": _enum_of_backend,
+        "uniqueItems": _unique_items_of_backend,
+    }
+    return _validator(own)
+
+
+def _validator(rules: dict[str, Any]) -> Callable[[Schema], Any]:
     import jsonschema  # lazy: heavy
 
-    rules = {
+    shared = {
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "multipleOf": _multiple_of,
-        "format": _format,
     }
     extend: Any = jsonschema.validators.extend
-    found: Callable[[Schema], Any] = extend(jsonschema.Draft7Validator, rules)
+    found: Callable[[Schema], Any] = extend(jsonschema.Draft7Validator, {**shared, **rules})
     return found
 
 
@@ -189,10 +194,48 @@ def _multiple_of(_: Any, factor: float, value: object, __: Any) -> Iterator[Any]
         yield _wrong(f"is no multiple of {factor}")
 
 
-def _format(_: Any, name: object, value: object, __: Any) -> Iterator[Any]:
-    obeys = FORMATS.get(name) if isinstance(name, str) else None
-    if obeys and isinstance(value, str) and not obeys(value):
+def _format_of_form(_: Any, name: object, value: object, __: Any) -> Iterator[Any]:
+    found = FORMATS.get(name) if isinstance(name, str) else None
+    if found and isinstance(value, str) and not found.form(value):
         yield _wrong(f"is no {name}")
+
+
+def _format_of_backend(_: Any, name: object, value: object, __: Any) -> Iterator[Any]:
+    found = FORMATS.get(name) if isinstance(name, str) else None
+    if found and isinstance(value, str) and not found.backend(value):
+        yield _wrong(f"is no {name}")
+
+
+def _const_of_backend(_: Any, wanted: object, value: object, __: Any) -> Iterator[Any]:
+    if not _alike(wanted, value):
+        yield _wrong(f"is not {wanted!r}")
+
+
+def _enum_of_backend(_: Any, choices: list[Any], value: object, __: Any) -> Iterator[Any]:
+    if not any(_alike(value, choice) for choice in choices):
+        yield _wrong(f"is none of {choices!r}")
+
+
+def _unique_items_of_backend(_: Any, wanted: object, value: object, __: Any) -> Iterator[Any]:
+    if wanted is not True or not isinstance(value, list):
+        return
+    if any(_alike(item, other) for at, item in enumerate(value) for other in value[at + 1 :]):
+        yield _wrong("has an item twice")
+
+
+def _alike(left: object, right: object) -> bool:
+    """Compare as the backend does: a map equals a list with the same keys, but not the reverse."""
+    if isinstance(left, list):
+        if not isinstance(right, list) or len(left) != len(right):
+            return False
+        return all(_alike(item, other) for item, other in zip(left, right, strict=True))
+    if isinstance(left, dict):
+        if isinstance(right, list):
+            right = {str(at): item for at, item in enumerate(right)}
+        if not isinstance(right, dict) or left.keys() != right.keys():
+            return False
+        return all(_alike(item, right[key]) for key, item in left.items())
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 
 def _is_number(value: object) -> bool:

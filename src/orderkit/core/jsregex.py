@@ -17,7 +17,8 @@ import functools
 import re
 from collections.abc import Iterator
 
-_SPACE = r"\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+SPACE = r"\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""What ``\\s`` matches, for the inside of brackets."""
 _CHARACTER = r"[tnrfv]|0(?![0-9])|x[0-9A-Fa-f]{2}|u(?![dD][89A-Fa-f])[0-9A-Fa-f]{4}"
 _SYNTAX = r"[\^$\\.*+?()\[\]{}|/]"
 _PIECE = re.compile(
@@ -36,8 +37,8 @@ _ATOM = re.compile(
     rf"(?P<set>\\[dDwWsS])|(?P<char>\\(?:[b-]|{_CHARACTER}|{_SYNTAX})|[^\\\]])", re.DOTALL
 )
 _OUTSIDE = {
-    r"\s": f"[{_SPACE}]",
-    r"\S": f"[^{_SPACE}]",
+    r"\s": f"[{SPACE}]",
+    r"\S": f"[^{SPACE}]",
     "$": r"\Z",
     ".": r"[^\n\r\u2028\u2029]",
     "#": r"\#",
@@ -116,7 +117,7 @@ def _atom(found: re.Match[str], source: str) -> str:
     if text == r"\S":
         raise _refused(source, found.start())
     if text == r"\s":
-        return _SPACE
+        return SPACE
     return text if text.startswith("\\") or text.isalnum() else f"\\{text}"
 
 

@@ -110,7 +110,7 @@ class Forms:
                 TEXTS,
                 TEXTS,
                 NUMBERS,
-                (1, "1", True, None, [], [1], *([{}, {"a": 1}] * self._chance(0.1))),
+                (1, "1", True, None, [], [1], {}, {"a": 1}),
             )
         )
         if self._chance(0.3):

@@ -167,7 +167,11 @@ def _forge_holds(platform: Platform, state: Path, exchange: Exchange, path: list
         case "POST", ["orgs", owner, "repos"]:
             return platform.forge.repo(RepoId(owner, exchange.sent["name"])) is not None
         case "POST", ["repos", owner, name, "contents"]:
-            return exchange.answer["commit"]["sha"] in commits(state, RepoId(owner, name))
+            repo = RepoId(owner, name)
+            # An end may have deleted it since, its answer lost with the client; that a living
+            # order has its repository is what `order_is_whole` judges.
+            gone = platform.forge.repo(repo) is None
+            return gone or exchange.answer["commit"]["sha"] in commits(state, repo)
         case "PATCH", ["repos", owner, name]:
             repository = platform.forge.repo(RepoId(owner, name))
             return repository is not None and repository.archived

@@ -168,10 +168,9 @@ def _forge_holds(platform: Platform, state: Path, exchange: Exchange, path: list
             return platform.forge.repo(RepoId(owner, exchange.sent["name"])) is not None
         case "POST", ["repos", owner, name, "contents"]:
             repo = RepoId(owner, name)
-            # An end may have deleted it since, its answer lost with the client; that a living
-            # order has its repository is what `order_is_whole` judges.
-            gone = platform.forge.repo(repo) is None
-            return gone or exchange.answer["commit"]["sha"] in commits(state, repo)
+            if platform.forge.repo(repo) is None:  # deleted, its answer lost with the client
+                return _may_be_deleted(platform, repo)
+            return exchange.answer["commit"]["sha"] in commits(state, repo)
         case "PATCH", ["repos", owner, name]:
             repository = platform.forge.repo(RepoId(owner, name))
             return repository is not None and repository.archived
@@ -179,6 +178,12 @@ def _forge_holds(platform: Platform, state: Path, exchange: Exchange, path: list
             return platform.forge.repo(RepoId(owner, name)) is None
         case _:
             raise AssertionError(f"nobody said what acknowledging {exchange.pattern} promises")
+
+
+def _may_be_deleted(platform: Platform, repo: RepoId) -> bool:
+    """Say whether the ledger records an end that deletes the repository."""
+    records = ledger_files(platform, f"data/{repo.owner}/{repo.name}/")
+    return any("repository: delete" in ledger_text(platform, path) for path in records)
 
 
 # --- what a finished order, change or end must be

@@ -43,6 +43,7 @@ soak: $(DEV) ## the full random counts (long)
 	scripts/test.sh --soak
 
 bench: $(DEV) ## measure; one JSON object a line
+	scripts/engines.sh
 	$(BIN)/python -m bench
 
 backstage: $(RUN) ## a real Backstage on the embedded platform, without forms (needs npm)

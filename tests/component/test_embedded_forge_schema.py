@@ -1,0 +1,59 @@
+"""The forge's state folder outlives releases, and numbers are given once."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+from orderkit.adapters.embedded.forge import EmbeddedForge
+from orderkit.adapters.embedded.forge.accounts import Accounts
+from orderkit.adapters.embedded.forge.issues import Issues, NewIssue
+from orderkit.adapters.embedded.forge.registry import NewRepo
+from orderkit.adapters.embedded.forge.schema import MIGRATIONS
+from orderkit.adapters.embedded.forge.store import Store
+
+
+def test_a_state_of_the_first_release_is_opened_and_kept(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "forge.sqlite", isolation_level=None)) as old:
+        old.executescript(f"BEGIN;{MIGRATIONS[0]}PRAGMA user_version=1;COMMIT;")
+        old.execute("INSERT INTO accounts (name, lower_name, is_org) VALUES ('Ann', 'ann', 0)")
+
+    with closing(Store(tmp_path / "forge.sqlite")) as store:
+        assert Accounts(store).find("ann") is not None
+        row = store.row("PRAGMA user_version")
+        assert row is not None
+        assert row[0] == len(MIGRATIONS)
+        assert store.rows("SELECT * FROM issues") == []
+
+
+def test_numbers_are_given_once_however_many_ask(tmp_path: Path) -> None:
+    with closing(EmbeddedForge(tmp_path)) as forge:
+        forge.ensure_user("ann", "ann-pw1")
+        ann = forge.accounts.find("ann")
+        assert ann is not None
+        repo = forge.registry.create(ann, NewRepo("r"))
+
+        def create(_: int) -> int:
+            return forge.issues.create(repo.id, NewIssue(ann.id, "t")).number
+
+        with ThreadPoolExecutor(8) as pool:
+            numbers = list(pool.map(create, range(40)))
+
+        assert sorted(numbers) == list(range(1, 41))
+
+
+def test_the_number_of_a_deleted_issue_is_not_given_again(
+    tmp_path: Path,
+) -> None:
+    with closing(EmbeddedForge(tmp_path)) as forge:
+        forge.ensure_user("ann", "ann-pw1")
+        ann = forge.accounts.find("ann")
+        assert ann is not None
+        repo = forge.registry.create(ann, NewRepo("r"))
+        first = forge.issues.create(repo.id, NewIssue(ann.id, "t"))
+
+        with closing(Store(tmp_path / "forge.sqlite")) as store:
+            store.change("DELETE FROM issues WHERE id = ?", first.id)
+            assert Issues(store).take_number(repo.id) == 2

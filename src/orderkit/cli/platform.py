@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from orderkit.cli.running import Running
 
 F = TypeVar("F", bound=Callable[..., Any])
+FORGE_BEHAVIOURS = ("1.26", "1.24", "forgejo")
+"""The names in ``adapters.embedded.forge.behaviour``, which is too heavy to import for help."""
 
 
 def _port(name: str, default: int, what: str) -> Callable[[F], F]:
@@ -31,6 +33,13 @@ def _port(name: str, default: int, what: str) -> Callable[[F], F]:
 @_port("cluster", 7344, "the Kubernetes API")
 @_port("portal", 7307, "the catalog")
 @_port("service", 7399, "Orderkit's service")
+@click.option(
+    "--forge-behaviour",
+    type=click.Choice(FORGE_BEHAVIOURS),
+    default=FORGE_BEHAVIOURS[0],
+    show_default=True,
+    help="Whose answers the forge gives where they differ: Gitea 1.26, Gitea 1.24 or Forgejo.",
+)
 def up_command(
     state_folder: str | None,
     pack_folder: str | None,
@@ -39,6 +48,7 @@ def up_command(
     cluster_port: int | None,
     portal_port: int | None,
     service_port: int | None,
+    forge_behaviour: str,
 ) -> None:
     """
     Run forge, cluster, delivery, assembly and catalog on this machine.
@@ -72,6 +82,7 @@ def up_command(
         Path(pack_folder) if pack_folder else reference_pack(),
         Ports(forge_port, cluster_port, portal_port, service_port),
         teams,
+        forge_behaviour,
     )
     with running(wanted, on_step=Progress(enabled=True)) as platform:
         serves.set()

@@ -37,6 +37,7 @@ class RunRequest:
     pack: Path
     ports: Ports
     teams: tuple[str, ...]
+    forge_behaviour: str = "1.26"
 
 
 @contextlib.contextmanager
@@ -51,7 +52,11 @@ def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Itera
     files = read_folder(wanted.pack)
     commit = pack_commit(wanted.pack, files)
     embedded = EmbeddedPlatform(
-        wanted.state, pack=wanted.pack, ports=wanted.ports, teams=wanted.teams
+        wanted.state,
+        pack=wanted.pack,
+        ports=wanted.ports,
+        teams=wanted.teams,
+        forge_behaviour=wanted.forge_behaviour,
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)

@@ -8,6 +8,7 @@ with scope ``all``) tries the real one; without them its half is skipped.
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import os
 import re
@@ -196,6 +197,24 @@ class Workshop:
         )
 
 
+@contextlib.contextmanager
+def embedded_target(
+    folder: Path, behaviour: str = "1.26"
+) -> Iterator[tuple[EmbeddedForge, Target]]:
+    """Serve an embedded forge with a site admin."""
+    forge = EmbeddedForge(folder, behaviour=behaviour)
+    server = HttpServer(forge.app, bind("forge", 0))
+    server.start()
+    forge.set_base_url(server.url)
+    forge.ensure_user("warden", "warden-pw1", admin=True)
+    forge.ensure_token("warden", "suite", "f" * 40, ["all"])
+    try:
+        yield forge, Target(server.url, "warden", "warden-pw1", "f" * 40, real=False)
+    finally:
+        server.stop()
+        forge.close()
+
+
 @pytest.fixture(scope="session", params=["embedded", "real"])
 def target(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -203,16 +222,8 @@ def target(
     if request.param == "real":
         yield _real()
         return
-    forge = EmbeddedForge(tmp_path_factory.mktemp("forge"))
-
-    server = HttpServer(forge.app, bind("forge", 0))
-    server.start()
-    forge.set_base_url(server.url)
-    forge.ensure_user("warden", "warden-pw1", admin=True)
-    forge.ensure_token("warden", "suite", "f" * 40, ["all"])
-    yield Target(server.url, "warden", "warden-pw1", "f" * 40, real=False)
-    server.stop()
-    forge.close()
+    with embedded_target(tmp_path_factory.mktemp("forge")) as (_, made):
+        yield made
 
 
 def _real() -> Target:
@@ -227,9 +238,16 @@ def _real() -> Target:
 
 @pytest.fixture(scope="session")
 def shop(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    with open_shop(target, tmp_path_factory.mktemp("work")) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def open_shop(target: Target, scratch: Path) -> Iterator[Workshop]:
+    """Return what a test uses, with a fresh outsider."""
     forge = GiteaForge(target.url, token=target.token, allow_http=target.real)
     outsider = (f"guest-{secrets.token_hex(3)}", "guest-Pw-12345")
-    made = Workshop(target, forge, outsider, tmp_path_factory.mktemp("work"))
+    made = Workshop(target, forge, outsider, scratch)
     body = {
         "username": outsider[0],
         "password": outsider[1],

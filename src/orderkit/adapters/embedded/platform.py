@@ -31,6 +31,7 @@ from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.delivery import BareRepositories, Delivery, argocd_crds
 from orderkit.adapters.embedded.forge import EmbeddedForge
+from orderkit.adapters.embedded.forge.behaviour import DEFAULT
 from orderkit.adapters.embedded.state import PLATFORM_FILE, State, write_atomically
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.errors import RefusedError
@@ -87,9 +88,20 @@ def _ports(wanted: Ports, state: State) -> dict[str, int]:
 class EmbeddedPlatform:
     """One platform on one state folder."""
 
-    def __init__(self, state: Path, *, pack: Path, ports: Ports, teams: Sequence[str]) -> None:
+    def __init__(
+        self,
+        state: Path,
+        *,
+        pack: Path,
+        ports: Ports,
+        teams: Sequence[str],
+        forge_behaviour: str = DEFAULT,
+    ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
+
+        Args:
+            forge_behaviour: Which release's answers the forge gives (``forge.behaviour``).
 
         Raises:
             PortInUseError: One of the ports is taken.
@@ -108,6 +120,7 @@ class EmbeddedPlatform:
             )
             self._undo = undo.pop_all()
         self._pack, self._teams = pack, teams
+        self._forge_behaviour = forge_behaviour
 
     @property
     def state(self) -> State:
@@ -160,7 +173,7 @@ class EmbeddedPlatform:
         self._undo.callback(server.stop)
 
     def _start_forge(self) -> EmbeddedForge:
-        forge = EmbeddedForge(self._state.part("forge"))
+        forge = EmbeddedForge(self._state.part("forge"), behaviour=self._forge_behaviour)
         self._undo.callback(forge.close)
         forge.set_base_url(self.url("forge"))
         forge.ensure_user(BOT, self._state.credential("forge-password"), admin=True)

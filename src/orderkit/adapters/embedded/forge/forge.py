@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 
 from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.api.app import forge_app
+from orderkit.adapters.embedded.forge.behaviour import DEFAULT, behaviour_named
 from orderkit.adapters.embedded.forge.issues import Issues
 from orderkit.adapters.embedded.forge.locks import FolderLock
 from orderkit.adapters.embedded.forge.registry import Registry
@@ -30,9 +31,6 @@ log = logging.getLogger(__name__)
 PushListener = Callable[[RepoId, str, CommitSha | None], None]
 """Called with repository, branch and new head (None: the branch was deleted)."""
 
-VERSION = "1.26.0+orderkit"
-"""The release whose answers are given, and that it is not Gitea itself."""
-
 
 class EmbeddedForge:
     """
@@ -42,17 +40,23 @@ class EmbeddedForge:
     `set_base_url` is called, links in answers begin with ``http://127.0.0.1``.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, behaviour: str = DEFAULT) -> None:
         """
         Open or create the forge in `root`.
 
+        Args:
+            behaviour: Whose answers are given where releases differ: a name of `BEHAVIOURS`.
+                It may change from one start to the next.
+
         Raises:
+            InvalidInputError: No such behaviour.
             FolderInUseError: Another process has it open.
             NewerStateError: A later release wrote the state.
             OrderkitError: There is no git program.
         """
         self.root = root
-        self.version = VERSION
+        self.behaviour = behaviour_named(behaviour)
+        self.version = self.behaviour.version
         self.git = _find_git()
         self.base_url = "http://127.0.0.1"
         self._listeners: list[PushListener] = []

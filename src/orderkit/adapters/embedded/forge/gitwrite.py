@@ -25,7 +25,10 @@ from orderkit.adapters.embedded.forge import gitread
 
 OperationName = Literal["create", "update", "upload", "rename", "delete"]
 OPERATIONS = frozenset({"create", "update", "upload", "rename", "delete"})
-Problem = Literal["invalid", "missing", "exists", "race", "prefix", "outside"]
+Problem = Literal[
+    "invalid", "stale", "no_sha", "missing", "no_branch", "exists", "race", "prefix", "outside"
+]
+"""Why a write is refused; ``behaviour`` has the status of each."""
 
 
 class WriteError(Exception):
@@ -72,6 +75,8 @@ class CommitRequest:
     author: Person
     committer: Person
     files: Sequence[FileOperation]
+    needs_sha: bool = False
+    """An update or delete without `sha` is refused, unless the commit makes a new branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,8 @@ def commit_files(path: Path, request: CommitRequest) -> CommitResult:
     target = request.new_branch or request.branch
     head, seen = _base(repo, request, target)
     operations = [_cleaned(operation) for operation in request.files]
-    editor = _TreeEditor(repo, head.tree if head else None)
+    strict = request.needs_sha and target == request.branch
+    editor = _TreeEditor(repo, head.tree if head else None, needs_sha=strict)
     entries = tuple(editor.apply(operation) for operation in operations)
     message = request.message.strip() + "\n"
     new = repo.create_commit(
@@ -153,7 +159,7 @@ def _base(
     """Return the parent commit and the reference to move (None: to create)."""
     reference = repo.references.get(gitread.HEADS + request.branch)
     if reference is None and gitread.branch_names(repo):
-        raise WriteError("missing", f"branch does not exist [name: {request.branch}]")
+        raise WriteError("no_branch", f"branch does not exist [name: {request.branch}]")
     if not gitread.is_branch_name(target):
         raise WriteError("invalid", f"branch name is invalid [name: {target}]")
     head = reference.peel(pygit2.Commit) if reference is not None else None
@@ -210,9 +216,12 @@ def clean_path(path: str) -> str:
 class _TreeEditor:
     """Checks against the tree that was read, changes applied in order to a copy of it."""
 
-    def __init__(self, repo: pygit2.Repository, tree: pygit2.Tree | None) -> None:
+    def __init__(
+        self, repo: pygit2.Repository, tree: pygit2.Tree | None, *, needs_sha: bool
+    ) -> None:
         self._repo = repo
         self._base = tree
+        self._needs_sha = needs_sha
         self._index = pygit2.Index()
         if tree is not None:
             self._index.read_tree(tree)
@@ -256,8 +265,10 @@ class _TreeEditor:
             )
         if operation.sha and operation.sha != old.id:
             raise WriteError(
-                "invalid", f"sha does not match [given: {operation.sha}, expected: {old.id}]"
+                "stale", f"sha does not match [given: {operation.sha}, expected: {old.id}]"
             )
+        if not operation.sha and self._needs_sha and operation.operation != "rename":
+            raise WriteError("no_sha", "a SHA or commit ID must be provided to change a file")
 
     def _check_way(self, operation: FileOperation) -> None:
         parts = operation.path.split("/")

@@ -1,9 +1,8 @@
 """
 Endpoints of file contents: read one, a folder or raw bytes; create, update, delete, many.
 
-Status codes are those of Gitea 1.26.0 (observed): a stale sha is 422, a missing path 404, a
-lost race 403, identical content an empty commit. `REFUSALS` is the place where another
-version's codes would be chosen.
+Status codes come from the forge's ``behaviour``: in Gitea 1.26.0 a stale sha is 422, a missing
+path 404, a lost race 403. Identical content is an empty commit everywhere.
 
 Called through the route table in ``api.app``.
 """
@@ -28,6 +27,7 @@ from orderkit.adapters.embedded.forge.api.shapes import (
     content_shape,
     file_commit_shape,
 )
+from orderkit.adapters.embedded.forge.behaviour import Behaviour
 from orderkit.adapters.embedded.forge.gitwrite import (
     CommitRequest,
     CommitResult,
@@ -39,15 +39,6 @@ from orderkit.adapters.embedded.forge.registry import RepoRow
 from orderkit.core.names import CommitSha
 
 PATH_MAX = 500
-REFUSALS: Mapping[gitwrite.Problem, int] = {
-    "invalid": 422,
-    "exists": 422,
-    "missing": 404,
-    "prefix": 409,
-    "race": 403,
-    "outside": 500,
-}
-"""Status per problem in Gitea 1.26.0; 1.24 answers 500 for ``race`` and ``missing``."""
 VERBS = {
     "create": "Add",
     "update": "Update",
@@ -138,9 +129,13 @@ def create(call: Call) -> Response:
 
 
 def update(call: Call) -> Response:
-    """PUT /repos/{owner}/{repo}/contents/{path}; without ``sha`` it creates (1.26)."""
+    """PUT /repos/{owner}/{repo}/contents/{path}; without ``sha`` it creates (1.26 only)."""
     repo, body = _editable(call), call.json()
-    sha = _text(body, "sha")
+    sha, rules = _text(body, "sha"), call.forge.behaviour
+    if not sha and not rules.put_without_sha_creates:
+        raise ApiError(422, "[SHA]: Required")
+    if not rules.put_fills_empty_repository and not gitread.heads(repo.path):
+        raise ApiError(422, "repo is empty")
     operation = FileOperation(
         "update" if sha else "create",
         call.param("path"),
@@ -157,7 +152,8 @@ def delete(call: Call) -> Response:
     sha = _text(body, "sha")
     if not sha:
         raise ApiError(422, "[SHA]: Required")
-    return _one(call, repo, body, FileOperation("delete", call.param("path"), sha=sha), 200)
+    operation = FileOperation("delete", call.param("path"), sha=sha)
+    return _one(call, repo, body, operation, 200)
 
 
 def change_many(call: Call) -> Response:
@@ -166,17 +162,21 @@ def change_many(call: Call) -> Response:
     files = body.get("files")
     if not isinstance(files, list):
         raise ApiError(422, "[Files]: Required")
-    answer = _commit(call, repo, body, [_operation(each) for each in files])
-    return json_answer(answer, 201)
+    operations = [_operation(each, call.forge.behaviour) for each in files]
+    rules = call.forge.behaviour
+    return json_answer(_commit(call, repo, body, operations, rules.edit_refusals), 201)
 
 
 def _one(call: Call, repo: RepoRow, body: Json, operation: FileOperation, status: int) -> Response:
-    answer = _commit(call, repo, body, [operation])
+    rules = call.forge.behaviour
+    deletes = operation.operation == "delete"
+    refusals = rules.delete_refusals if deletes else rules.edit_refusals
+    answer = _commit(call, repo, body, [operation], refusals)
     content = answer.pop("files")[0]
     return json_answer({"content": content, **answer}, status)
 
 
-def _operation(entry: object) -> FileOperation:
+def _operation(entry: object, rules: Behaviour) -> FileOperation:
     if not isinstance(entry, dict):
         raise ApiError(422, "json: cannot unmarshal into a file operation")
     name, path = _text(entry, "operation"), _text(entry, "path")
@@ -184,14 +184,20 @@ def _operation(entry: object) -> FileOperation:
         raise ApiError(422, "[Operation]: Required")
     if not path or len(path) > PATH_MAX:
         raise ApiError(422, "[Path]: Required" if not path else f"[Path]: MaxSize {PATH_MAX}")
-    if name not in gitwrite.OPERATIONS:
+    if name not in rules.operations:
         raise ApiError(500, f"invalid file operation: {name} {path}")
-    known: OperationName = name  # type: ignore[assignment]  # checked against OPERATIONS above
+    known: OperationName = name  # type: ignore[assignment]  # checked above
     content = b"" if name in ("delete", "rename") else _content(entry)
     return FileOperation(known, path, content, _text(entry, "sha"), _text(entry, "from_path"))
 
 
-def _commit(call: Call, repo: RepoRow, body: Json, files: Sequence[FileOperation]) -> Json:
+def _commit(
+    call: Call,
+    repo: RepoRow,
+    body: Json,
+    files: Sequence[FileOperation],
+    refusals: Mapping[gitwrite.Problem, int],
+) -> Json:
     branch = _text(body, "branch") or repo.default_branch
     author, committer = _people(call, body)
     request = CommitRequest(
@@ -201,11 +207,12 @@ def _commit(call: Call, repo: RepoRow, body: Json, files: Sequence[FileOperation
         author=author,
         committer=committer,
         files=files,
+        needs_sha=call.forge.behaviour.many_need_sha,
     )
     try:
         result = gitwrite.commit_files(repo.path, request)
     except gitwrite.WriteError as error:
-        raise ApiError(REFUSALS[error.kind], str(error)) from error
+        raise ApiError(refusals[error.kind], str(error)) from error
     if result.root:
         call.forge.registry.adopt_first_branch(repo)
     call.forge.pushed(repo.repo, result.branch, CommitSha(result.commit))
@@ -237,7 +244,8 @@ def make_first_commit(call: Call, repo: RepoRow) -> None:
     """Write the README that ``auto_init`` asks for."""
     text = f"# {repo.repo.name}\n" + (f"\n{repo.description}\n" if repo.description else "")
     body = {"message": "Initial commit", "branch": repo.default_branch}
-    _commit(call, repo, body, [FileOperation("create", "README.md", text.encode())])
+    operation = FileOperation("create", "README.md", text.encode())
+    _commit(call, repo, body, [operation], call.forge.behaviour.edit_refusals)
 
 
 def _message(body: Json, files: Sequence[FileOperation], committer: Person) -> str:

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help setup demo fmt check test e2e soak bench backstage portal clean
+.PHONY: help setup demo fmt check test e2e soak bench lab backstage portal clean
 
 help: ## say what each verb does
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 20
@@ -35,9 +35,9 @@ check: $(DEV) ## style, types, layers, YAML, generated files
 test: $(DEV) ## the tests that need Python, git and what scripts/test-tools.sh installs
 	scripts/test.sh
 
-e2e: $(DEV) ## whole journeys on a real Backstage, in a real browser (needs npm)
+e2e: $(DEV) lab ## whole journeys on a real Backstage and a real Gitea, in a real browser
 	scripts/backstage.sh --front-end
-	scripts/test.sh --e2e tests/e2e
+	scripts/test.sh --e2e tests/e2e tests/conformance/forge
 
 soak: $(DEV) ## the full random counts (long)
 	scripts/test.sh --soak
@@ -45,6 +45,9 @@ soak: $(DEV) ## the full random counts (long)
 bench: $(DEV) ## measure; one JSON object a line
 	scripts/engines.sh
 	$(BIN)/python -m bench
+
+lab: ## build the real systems the tests meet, once (needs Go and gcc)
+	scripts/lab.sh
 
 backstage: $(RUN) ## a real Backstage on the embedded platform, without forms (needs npm)
 	scripts/portal.sh

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 from hypothesis import settings
+from tests.lab.binaries import NotBuiltError, built
+from tests.lab.realgitea import Gitea, named_by_environment, serving
 
 SOAK_TIMEOUT_S = 7200
 SHORT_SEED = 1
@@ -61,6 +65,35 @@ class Chances:
 
     def count(self, short: int, full: int) -> int:
         return full if self.soak else short
+
+
+@pytest.fixture(scope="session")
+def real_gitea(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Gitea]:
+    """
+    A real Gitea for all tests: the one the environment names, else one of our own.
+
+    Ours runs with ``--e2e``, and with ``--soak`` where ``make lab`` was run; else the test is
+    skipped.
+    """
+    named = named_by_environment(os.environ)
+    if named is not None:
+        yield named
+        return
+    if not request.config.getoption("--e2e"):
+        _skip_unless_soaking(soak=bool(request.config.getoption("--soak")))
+    with serving(tmp_path_factory.mktemp("gitea")) as found:
+        yield found
+
+
+def _skip_unless_soaking(*, soak: bool) -> None:
+    if not soak:
+        pytest.skip("a real Gitea: needs --e2e")
+    try:
+        built("gitea")
+    except NotBuiltError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

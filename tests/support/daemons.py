@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -22,7 +23,11 @@ class DaemonError(Exception):
 
 
 class Daemon:
-    """One process in a session of its own, so that a ctrl-C reaches its parent alone."""
+    """
+    One process in a session of its own, so that a ctrl-C reaches its parent alone.
+
+    Where there is ``setpriv`` (Linux), it ends with the thread that started it, however that ends.
+    """
 
     def __init__(
         self,
@@ -37,7 +42,7 @@ class Daemon:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as stream:
             self._process = subprocess.Popen(
-                command,
+                [*_ending_with_us(), *command],
                 cwd=folder,
                 env=None if environment is None else dict(environment),
                 stdin=subprocess.DEVNULL,
@@ -95,3 +100,9 @@ class Daemon:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def _ending_with_us() -> list[str]:
+    """Return what to put before a command so that a killed test run leaves nothing behind."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []

@@ -1,8 +1,8 @@
 """
-One suite, two forges: the embedded one, and a real Gitea named by the environment.
+One suite, two forges: the embedded one, and with ``--e2e`` the real Gitea that ``make lab`` built.
 
 ``ORDERKIT_TEST_GITEA_URL`` with ``_TOKEN``, ``_USER`` and ``_PASSWORD`` (a site admin, a token
-with scope ``all``) tries the real one; without them its half is skipped.
+with scope ``all``) names another real one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 import requests
+from tests.lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
@@ -220,20 +221,11 @@ def target(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Target]:
     if request.param == "real":
-        yield _real()
+        real: Gitea = request.getfixturevalue("real_gitea")
+        yield Target(real.url, real.user, real.password, real.token, real=True)
         return
     with embedded_target(tmp_path_factory.mktemp("forge")) as (_, made):
         yield made
-
-
-def _real() -> Target:
-    url = os.environ.get("ORDERKIT_TEST_GITEA_URL")
-    if not url:
-        pytest.skip("ORDERKIT_TEST_GITEA_URL names no Gitea")
-    user, password, token = (
-        os.environ[f"ORDERKIT_TEST_GITEA_{part}"] for part in ("USER", "PASSWORD", "TOKEN")
-    )
-    return Target(url.rstrip("/"), user, password, token, real=True)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Build the real systems that the tests meet (tests/lab, each a Go module) into .cache/lab; at once
+# when they are there. lab.sh [PART...]: all parts, or those named. Needs a C compiler and Go.
+set -eu
+cd "$(dirname "$0")/.."
+cache=$PWD/.cache/lab
+
+if [ $# -eq 0 ]; then
+  for file in tests/lab/*/go.mod; do
+    set -- "$@" "$(basename "$(dirname "$file")")"
+  done
+fi
+for part in "$@"; do
+  from=tests/lab/$part
+  key=$(cat "$from/build.sh" "$from/go.mod" "$from/go.sum" | sha256sum | cut -c 1-16)
+  if [ -x "$cache/$key/$part" ]; then
+    echo "lab: $part is built"
+    continue
+  fi
+  if ! command -v gcc >/dev/null 2>&1; then
+    echo "error: the lab needs a C compiler; on Debian: apt-get install gcc libc6-dev" >&2
+    exit 1
+  fi
+  go=$(scripts/go.sh "$(sed -n 's/^go //p' "$from/go.mod")")
+  echo "lab: building $part, once; minutes"
+  begun=$(date +%s)
+  rm -rf "$cache/$key.part"
+  mkdir -p "$cache/$key.part"
+  GOTOOLCHAIN=local "$from/build.sh" "$go" "$cache/$key.part"
+  rm -rf "${cache:?}/$key"
+  mv "$cache/$key.part" "$cache/$key"
+  size=$(($(stat -c %s "$cache/$key/$part") / 1000000))
+  echo "lab: $part built in $(($(date +%s) - begun)) s, $size MB"
+done

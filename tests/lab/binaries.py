@@ -1,0 +1,37 @@
+"""
+Where ``scripts/lab.sh`` (``make lab``) puts the real systems it builds from this folder.
+
+Each part is a folder here with ``go.mod``, ``go.sum`` and ``build.sh``; what it builds lies in
+``.cache/lab/<key>/``, and the key is a digest of those three files. Beside the parts stand
+the modules that start them: ``realgitea`` is the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CACHE = HERE.parents[1] / ".cache" / "lab"
+LOGS = HERE.parents[1] / ".cache" / "logs"
+"""Logs of the last run, for whoever looks at a failure afterwards."""
+_RECIPE = ("build.sh", "go.mod", "go.sum")
+_KEY_LENGTH = 16
+
+
+class NotBuiltError(Exception):
+    """A part of the lab is not there; the message says how to build it."""
+
+
+def built(part: str) -> Path:
+    """
+    Return the folder that holds the part's program, named as the part, and what it needs.
+
+    Raises:
+        NotBuiltError: It was never built, or its recipe changed since.
+    """
+    recipe = b"".join((HERE / part / name).read_bytes() for name in _RECIPE)
+    folder = CACHE / hashlib.sha256(recipe).hexdigest()[:_KEY_LENGTH]
+    if not (folder / part).exists():
+        raise NotBuiltError(f"no {part} here; build it, once, in minutes: make lab")
+    return folder

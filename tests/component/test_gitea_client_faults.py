@@ -5,104 +5,50 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pygit2
 import pytest
-import requests
+from faultproxy import Decision, Falsehood, Fault, FaultProxy, Listed, is_contents, open_proxy
+from tests.faults import history
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge, writing
-from orderkit.adapters.gitea.transport import ServerError
+from orderkit.adapters.gitea.transport import LostAnswerError, ServerError
 from orderkit.adapters.gitea.writing import ROUNDS, blob_sha, pauses
-from orderkit.core.errors import ConflictError, UnreachableError
+from orderkit.core.errors import ConflictError, RefusedError, RemoteError, UnreachableError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
 
 TOKEN = "e" * 40
 REPO = RepoId("team", "order")
 FILE = PurePosixPath("f")
-FAULTS = ("drop", "cut", "500", "502-html", "drop-before", "503-before", "403-race-before")
-"""``-before``: the forge never saw the request; otherwise it carried it out."""
-
-
-@dataclass
-class Proxy:
-    """Forwards to the forge; takes a fault from `plan` for each POST of contents."""
-
-    upstream: str
-    plan: list[str] = field(default_factory=list)
-    posts: int = 0
-    in_flight: int = 0
-    most_in_flight: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def serve(self, handler: BaseHTTPRequestHandler) -> None:
-        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        if handler.command != "POST" or not handler.path.endswith("/contents"):
-            self._forward(handler, body, "")
-            return
-        with self.lock:
-            self.posts += 1
-            self.in_flight += 1
-            self.most_in_flight = max(self.most_in_flight, self.in_flight)
-            fault = self.plan.pop(0) if self.plan else ""
-        try:
-            self._forward(handler, body, fault)
-        finally:
-            with self.lock:
-                self.in_flight -= 1
-
-    def _forward(self, handler: BaseHTTPRequestHandler, body: bytes, fault: str) -> None:
-        if fault == "drop-before":
-            handler.close_connection = True
-            return
-        if fault.endswith("-before"):
-            race = b'{"message":"cannot lock ref \'refs/heads/main\': is at a but expected b"}'
-            _answer(handler, int(fault[:3]), race if fault.startswith("403") else b"")
-            return
-        found = requests.request(
-            handler.command,
-            self.upstream + handler.path,
-            data=body,
-            headers={
-                name: handler.headers[name]
-                for name in ("Authorization", "Content-Type")
-                if name in handler.headers
-            },
-            timeout=20,
-        )
-        if fault == "drop":
-            handler.close_connection = True
-        elif fault == "cut":
-            _answer(handler, found.status_code, found.content, cut=True)
-        elif fault:
-            _answer(handler, int(fault[:3]), b"<html>no</html>" if "html" in fault else b"{}")
-        else:
-            _answer(handler, found.status_code, found.content)
-
-
-def _answer(
-    handler: BaseHTTPRequestHandler, status: int, body: bytes, *, cut: bool = False
-) -> None:
-    handler.send_response(status)
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body[: len(body) // 2] if cut else body)
-    handler.close_connection = handler.close_connection or cut
+RACE = Falsehood(403, b'{"message":"cannot lock ref \'refs/heads/main\': is at a but expected b"}')
+PAGE = Falsehood(502, b"<html>no</html>", "text/html")
+OTHER = Falsehood(422, b'{"message":"[SHA]: Required"}')
+ARCHIVED = Falsehood(423, b'{"message":"team/order is archived"}')
+DENIED = Falsehood(403, b'{"message":"user should have a permission to write to a repo"}')
+LOGIN = Falsehood(200, b"<html>please log in</html>", "text/html")
+DROP = Decision(Fault.DROP_AFTER)
+DROP_BEFORE = Decision(Fault.DROP_BEFORE)
+FAULTS = [
+    DROP,
+    Decision(Fault.CUT_AFTER),
+    *(Decision(Fault.REFUSE_AFTER, each) for each in (PAGE, RACE, OTHER, ARCHIVED, DENIED, LOGIN)),
+    DROP_BEFORE,
+    *(Decision(Fault.REFUSE_BEFORE, each) for each in (PAGE, RACE, LOGIN)),
+    *(Decision(Fault.LATE, late_by=number) for number in range(1, 7)),
+]
 
 
 @dataclass
 class Stand:
     """A forge with one repository, and a client that reaches it through the proxy."""
 
-    proxy: Proxy
+    proxy: FaultProxy
     client: GiteaForge
     bare: Path
 
@@ -111,18 +57,18 @@ class Stand:
         change = FileChange(FILE, text.encode(), seen.sha if seen else None)
         self.client.write(REPO, [change], Operation(operation, "me", "Write"))
 
+    def write_past(self, text: str, operation: str) -> None:
+        """Write as somebody whom nothing disturbs."""
+        with GiteaForge(self.proxy.upstream, token=TOKEN) as client:
+            Stand(self.proxy, client, self.bare).write(text, operation)
+
+    def posts(self) -> int:
+        """Return how many commits were asked for."""
+        return sum("POST" in line and "/contents" in line for line in self.proxy.log)
+
     def operations(self) -> list[str]:
         """Return the operation ids in the history, oldest first."""
-        repo = pygit2.Repository(str(self.bare))
-        if repo.head_is_unborn:
-            return []
-        messages = [commit.message for commit in repo.walk(repo.head.target)]
-        return [
-            line[20:]
-            for text in messages[::-1]
-            for line in text.splitlines()
-            if "Operation: " in line
-        ]
+        return [name for step in history.steps(self.bare) for name in step.operations]
 
 
 @pytest.fixture
@@ -135,77 +81,58 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
 
     upstream = HttpServer(forge.app, bind("forge", 0))
     upstream.start()
-    proxy = Proxy(upstream.url)
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def do_GET(self) -> None:
-            proxy.serve(self)
-
-        def do_POST(self) -> None:
-            proxy.serve(self)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
-            """Stay silent."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    with GiteaForge(f"http://127.0.0.1:{http.server_port}", token=TOKEN) as client:
+    with open_proxy(upstream.url) as proxy, GiteaForge(proxy.url, token=TOKEN) as client:
         client.ensure_org(REPO.owner)
         client.ensure_repo(REPO, description="")
         bare = forge.repository_path(REPO)
         assert bare is not None
+        proxy.log.clear()
         yield Stand(proxy, client, bare)
-    http.shutdown()
-    thread.join()
-    http.server_close()
     upstream.stop()
     forge.close()
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("first", [True, False], ids=["root commit", "later commit"])
 def test_a_write_ends_as_success_with_exactly_one_commit(
     stand: Stand,
-    fault: str,
+    fault: Decision,
     first: bool,  # noqa: FBT001  a table
 ) -> None:
     if not first:
         stand.write("0", "op-0")
-    stand.proxy.plan = [fault]
+    stand.proxy.plan = Listed([fault], is_contents)
 
     stand.write("1", "op-1")
 
+    stand.proxy.deliver_late()
     assert stand.operations() == (["op-1"] if first else ["op-0", "op-1"])
 
 
 def test_every_answer_lost_is_still_one_commit(stand: Stand) -> None:
-    stand.proxy.plan = ["drop"] * 100
+    stand.proxy.plan = Listed([DROP] * 100, is_contents)
 
     stand.write("1", "op-1")
 
     assert stand.operations() == ["op-1"]
-    assert stand.proxy.posts == 1
+    assert stand.posts() == 1
 
 
 def test_a_forge_that_never_gets_the_request_is_an_error_with_nothing_written(
     stand: Stand,
 ) -> None:
-    stand.proxy.plan = ["drop-before"] * 100
+    stand.proxy.plan = Listed([DROP_BEFORE] * 100, is_contents)
 
     with pytest.raises(UnreachableError) as caught:
         stand.write("1", "op-1")
 
     assert stand.operations() == []
-    assert stand.proxy.posts == ROUNDS
+    assert stand.posts() == ROUNDS
     assert "repeat" in caught.value.hint
 
 
 def test_losing_every_round_is_a_conflict_with_exit_code_3(stand: Stand) -> None:
-    stand.proxy.plan = ["403-race-before"] * 100
+    stand.proxy.plan = Listed([Decision(Fault.REFUSE_BEFORE, RACE)] * 100, is_contents)
 
     with pytest.raises(ConflictError, match="won all") as caught:
         stand.write("1", "op-1")
@@ -213,18 +140,72 @@ def test_losing_every_round_is_a_conflict_with_exit_code_3(stand: Stand) -> None
     assert (caught.value.exit_code, stand.operations()) == (3, [])
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_random_faults_lose_nothing_and_make_nothing_twice(stand: Stand, seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311  faults, no secrets
-    stand.proxy.plan = [chance.choice((*FAULTS, "", "", "")) for _ in range(40)]
-    expected = []
+@pytest.mark.parametrize("told", [OTHER, ARCHIVED, DENIED], ids=lambda told: str(told.status))
+def test_a_refusal_is_believed_when_the_history_agrees(stand: Stand, told: Falsehood) -> None:
+    stand.proxy.plan = Listed([Decision(Fault.REFUSE_BEFORE, told)], is_contents)
 
-    for number in range(6):
-        with suppress(UnreachableError, ServerError, ConflictError):
-            stand.write(f"{number}", f"op-{number}")
-            expected.append(f"op-{number}")
+    with pytest.raises((RemoteError, RefusedError)) as caught:
+        stand.write("1", "op-1")
 
-    assert stand.operations() == expected
+    assert not isinstance(caught.value, (LostAnswerError, ServerError))
+    assert (stand.posts(), stand.operations()) == (1, [])
+
+
+def test_a_refusal_after_a_lost_answer_leaves_the_outcome_open(stand: Stand) -> None:
+    late, refused = Decision(Fault.LATE, late_by=99), Decision(Fault.REFUSE_BEFORE, OTHER)
+    stand.proxy.plan = Listed([late, refused], is_contents)
+
+    with pytest.raises(LostAnswerError, match="may still be carried out") as caught:
+        stand.write("1", "op-1")
+
+    assert "repeat the command" in caught.value.hint
+    assert stand.proxy.deliver_late() == 1
+    assert stand.operations() == ["op-1"]
+    stand.client.write(REPO, [FileChange(FILE, b"1", None)], Operation("op-1", "me", "Write"))
+    assert stand.operations() == ["op-1"]
+
+
+def test_a_changed_file_is_a_conflict_also_when_an_answer_was_lost(stand: Stand) -> None:
+    stand.write("0", "op-0")
+    stand.proxy.plan = Listed([Decision(Fault.LATE, late_by=99)], is_contents)
+    stand.proxy.plan.hook = lambda: None  # type: ignore[method-assign]  # nobody else
+
+    def rival(method: str, path: str) -> bool:
+        """Change the file as soon as the request is held."""
+        if is_contents(method, path) and len(stand.operations()) == 1:
+            stand.write_past("2", "rival")
+        return is_contents(method, path)
+
+    stand.proxy.plan.applies = rival
+
+    with pytest.raises(ConflictError, match="nothing was written"):
+        stand.write("1", "op-1")
+
+    assert stand.proxy.deliver_late() == 1
+    assert stand.operations() == ["op-0", "rival"]
+
+
+def test_an_operation_id_that_was_used_before_is_not_taken_for_this_write(stand: Stand) -> None:
+    """The same command, given again after others changed what it did, is another write."""
+    stand.write("1", "op")
+    stand.write("2", "other")
+    stand.proxy.plan = Listed([DROP_BEFORE], is_contents)
+
+    stand.write("1\n", "op")
+
+    assert stand.operations() == ["op", "other", "op"]
+
+
+def test_a_late_request_is_carried_out_again_only_when_its_file_came_back(stand: Stand) -> None:
+    """The limit: no forge can be told to forget a request that it did not see yet."""
+    stand.write("0", "op-0")
+    stand.proxy.plan = Listed([Decision(Fault.LATE, late_by=99)], is_contents)
+    stand.write("1", "op-1")
+    stand.write("0", "op-2")
+
+    stand.proxy.deliver_late()
+
+    assert stand.operations() == ["op-0", "op-1", "op-2", "op-1"]
 
 
 def test_one_write_per_repository_is_in_flight(stand: Stand) -> None:
@@ -248,19 +229,12 @@ def test_a_change_takes_three_requests(stand: Stand) -> None:
     stand.write("0", "op-0")
     seen = stand.client.read(REPO, FILE, "main")
     assert seen is not None
-    paths: list[str] = []
-    serve = stand.proxy.serve
-
-    def count(handler: BaseHTTPRequestHandler) -> None:
-        paths.append(f"{handler.command} {handler.path.partition('?')[0]}")
-        serve(handler)
-
-    stand.proxy.serve = count  # type: ignore[method-assign]  # counting in passing
+    stand.proxy.log.clear()
 
     stand.client.write(REPO, [FileChange(FILE, b"1", seen.sha)], Operation("op-1", "me", "W"))
 
     base = f"/api/v1/repos/{REPO}"
-    assert paths == [
+    assert [line.split(maxsplit=1)[1].partition("?")[0] for line in stand.proxy.log] == [
         f"GET {base}/branches/main",
         f"GET {base}/contents/f",
         f"POST {base}/contents",

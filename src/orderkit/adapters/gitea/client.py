@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from orderkit.adapters.gitea.transport import (
+    Answer,
     Credentials,
     LostAnswerError,
     Transport,
@@ -306,7 +307,7 @@ class GiteaForge:
         page = 1
         while len(found) < limit:
             answer = self._http.get(self._path(repo, "commits"), {**query, "page": page})
-            if answer.status in (_MISSING, _CONFLICT):
+            if answer.status == _MISSING or _is_empty(answer):
                 break
             if not answer.ok:
                 raise refusal(answer, f"read the history of {repo}")
@@ -361,6 +362,11 @@ class GiteaForge:
         if not isinstance(found, dict):
             raise RemoteError(f"{doing}: the forge answered no object")
         return found
+
+
+def _is_empty(answer: Answer) -> bool:
+    """Say whether the forge says that there are no commits yet; another 409 is none of its."""
+    return answer.status == _CONFLICT and "empty" in answer.text.lower()
 
 
 def _repository(repo: RepoId, found: Mapping[str, Any], base_url: str) -> Repository:

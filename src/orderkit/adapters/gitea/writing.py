@@ -4,9 +4,14 @@ Write several files in one commit so that no edit is lost and none is made twice
 The steps: read the head of the branch and the blob ids of the files there; drop what
 already has its content; refuse what is not as the caller saw it; send one request with a
 sha on every entry and the operation id as a trailer. Whatever then comes back that is no
-clear answer (a time-out, a 5xx, the 403 of a lost race) is not believed: the history is
-read again for the trailer, and only if it is not there the round is repeated, a bounded
-number of times, with a growing random pause.
+success is not believed, neither a time-out nor a refusal (a proxy may have made it): the
+history is read again for the trailer. Where another round may help it is made, a bounded
+number of times, with a growing random pause. An error that leaves the outcome open is a
+`LostAnswerError` or a `ServerError`; after every other one nothing was written, and nothing
+that is still under way can be.
+
+One thing a forge cannot be asked: a request that it carries out late, after its file was
+changed and changed back to the very bytes it saw, is carried out a second time.
 
 Called by ``client`` for ``Forge.write``.
 """
@@ -20,7 +25,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any, Protocol
@@ -34,7 +39,14 @@ from orderkit.adapters.gitea.transport import (
     path_of,
     refusal,
 )
-from orderkit.core.errors import ConflictError, NotFoundError, RemoteError, UnreachableError
+from orderkit.core.errors import (
+    ConflictError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    RemoteError,
+    UnreachableError,
+)
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.forge import (
     OPERATION_TRAILER,
@@ -123,6 +135,14 @@ class Writer:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """How a round failed, and whether another one may help."""
+
+    problem: Exception
+    again: bool
+
+
 @dataclass(slots=True)
 class _Write:
     """One write with what it needs; `run` repeats rounds until the answer is clear."""
@@ -134,34 +154,44 @@ class _Write:
     operation: Operation
     branch: str
     sent: bool = False
-    """Whether a request went out that may have been carried out."""
+    """Whether a request went out."""
+    doubtful: list[frozenset[PurePosixPath]] = field(default_factory=list)
+    """The paths of each request that may still be carried out: nobody said what became of it."""
 
     def run(self, waits: Iterator[float]) -> Written:
-        problem: Exception = RuntimeError("no round was made")
         for number in range(1, ROUNDS + 1):
             outcome = self._round()
             if isinstance(outcome, Written):
                 return outcome
-            problem = outcome
-            if number < ROUNDS:
-                time.sleep(next(waits))
-        if isinstance(problem, ConflictError):
-            raise ConflictError(
-                f"{self.repo}: another writer won all {ROUNDS} rounds; nothing was written",
-                hint="run the command again",
-            ) from problem
-        raise problem
+            if number == ROUNDS or not outcome.again:
+                raise self._final(outcome) from outcome.problem
+            time.sleep(next(waits))
+        raise RuntimeError("unreachable")
 
-    def _round(self) -> Written | Exception:
-        """Return the result, or the problem if another round may help."""
+    def _round(self) -> Written | _Failure:
         try:
             head = self._head()
             entries = self._entries(head)
-            return entries if isinstance(entries, Written) else self._send(entries, head)
-        except (UnreachableError, ServerError) as error:
-            if self.sent:
-                return error
-            raise
+            return self._send(entries, head) if isinstance(entries, list) else entries
+        except OrderkitError as error:
+            # Reading failed. After a request of ours that says nothing of what became of it.
+            again = self.sent and isinstance(error, (RemoteError, RefusedError))
+            return _Failure(error, again=again)
+
+    def _final(self, failure: _Failure) -> Exception:
+        """Return the error to end with: one that says so if something is still under way."""
+        problem = failure.problem
+        if self.doubtful and not isinstance(problem, (LostAnswerError, ServerError)):
+            return LostAnswerError(
+                f"{self.repo}: a request without an answer may still be carried out; {problem}",
+                hint="repeat the command: what was carried out is found and not done again",
+            )
+        if failure.again and isinstance(problem, ConflictError):
+            return ConflictError(
+                f"{self.repo}: another writer won all {ROUNDS} rounds; nothing was written",
+                hint="run the command again",
+            )
+        return problem
 
     def _head(self) -> CommitSha | None:
         """Return the head, or None for an empty repository."""
@@ -171,12 +201,15 @@ class _Write:
         found = self.reads.repo(self.repo)
         if found is None:
             raise NotFoundError(f"there is no repository {self.repo}, or it is hidden from us")
-        if not found.empty:
+        if found.empty:
+            return None
+        head = self.reads.head(self.repo, self.branch)  # the first commit may just have come
+        if head is None:
             raise NotFoundError(f"{self.repo} has no branch {self.branch}")
-        return None
+        return head
 
-    def _entries(self, head: CommitSha | None) -> list[dict[str, str]] | Written:
-        """Return what to send, or the result if there is nothing to send."""
+    def _entries(self, head: CommitSha | None) -> list[dict[str, str]] | Written | _Failure:
+        """Return what to send, or how it ended if there is nothing to send."""
         here = self._blobs(head)
         entries = []
         for change in self.changes:
@@ -184,7 +217,7 @@ class _Write:
             if _is_done(change, now):
                 continue
             if now != change.seen:
-                return self._found() or _raise(self._conflict(change, now))
+                return self._found() or self._conflict(change, now)
             entries.append(_entry(change))
         if entries:
             return entries
@@ -200,30 +233,34 @@ class _Write:
         found = (self.reads.read(self.repo, each.path, head) for each in self.changes)
         return {each.path: each.sha for each in found if each is not None}
 
-    def _send(self, entries: list[dict[str, str]], head: CommitSha | None) -> Written | Exception:
-        """Return the result, or the problem if another round may help."""
+    def _send(self, entries: list[dict[str, str]], head: CommitSha | None) -> Written | _Failure:
         path = path_of("repos", self.repo.owner, self.repo.name, "contents")
         self.sent = True
+        self.doubtful.append(frozenset(PurePosixPath(entry["path"]) for entry in entries))
         try:
             answer = self.http.send("POST", path, body=self._body(entries))
         except LostAnswerError as error:
-            return self._found() or error
-        if answer.ok:
-            return _written(answer) or self._found() or RemoteError("the forge named no commit")
-        return self._judge(answer, head)
+            return self._found() or _Failure(error, again=True)
+        except UnreachableError as error:
+            self.doubtful.pop()  # it never went out
+            return _Failure(error, again=True)
+        # A proxy may refuse in the forge's place what the forge carried out: look, always.
+        return _written(answer) or self._found() or self._judge(answer, head)
 
-    def _judge(self, answer: Answer, head: CommitSha | None) -> Written | Exception:
+    def _judge(self, answer: Answer, head: CommitSha | None) -> _Failure:
+        """Say what an answer means that is no success, when our commit is not there."""
         text, status = answer.text, answer.status
+        if answer.ok:
+            doing = f"write to {self.repo}: {status} names no commit: {text}"
+            return _Failure(ServerError(doing), again=True)
         problem = refusal(answer, f"write to {self.repo}")
-        if status >= 500:  # noqa: PLR2004  server errors
-            return self._found() or problem
-        if status in (409, 422) and _FILE_CONFLICT.search(text):
-            return self._found() or ConflictError(f"{self.repo}: {text}")
-        if status == 403 and self._is_race(text, head):  # noqa: PLR2004
-            return self._found() or ConflictError(f"{self.repo}: {text}")
-        if status == 409:  # noqa: PLR2004
-            return self._found() or ConflictError(f"{self.repo}: {text}")
-        raise problem
+        if status >= 500:  # noqa: PLR2004  a gateway's: the forge may be at it still
+            return _Failure(problem, again=True)
+        self.doubtful.pop()
+        is_conflict = status == 409 or (status == 422 and _FILE_CONFLICT.search(text))  # noqa: PLR2004
+        if is_conflict or (status == 403 and self._is_race(text, head)):  # noqa: PLR2004
+            return _Failure(ConflictError(f"{self.repo}: {text}"), again=True)
+        return _Failure(problem, again=False)
 
     def _is_race(self, text: str, head: CommitSha | None) -> bool:
         """Tell a lost race from a missing right: by the text, else by reading again."""
@@ -234,22 +271,34 @@ class _Write:
         return self.reads.head(self.repo, self.branch) != head
 
     def _found(self) -> Written | None:
-        """Look for our trailer in the history of the files."""
+        """
+        Look for our commit: our trailer, and every file as we want it.
+
+        The trailer alone is not enough: a command that is given a second time after others
+        changed what it did has the same operation id and means another commit.
+        """
         line = f"{OPERATION_TRAILER}: {self.operation.id}"
         path = self.changes[0].path if len(self.changes) == 1 else None
         history = self.reads.commits(self.repo, ref=self.branch, path=path, limit=SEARCH_DEPTH)
         for commit in history:
-            if line in commit.message.splitlines():
+            if line in commit.message.splitlines() and self._is_ours(commit.id):
                 return Written(commit.id, changed=True)
         return None
 
-    def _conflict(self, change: FileChange, now: BlobSha | None) -> ConflictError:
+    def _is_ours(self, commit: CommitSha) -> bool:
+        there = self._blobs(commit)
+        return all(_is_done(change, there.get(change.path)) for change in self.changes)
+
+    def _conflict(self, change: FileChange, now: BlobSha | None) -> _Failure:
+        """Say that a file changed; what is under way and has this file cannot succeed either."""
+        self.doubtful = [paths for paths in self.doubtful if change.path not in paths]
         seen = change.seen[:8] if change.seen else "no file"
-        return ConflictError(
+        error = ConflictError(
             f"{self.repo} {change.path} changed: expected {seen},"
             f" found {now[:8] if now else 'no file'}; nothing was written",
             hint="read it again and repeat the edit",
         )
+        return _Failure(error, again=False)
 
     def _body(self, entries: list[dict[str, str]]) -> dict[str, Any]:
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -280,6 +329,8 @@ def _is_done(change: FileChange, now: BlobSha | None) -> bool:
 
 
 def _written(answer: Answer) -> Written | None:
+    if not answer.ok:
+        return None
     try:
         found = answer.json()
     except RemoteError:
@@ -305,7 +356,3 @@ def _lock_of(base_url: str, repo: RepoId) -> _Lock:
         if found is None:
             found = _locks[key] = _Lock()
         return found
-
-
-def _raise(error: Exception) -> Written:
-    raise error

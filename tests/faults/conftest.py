@@ -1,0 +1,135 @@
+"""
+A forge, the proxy before it, and a summary of what was done to it.
+
+The forge is the embedded one, or a real Gitea where ``ORDERKIT_TEST_GITEA_URL`` with
+``_TOKEN`` names one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from faultproxy import FaultProxy, open_proxy
+from tests.faults import history
+
+from orderkit.adapters.embedded.forge import EmbeddedForge
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.adapters.gitea import GiteaForge, writing
+from orderkit.core.names import RepoId
+
+TOKEN = "e" * 40
+READ_TIMEOUT_S = {False: 0.5, True: 4.0}
+"""By whether the forge is a real one: it needs 0.3 s for a write when nothing else goes on."""
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Bench:
+    """A forge with two clients: one through the proxy, one past it."""
+
+    url: str
+    token: str
+    real: bool
+    proxy: FaultProxy
+    client: GiteaForge
+    direct: GiteaForge
+    org: str
+    scratch: Path
+    embedded: EmbeddedForge | None = None
+
+    def new_repo(self) -> RepoId:
+        """Return a new empty repository."""
+        repo = RepoId(self.org, f"r{next(_numbers)}")
+        self.direct.ensure_repo(repo, description="")
+        return repo
+
+    @property
+    def name(self) -> str:
+        return "real Gitea" if self.real else "embedded forge"
+
+    def hits(self) -> Counter[str]:
+        """Return what happened to writes so far, and begin to count anew."""
+        found, self.proxy.hits = self.proxy.hits, Counter()
+        return Counter({fault.value: count for fault, count in found.items()})
+
+    def repository(self, repo: RepoId) -> Path:
+        """Return its git repository: the forge's own, or a copy of a real forge's."""
+        if self.embedded is None:
+            return history.copy_of(self.url, self.token, repo, self.scratch)
+        found = self.embedded.repository_path(repo)
+        assert found is not None
+        return found
+
+
+class Report:
+    """Counts for the summary of the run."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, Counter[str]] = {}
+
+    def add(self, title: str, counts: Counter[str]) -> None:
+        self.counts.setdefault(title, Counter()).update(counts)
+
+
+_report = pytest.StashKey[Report]()
+
+
+@pytest.fixture(scope="session")
+def report(request: pytest.FixtureRequest) -> Report:
+    """Count for the summary."""
+    return request.config.stash.setdefault(_report, Report())
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if _report not in config.stash:
+        return
+    terminalreporter.section("faults")
+    for title, counts in config.stash[_report].counts.items():
+        found = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+        terminalreporter.write_line(f"{title}: {found}")
+
+
+@pytest.fixture(scope="session", params=["embedded", "real"])
+def bench(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
+    scratch = tmp_path_factory.mktemp("faults")
+    if request.param == "real":
+        url = os.environ.get("ORDERKIT_TEST_GITEA_URL", "").rstrip("/")
+        if not url:
+            pytest.skip("ORDERKIT_TEST_GITEA_URL names no Gitea")
+        yield from _bench(url, os.environ["ORDERKIT_TEST_GITEA_TOKEN"], None, scratch)
+        return
+    forge = EmbeddedForge(scratch / "forge")
+    forge.ensure_user("warden", "warden-pw1", admin=True)
+    forge.ensure_token("warden", "t", TOKEN, ["all"])
+    server = HttpServer(forge.app, bind("forge", 0))
+    server.start()
+    forge.set_base_url(server.url)
+    yield from _bench(server.url, TOKEN, forge, scratch)
+    server.stop()
+    forge.close()
+
+
+def _bench(url: str, token: str, embedded: EmbeddedForge | None, scratch: Path) -> Iterator[Bench]:
+    real, org = embedded is None, f"faults-{secrets.token_hex(3)}"
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open_proxy(url) as proxy,
+        GiteaForge(proxy.url, token=token, read_timeout_s=READ_TIMEOUT_S[real]) as client,
+        GiteaForge(url, token=token, allow_http=real) as direct,
+    ):
+        if not real:
+            patch.setattr(writing, "PAUSE_FIRST_S", 0.001)
+            patch.setattr(writing, "PAUSE_MAX_S", 0.01)
+        direct.ensure_org(org)
+        yield Bench(url, token, real, proxy, client, direct, org, scratch, embedded)

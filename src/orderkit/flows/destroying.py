@@ -127,7 +127,6 @@ def _record(platform: Platform, entry: OrderEntry, wanted: EndRequest) -> EndRec
         record = parse(text, name=str(entry.end_path))
         return replace(record, repository="delete") if wanted.repository == "delete" else record
     found = tracing.trace(platform, entry.order)
-    gone = [node.key for _, node in found.root.walk() if node.key != found.root.key]
     return EndRecord(
         order=entry.order,
         kit=found.report.kit,
@@ -135,8 +134,13 @@ def _record(platform: Platform, entry: OrderEntry, wanted: EndRequest) -> EndRec
         repository=wanted.repository,
         step="marked",
         started_at=platform.clock.now().isoformat(timespec="seconds"),
-        must_be_gone=tuple(gone),
+        must_be_gone=_parts(found),
     )
+
+
+def _parts(found: tracing.Trace) -> tuple[ObjectKey, ...]:
+    """Return everything below the Application."""
+    return tuple(node.key for _, node in found.root.walk() if node.key != found.root.key)
 
 
 class _End:
@@ -151,7 +155,7 @@ class _End:
     def run(self, record: EndRecord) -> Ended:
         if not record.passed("marked"):
             self._mark(record)
-            record = self._note(record.at("emptying"))
+            record = self._note(self._with_newcomers(record).at("emptying"))
         if not record.passed("emptying"):
             record = self._empty(record)
             record = self._note(record.at("removing"))
@@ -204,6 +208,11 @@ class _End:
             what="Argo CD taking over the end mark",
         )
         self._on_step("marked", "self-heal is off, the Application may become empty")
+
+    def _with_newcomers(self, record: EndRecord) -> EndRecord:
+        """Add what was assembled while the end mark travelled, so that it is seen to go too."""
+        now = _parts(tracing.trace(self._platform, self._entry.order))
+        return replace(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
 
     def _application(self) -> Manifest | None:
         return get_object(self._platform, application_key(self._entry.order))

@@ -19,7 +19,9 @@ from starlette.applications import Starlette
 from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.api.app import forge_app
 from orderkit.adapters.embedded.forge.behaviour import DEFAULT, behaviour_named
+from orderkit.adapters.embedded.forge.comments import Comments
 from orderkit.adapters.embedded.forge.issues import Issues
+from orderkit.adapters.embedded.forge.labels import Labels
 from orderkit.adapters.embedded.forge.locks import FolderLock
 from orderkit.adapters.embedded.forge.registry import Registry
 from orderkit.adapters.embedded.forge.store import Store
@@ -70,6 +72,8 @@ class EmbeddedForge:
             self.accounts = Accounts(self._store)
             self.registry = Registry(self._store, self.repos_root)
             self.issues = Issues(self._store)
+            self.labels = Labels(self._store, self.issues)
+            self.comments = Comments(self._store)
             self.registry.repair()
             undo.pop_all()
         self.app: Starlette = forge_app(self)

@@ -46,6 +46,7 @@ class Label:
     color: str
     description: str
     exclusive: bool
+    archived: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Issues:
                 now,
             )
             self.set_labels(issue_id, self.labels(repo_id, new.label_ids))
-        return self._by_id(issue_id)
+        return self.by_id(issue_id)
 
     def take_number(self, repo_id: int) -> int:
         """Return the next number of a repository and never return it again."""
@@ -105,6 +106,13 @@ class Issues:
             "SELECT * FROM issues WHERE repo_id = ? AND number = ?", repo_id, number
         )
         return _issue(row) if row else None
+
+    def all(self, repo_id: int) -> list[Issue]:
+        """Return the issues and pull requests of a repository, newest first."""
+        rows = self._store.rows(
+            "SELECT * FROM issues WHERE repo_id = ? ORDER BY number DESC", repo_id
+        )
+        return [_issue(row) for row in rows]
 
     def edit(
         self,
@@ -132,7 +140,7 @@ class Issues:
             now,
             issue.id,
         )
-        return self._by_id(issue.id)
+        return self.by_id(issue.id)
 
     def touch(self, issue_id: int) -> None:
         """Say that something about the issue changed now."""
@@ -160,7 +168,13 @@ class Issues:
             for label in labels:
                 self._store.insert("INSERT INTO issue_labels VALUES (?, ?)", issue_id, label.id)
 
-    def _by_id(self, issue_id: int) -> Issue:
+    def by_id(self, issue_id: int) -> Issue:
+        """
+        Return an issue.
+
+        Raises:
+            NotFoundError: There is none.
+        """
         row = self._store.row("SELECT * FROM issues WHERE id = ?", issue_id)
         if row is None:
             raise NotFoundError(f"no issue {issue_id}")
@@ -196,4 +210,5 @@ def _label(row: sqlite3.Row) -> Label:
         color=row["color"],
         description=row["description"],
         exclusive=bool(row["exclusive"]),
+        archived=bool(row["archived"]),
     )

@@ -121,10 +121,30 @@ def writable(call: Call, *, refusal: str = "is archived") -> RepoRow:
     Raises:
         ApiError: 401, 403, 404 as for reading; 423, it is archived.
     """
-    repo = _with_right(call, Right.WRITE, "user should have a permission to write to a repo")
+    repo = maintained(call)
+    refuse_archived(repo, refusal)
+    return repo
+
+
+def maintained(call: Call) -> RepoRow:
+    """
+    Return the repository of the path if the caller may write to it, archived or not.
+
+    Raises:
+        ApiError: 401, 403, 404 as for reading.
+    """
+    return _with_right(call, Right.WRITE, "user should have a permission to write to a repo")
+
+
+def refuse_archived(repo: RepoRow, refusal: str = "is archived") -> None:
+    """
+    Say that an archived repository is not to be changed.
+
+    Raises:
+        ApiError: 423, it is archived.
+    """
     if repo.archived:
         raise ApiError(423, f"{repo.full_name} {refusal}")
-    return repo
 
 
 def administered(call: Call) -> RepoRow:

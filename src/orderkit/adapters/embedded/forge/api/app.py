@@ -16,7 +16,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from orderkit.adapters.embedded.forge.api import contents, gitdata, pages, repos, users
+from orderkit.adapters.embedded.forge.api import (
+    contents,
+    gitdata,
+    issues,
+    labels,
+    pages,
+    repos,
+    users,
+)
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Endpoint, error_answer
 from orderkit.adapters.embedded.forge.api.dispatch import api_routes
 from orderkit.adapters.embedded.forge.api.smart import GitHttp
@@ -77,6 +85,29 @@ REPO_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("GET", f"{_REPO}/archive/{{name:path}}", "repository", gitdata.archive),
 ]
 
+ISSUE_ROUTES: list[tuple[str, str, str, Endpoint]] = [
+    ("GET", f"{_REPO}/labels", "issue", labels.listed),
+    ("POST", f"{_REPO}/labels", "issue", labels.create),
+    ("GET", f"{_REPO}/labels/{{id}}", "issue", labels.show),
+    ("PATCH", f"{_REPO}/labels/{{id}}", "issue", labels.edit),
+    ("DELETE", f"{_REPO}/labels/{{id}}", "issue", labels.delete),
+    ("GET", f"{_REPO}/issues", "issue", issues.listed),
+    ("POST", f"{_REPO}/issues", "issue", issues.create),
+    ("GET", f"{_REPO}/issues/comments", "issue", issues.all_comments),
+    ("GET", f"{_REPO}/issues/comments/{{id}}", "issue", issues.comment),
+    ("PATCH", f"{_REPO}/issues/comments/{{id}}", "issue", issues.edit_comment),
+    ("DELETE", f"{_REPO}/issues/comments/{{id}}", "issue", issues.delete_comment),
+    ("GET", f"{_REPO}/issues/{{index}}", "issue", issues.show),
+    ("PATCH", f"{_REPO}/issues/{{index}}", "issue", issues.edit),
+    ("GET", f"{_REPO}/issues/{{index}}/comments", "issue", issues.comments),
+    ("POST", f"{_REPO}/issues/{{index}}/comments", "issue", issues.create_comment),
+    ("GET", f"{_REPO}/issues/{{index}}/labels", "issue", labels.on_issue),
+    ("POST", f"{_REPO}/issues/{{index}}/labels", "issue", labels.add),
+    ("PUT", f"{_REPO}/issues/{{index}}/labels", "issue", labels.replace),
+    ("DELETE", f"{_REPO}/issues/{{index}}/labels", "issue", labels.clear),
+    ("DELETE", f"{_REPO}/issues/{{index}}/labels/{{id}}", "issue", labels.remove),
+]
+
 PAGE_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("GET", "/", "repository", pages.start),
     ("GET", "/{owner}/{repo}", "repository", pages.repository),
@@ -100,6 +131,7 @@ def forge_app(forge: EmbeddedForge) -> Starlette:
     routes: list[BaseRoute] = [
         *api_routes(forge, ACCOUNT_ROUTES),
         *api_routes(forge, REPO_ROUTES),
+        *api_routes(forge, ISSUE_ROUTES),
         Route("/api/{rest:path}", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         *smart,
         *api_routes(forge, PAGE_ROUTES),

@@ -57,6 +57,18 @@ class Call:
         """Return a path parameter."""
         return str(self.request.path_params[name])
 
+    def path_number(self, name: str) -> int:
+        """
+        Return a path parameter as a number.
+
+        Raises:
+            ApiError: 404, it is none.
+        """
+        value = self.param(name)
+        if not (value.isascii() and value.isdigit() and len(value) < 19):  # noqa: PLR2004  64 bits
+            raise ApiError(404)
+        return int(value)
+
     def query(self, name: str, default: str = "") -> str:
         """Return the first value of a query parameter."""
         return self.request.query_params.get(name, default)

@@ -7,14 +7,13 @@ Runs with ``--e2e`` only; ``scripts/backstage.sh --front-end`` installs what is 
 from __future__ import annotations
 
 import itertools
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commands import Command, Done
+from commands import Command, as_process
 from daemons import Daemon
 from published import Up
 from realbackstage import Backstage, Wanted, serving
@@ -66,18 +65,7 @@ def scaffolder(backstage: Backstage) -> Iterator[Scaffolder]:
 @pytest.fixture(scope="session")
 def orderkit(up: Up) -> Command:
     """Run ``orderkit ARGUMENTS`` as a process."""
-
-    def command(*arguments: str, platform_file: Path = up.state / "platform.yaml") -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", "orderkit", *arguments, "--platform", str(platform_file)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    return command
+    return as_process(up.state / "platform.yaml")
 
 
 @pytest.fixture(scope="session")

@@ -18,10 +18,11 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import requests
 from daemons import Daemon, DaemonError
@@ -41,8 +42,8 @@ class Gitea:
 
     url: str
     user: str
-    password: str
-    token: str
+    password: str = field(repr=False)
+    token: str = field(repr=False)
     """Of scope ``all``."""
 
 
@@ -75,7 +76,8 @@ def serving(folder: Path) -> Iterator[Gitea]:
         url = undo.enter_context(_started(folder, log))
         password = secrets.token_urlsafe(16)
         _create_admin(folder, password)
-        yield Gitea(url, ADMIN, password, _new_token(url, password))
+        token = add_token(url, (ADMIN, password), ["all"])
+        yield Gitea(url, ADMIN, password, token)
 
 
 @contextlib.contextmanager
@@ -179,17 +181,32 @@ def _create_admin(folder: Path, password: str) -> None:
         raise DaemonError(f"Gitea makes no admin: {done.stdout[-1000:]}{done.stderr[-1000:]}")
 
 
-def _new_token(url: str, password: str) -> str:
+def add_user(gitea: Gitea, name: str) -> tuple[str, str]:
+    """Add an ordinary user; return login and password."""
+    password = secrets.token_urlsafe(16)
+    body = {
+        "username": name,
+        "password": password,
+        "email": f"{name}@example.org",
+        "must_change_password": False,
+    }
+    _create(gitea.url, "admin/users", body, (gitea.user, gitea.password))
+    return name, password
+
+
+def add_token(url: str, user: tuple[str, str], scopes: Sequence[str]) -> str:
+    """Add a token of a user, given by login and password."""
+    body = {"name": secrets.token_hex(6), "scopes": list(scopes)}
+    return str(_create(url, f"users/{user[0]}/tokens", body, user)["sha1"])
+
+
+def _create(url: str, path: str, body: object, auth: tuple[str, str]) -> dict[str, Any]:
     with _session() as session:
-        answer = session.post(
-            f"{url}/api/v1/users/{ADMIN}/tokens",
-            json={"name": "suite", "scopes": ["all"]},
-            auth=(ADMIN, password),
-            timeout=_COMMAND_S,
-        )
-        answer.raise_for_status()
-        token: str = answer.json()["sha1"]
-        return token
+        answer = session.post(f"{url}/api/v1/{path}", json=body, auth=auth, timeout=_COMMAND_S)
+    if answer.status_code != HTTPStatus.CREATED:
+        raise DaemonError(f"Gitea refuses POST {path}: {answer.status_code} {answer.text[:500]}")
+    found: dict[str, Any] = answer.json()
+    return found
 
 
 def _answers(url: str) -> bool:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+_COMMAND_S = 120
 
 
 @dataclass(frozen=True)
@@ -23,3 +28,19 @@ class Done:
 
 
 Command = Callable[..., Done]
+
+
+def as_process(platform_file: Path) -> Command:
+    """Return what runs ``orderkit ARGUMENTS`` as a process, on one platform unless told another."""
+
+    def command(*arguments: str, platform_file: Path = platform_file) -> Done:
+        done = subprocess.run(
+            [sys.executable, "-m", "orderkit", *arguments, "--platform", str(platform_file)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_COMMAND_S,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return command

@@ -21,13 +21,14 @@ from orderkit.adapters.embedded.forge.api import (
     gitdata,
     issues,
     labels,
-    pages,
     repos,
     users,
 )
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Endpoint, error_answer
 from orderkit.adapters.embedded.forge.api.dispatch import api_routes
 from orderkit.adapters.embedded.forge.api.smart import GitHttp
+from orderkit.adapters.embedded.forge.pages.refusals import refuse
+from orderkit.adapters.embedded.forge.pages.routes import PAGE_ROUTES
 
 if TYPE_CHECKING:
     from orderkit.adapters.embedded.forge.forge import EmbeddedForge
@@ -108,13 +109,6 @@ ISSUE_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("DELETE", f"{_REPO}/issues/{{index}}/labels/{{id}}", "issue", labels.remove),
 ]
 
-PAGE_ROUTES: list[tuple[str, str, str, Endpoint]] = [
-    ("GET", "/", "repository", pages.start),
-    ("GET", "/{owner}/{repo}", "repository", pages.repository),
-    ("GET", "/{owner}/{repo}/src/{kind}/{rest:path}", "repository", pages.source),
-    ("GET", "/{owner}/{repo}/raw/{kind}/{rest:path}", "repository", pages.raw),
-]
-
 
 def forge_app(forge: EmbeddedForge) -> Starlette:
     """Return the ASGI app of a forge."""
@@ -134,7 +128,7 @@ def forge_app(forge: EmbeddedForge) -> Starlette:
         *api_routes(forge, ISSUE_ROUTES),
         Route("/api/{rest:path}", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         *smart,
-        *api_routes(forge, PAGE_ROUTES),
+        *api_routes(forge, PAGE_ROUTES, refuse),
     ]
     app = Starlette(routes=routes)
     app.router.redirect_slashes = False

@@ -35,6 +35,7 @@ from orderkit.adapters.embedded.forge.gitwrite import (
     OperationName,
     Person,
 )
+from orderkit.adapters.embedded.forge.mediatypes import media_type
 from orderkit.adapters.embedded.forge.registry import RepoRow
 from orderkit.core.names import CommitSha
 
@@ -106,13 +107,12 @@ def raw_answer(git: pygit2.Repository, commit: pygit2.Commit, path: str) -> Resp
     if entry is None or found is None:
         raise ApiError(404, errors=[f"object does not exist [id: , rel_path: {path}]"])
     data = found.data
-    media_type = "application/octet-stream" if b"\0" in data[:8000] else "text/plain;charset=utf-8"
     headers = {
         "X-Gitea-Object-Type": "blob",
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "ETag": f'"{entry.id}"',
-        "Content-Type": media_type,
+        "Content-Type": media_type(data),
     }
     return Response(data, headers=headers)
 

@@ -2,7 +2,7 @@
 From an HTTP request to an endpoint and back, the same way for every route of the API.
 
 Endpoints run in worker threads, since git and SQLite block. `ApiError` becomes Gitea's
-error body; everything unexpected becomes its 500, whose text only a site admin sees.
+error body, or a page; everything unexpected becomes a 500, whose text only a site admin sees.
 
 Called by ``api.app``, which lists the routes.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from orderkit.adapters.embedded.forge.accounts import ANONYMOUS, Actor
+from orderkit.adapters.embedded.forge.accounts import ANONYMOUS
 from orderkit.adapters.embedded.forge.api import access
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
@@ -38,8 +39,19 @@ log = logging.getLogger(__name__)
 BODY_MAX_BYTES = 100 * 1024 * 1024
 
 
+Refuse = Callable[[Call, ApiError], Response]
+"""Makes the answer to a request that is refused."""
+
+
+def refuse_as_api(call: Call, refusal: ApiError) -> Response:
+    """Return Gitea's error body."""
+    return error_answer(call.forge, refusal)
+
+
 def api_routes(
-    forge: EmbeddedForge, table: Iterable[tuple[str, str, str, Endpoint]]
+    forge: EmbeddedForge,
+    table: Iterable[tuple[str, str, str, Endpoint]],
+    refuse: Refuse = refuse_as_api,
 ) -> list[Route]:
     """
     Return Starlette routes for ``(method, path, scope resource, endpoint)``.
@@ -51,13 +63,13 @@ def api_routes(
     for method, path, resource, endpoint in table:
         merged.setdefault(path, {})[method] = (resource, endpoint)
     return [
-        Route(path, _dispatcher(forge, by_method), methods=list(by_method))
+        Route(path, _dispatcher(forge, by_method, refuse), methods=list(by_method))
         for path, by_method in merged.items()
     ]
 
 
 def _dispatcher(
-    forge: EmbeddedForge, by_method: dict[str, tuple[str, Endpoint]]
+    forge: EmbeddedForge, by_method: dict[str, tuple[str, Endpoint]], refuse: Refuse
 ) -> Callable[[Request], Any]:
     async def serve(request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
@@ -65,10 +77,11 @@ def _dispatcher(
         try:
             body = await read_body(request, BODY_MAX_BYTES)
         except ApiError as refusal:
-            return error_answer(forge, refusal)
+            return refuse(Call(forge, request, b"", ANONYMOUS), refusal)
         except ClientDisconnect:
             return empty_answer(400)
-        return await run_in_threadpool(_answer, forge, request, body, resource, endpoint)
+        call = Call(forge, request, body, ANONYMOUS)
+        return await run_in_threadpool(_answer, call, resource, endpoint, refuse)
 
     return serve
 
@@ -89,27 +102,21 @@ async def read_body(request: Request, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-def _answer(
-    forge: EmbeddedForge, request: Request, body: bytes, resource: str, endpoint: Endpoint
-) -> Response:
-    actor = ANONYMOUS
+def _answer(call: Call, resource: str, endpoint: Endpoint, refuse: Refuse) -> Response:
+    request = call.request
     try:
-        actor = access.authenticate(forge.accounts, request)
-        access.require_scope(actor, resource, write=request.method not in ("GET", "HEAD"))
-        return endpoint(Call(forge, request, body, actor))
+        call = replace(call, actor=access.authenticate(call.forge.accounts, request))
+        access.require_scope(call.actor, resource, write=request.method not in ("GET", "HEAD"))
+        return endpoint(call)
     except ApiError as refusal:
-        hidden = refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not _is_admin(actor)
-        return error_answer(forge, ApiError(refusal.status) if hidden else refusal)
+        hidden = refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not call.is_admin
+        return refuse(call, ApiError(refusal.status) if hidden else refusal)
     except InvalidInputError as refusal:
-        return error_answer(forge, ApiError(422, str(refusal)))
+        return refuse(call, ApiError(422, str(refusal)))
     except ConflictError as refusal:
-        return error_answer(forge, ApiError(409, str(refusal)))
+        return refuse(call, ApiError(409, str(refusal)))
     except NotFoundError as refusal:
-        return error_answer(forge, ApiError(404, str(refusal)))
+        return refuse(call, ApiError(404, str(refusal)))
     except Exception as error:
         log.exception("%s %s failed", request.method, request.url.path)
-        return error_answer(forge, ApiError(500, str(error) if _is_admin(actor) else ""))
-
-
-def _is_admin(actor: Actor) -> bool:
-    return actor.account is not None and actor.account.admin
+        return refuse(call, ApiError(500, str(error) if call.is_admin else ""))

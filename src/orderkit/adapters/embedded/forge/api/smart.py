@@ -29,6 +29,7 @@ from orderkit.adapters.embedded.forge.accounts import Actor
 from orderkit.adapters.embedded.forge.api import access
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError
+from orderkit.adapters.embedded.forge.gitprogram import environment
 from orderkit.adapters.embedded.forge.registry import RepoRow
 from orderkit.core.errors import shorten
 from orderkit.core.names import CommitSha
@@ -201,18 +202,7 @@ def _refusal(status: int, text: str, headers: Mapping[str, str] | None = None) -
 
 
 def _environment(request: Request) -> dict[str, str]:
-    """Return an environment in which no configuration of the user or machine is read."""
-    found = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": "/nonexistent",
-        "LC_ALL": "C",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_COUNT": str(len(_CONFIG)),
-    }
-    for number, (key, value) in enumerate(_CONFIG.items()):
-        found[f"GIT_CONFIG_KEY_{number}"] = key
-        found[f"GIT_CONFIG_VALUE_{number}"] = value
+    found = environment(_CONFIG)
     protocol = request.headers.get("git-protocol", "")
     if _PROTOCOL.match(protocol):
         found["GIT_PROTOCOL"] = protocol

@@ -129,7 +129,7 @@ def create_org(call: Call) -> Response:
 
 def orgs(call: Call) -> Response:
     """GET /orgs."""
-    return paged(call, [org for org in call.forge.accounts.orgs() if _sees(call, org)], org_shape)
+    return paged(call, [org for org in call.forge.accounts.orgs() if sees(call, org)], org_shape)
 
 
 def show_org(call: Call) -> Response:
@@ -145,12 +145,13 @@ def organisation(call: Call) -> Account:
         ApiError: 404, missing or hidden.
     """
     org = call.forge.accounts.find(call.param("org"))
-    if org is None or not org.is_org or not _sees(call, org):
+    if org is None or not org.is_org or not sees(call, org):
         raise ApiError(404)
     return org
 
 
-def _sees(call: Call, org: Account) -> bool:
+def sees(call: Call, org: Account) -> bool:
+    """Say whether the caller may know that an account exists."""
     account = call.actor.account
     if org.visibility == "public" or (account and org.visibility == "limited"):
         return True

@@ -1,0 +1,98 @@
+"""
+The bytes of ``.diff`` and ``.patch``: what the git program says, as Gitea passes it on.
+
+Output goes through a file on disk, so a large change costs no memory.
+
+Called by ``pages.history`` and ``pages.pulls``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import pygit2
+from starlette.background import BackgroundTask
+from starlette.responses import Response, StreamingResponse
+
+from orderkit.adapters.embedded.forge.api.calls import ApiError
+from orderkit.adapters.embedded.forge.gitprogram import environment
+
+if TYPE_CHECKING:
+    from orderkit.adapters.embedded.forge.forge import EmbeddedForge
+
+TIMEOUT_S = 60
+_CHUNK_BYTES = 64 * 1024
+_CONFIG = {"safe.directory": "*", "diff.algorithm": "histogram", "core.quotePath": "false"}
+_FORMAT_PATCH = ("format-patch", "--no-signature", "--stdout")
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+}
+
+
+def answer(forge: EmbeddedForge, path: Path, commit: pygit2.Commit, form: str) -> Response:
+    """
+    Return one commit as ``diff`` or ``patch``.
+
+    Raises:
+        ApiError: 500, git failed or took too long.
+    """
+    id_, parents = str(commit.id), [str(parent) for parent in commit.parent_ids]
+    if form == "patch":
+        span = [f"{id_}...{parents[0]}"] if parents else ["--root", id_]
+        return _run(forge, path, [*_FORMAT_PATCH, *span])
+    if not parents:
+        return _run(forge, path, ["show", id_])
+    return _run(forge, path, ["diff", "--find-renames=50%", parents[0], id_])
+
+
+def between(forge: EmbeddedForge, path: Path, base: str, head: str, form: str) -> Response:
+    """
+    Return all that `head` has more than `base`, both full ids.
+
+    Raises:
+        ApiError: 500, git failed or took too long.
+    """
+    if form == "patch":
+        return _run(forge, path, ["format-patch", "--binary", "--stdout", f"{base}...{head}"])
+    return _run(forge, path, ["diff", "-p", f"{base}...{head}"])
+
+
+def _run(forge: EmbeddedForge, path: Path, arguments: Sequence[str]) -> Response:
+    out = tempfile.TemporaryFile()  # noqa: SIM115  closed by the answer
+    try:
+        _write(out, [forge.git, "--git-dir", str(path), *arguments, "--"])
+    except BaseException:
+        out.close()
+        raise
+    return StreamingResponse(
+        _chunks(out),
+        headers=_HEADERS,
+        media_type="text/plain; charset=utf-8",
+        background=BackgroundTask(out.close),
+    )
+
+
+def _write(out: IO[bytes], command: Sequence[str]) -> None:
+    try:
+        subprocess.run(  # noqa: S603  fixed program, ids from git itself
+            command,
+            env=environment(_CONFIG),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+            check=True,
+            timeout=TIMEOUT_S,
+        )
+    except subprocess.SubprocessError as error:
+        raise ApiError(500, "git made no difference of it") from error
+    out.seek(0)
+
+
+def _chunks(out: IO[bytes]) -> Iterator[bytes]:
+    while chunk := out.read(_CHUNK_BYTES):
+        yield chunk

@@ -1,0 +1,73 @@
+"""
+Commits as people read them: summary, text, trailers, who and when.
+
+Reads raw bytes: a commit may claim an encoding that nobody knows.
+
+Called by the modules that make pages.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pygit2
+
+from orderkit.adapters.embedded.forge.pages.visible import decode
+from orderkit.ports.forge import OPERATION_TRAILER, REQUESTER_TRAILER
+
+_TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*): (\S.*)\Z")
+_NAMES = {OPERATION_TRAILER: "Operation", REQUESTER_TRAILER: "Requester"}
+NO_SUMMARY = "(no message)"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A commit, ready to show."""
+
+    id: str
+    summary: str
+    text: str
+    trailers: tuple[tuple[str, str], ...]
+    author: str
+    author_email: str
+    committer: str
+    stamp: int
+    parents: tuple[str, ...]
+
+    @property
+    def short(self) -> str:
+        return self.id[:10]
+
+    @property
+    def requester(self) -> str:
+        """Who asked for it, or empty."""
+        return dict(self.trailers).get(_NAMES[REQUESTER_TRAILER], "")
+
+
+def record(commit: pygit2.Commit) -> Record:
+    """Return what there is to say of a commit."""
+    message = decode(commit.raw_message).strip()
+    summary, _, rest = message.partition("\n")
+    text, trailers = split_trailers(rest.strip())
+    return Record(
+        id=str(commit.id),
+        summary=summary.strip() or NO_SUMMARY,
+        text=text,
+        trailers=trailers,
+        author=decode(commit.author.raw_name),
+        author_email=decode(commit.author.raw_email),
+        committer=decode(commit.committer.raw_name),
+        stamp=commit.commit_time,
+        parents=tuple(str(parent) for parent in commit.parent_ids),
+    )
+
+
+def split_trailers(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return a text without its last paragraph if that holds trailers only, and the trailers."""
+    head, _, last = text.rpartition("\n\n")
+    found = [_TRAILER.match(line.strip()) for line in last.splitlines()]
+    trailers = tuple((_NAMES.get(each[1], each[1]), each[2]) for each in found if each)
+    if not found or len(trailers) < len(found):
+        return text, ()
+    return head.strip(), trailers

@@ -1,0 +1,72 @@
+"""
+Error pages: what happened, and what the reader can do now.
+
+Programs that do not ask for HTML get one line of text, as from Gitea.
+
+Called by ``api.dispatch`` for the routes of pages, and for addresses nobody knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.responses import PlainTextResponse, Response
+
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
+from orderkit.adapters.embedded.forge.pages import site
+from orderkit.adapters.embedded.forge.pages.overview import CHALLENGE
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Title of an error page and what it says."""
+
+    title: str
+    text: str
+
+
+_ADVICE = {
+    401: Advice(
+        "These credentials are not known",
+        "The user name, password or token is wrong, or the token was deleted. "
+        "Reload the page to enter them again.",
+    ),
+    403: Advice(
+        "Not allowed",
+        "You are signed in, but may not see this. Ask an owner of the organisation for access, "
+        "or use credentials (a token with scope read:repository) that have it.",
+    ),
+    404: Advice(
+        "Nothing here",
+        "The address is wrong, or it was moved or deleted, or it is private and you may not see "
+        "it. Check the spelling of owner, repository, branch and path.",
+    ),
+    410: Advice("Gone", "It was here once and was removed for good."),
+}
+_OTHER = Advice(
+    "The forge failed",
+    "This is a fault of the forge, not yours. Try again; if it stays, read the log of the "
+    "process that runs `orderkit up`.",
+)
+
+
+def refuse(call: Call, refusal: ApiError) -> Response:
+    """Return the page of a refusal."""
+    headers = {**refusal.headers}
+    if refusal.status == HTTPStatus.UNAUTHORIZED:
+        headers |= CHALLENGE
+    if "text/html" not in call.request.headers.get("accept", ""):
+        text = refusal.message or HTTPStatus(refusal.status).phrase
+        return PlainTextResponse(f"{text}\n", refusal.status, headers)
+    advice = _ADVICE.get(refusal.status, _OTHER)
+    return site.page(
+        call,
+        "refusal.html",
+        advice.title,
+        status=refusal.status,
+        headers=headers,
+        advice=advice,
+        code=refusal.status,
+        detail=refusal.message,
+    )

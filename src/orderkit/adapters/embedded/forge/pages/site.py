@@ -1,0 +1,148 @@
+"""
+What every page shares: templates, headers, style sheet, and who is looking.
+
+The only module that knows Jinja and the files in ``templates/``. Links are relative to the
+host, so pages work through a forwarded port too.
+
+Called by the modules that make pages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from starlette.responses import HTMLResponse, Response
+
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
+from orderkit.adapters.embedded.forge.pages.visible import cut, path, plain, visible, words
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+}
+_PACKAGE = "orderkit.adapters.embedded.forge.pages"
+_STYLE_FILE = "style.css"
+_MARK_FILE = "mark.svg"
+_MEDIA_TYPES = {_STYLE_FILE: "text/css;charset=utf-8", _MARK_FILE: "image/svg+xml"}
+
+
+def page(
+    call: Call,
+    template: str,
+    title: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **values: Any,
+) -> Response:
+    """
+    Return a page.
+
+    Args:
+        call: The request; says who looks and where they are.
+        template: File in ``templates/``.
+        title: Begins the window's title.
+        status: Of the answer.
+        headers: More headers.
+        values: What the template shows.
+    """
+    account = call.actor.account
+    html = (
+        _environment()
+        .get_template(template)
+        .render(
+            title=title,
+            root=root(call),
+            style=f"{root(call)}/assets/{_STYLE_FILE}?{_digest(_STYLE_FILE)}",
+            mark=f"{root(call)}/assets/{_MARK_FILE}?{_digest(_MARK_FILE)}",
+            viewer=account.name if account else "",
+            sign_in=sign_in_address(call),
+            version=call.forge.version,
+            **values,
+        )
+    )
+    return HTMLResponse(html, status, {**HEADERS, **(headers or {})})
+
+
+def root(call: Call) -> str:
+    """Return the path below which the forge is reached: empty, or ``/prefix``."""
+    return urlsplit(call.forge.base_url).path.rstrip("/")
+
+
+def sign_in_address(call: Call) -> str:
+    """
+    Return the address that asks for credentials and leads back here.
+
+    It is the first page, because browsers send credentials to everything below the address
+    that asked for them.
+    """
+    here = call.request.url
+    back = quote(here.path) + (f"?{here.query}" if here.query else "")
+    return f"{root(call)}/?{urlencode({'sign_in': back})}"
+
+
+def asset(call: Call) -> Response:
+    """
+    GET /assets/{name}: the style sheet and the mark; addresses change with the content.
+
+    Raises:
+        ApiError: 404, another name.
+    """
+    name = call.param("name")
+    if name not in _MEDIA_TYPES:
+        raise ApiError(404)
+    headers = {"Cache-Control": "public, max-age=86400", "X-Content-Type-Options": "nosniff"}
+    return Response(_file(name), headers=headers, media_type=_MEDIA_TYPES[name])
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FunctionLoader(lambda name: _file(name).decode()),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "visible": visible,
+        "words": words,
+        "path": path,
+        "plain": plain,
+        "moment": moment,
+        "count": _count,
+        "cut": cut,
+    }
+    return made
+
+
+@cache
+def _file(name: str) -> bytes:
+    return (files(_PACKAGE) / "templates" / name).read_bytes()
+
+
+@cache
+def _digest(name: str) -> str:
+    return hashlib.sha256(_file(name)).hexdigest()[:12]
+
+
+def moment(stamp: int, form: str = "%Y-%m-%d %H:%M UTC") -> str:
+    """Return a time as text; git accepts times that no calendar has."""
+    try:
+        return datetime.fromtimestamp(stamp, UTC).strftime(form)
+    except (ValueError, OverflowError, OSError):
+        return "at an impossible time"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

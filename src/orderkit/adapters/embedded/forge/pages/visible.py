@@ -1,0 +1,75 @@
+"""
+Show text of strangers as it is: what hides or reorders is made visible, the rest is escaped.
+
+Control characters, bidirectional overrides, invisible spaces and tag characters can make a
+file or a name look like another one. They appear as their code points. Joiners stay where
+scripts and emoji need them: between characters that are no ASCII.
+
+Pure. Called by the templates, as filters.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from markupsafe import Markup, escape
+
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "|(?<=[\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?=[\x00-\x7f]|\\Z)"
+)
+LINE_MAX_CHARS = 2_000
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def visible(text: object) -> Markup:
+    """Return safe HTML in which hidden characters are marked with their name."""
+    source, parts, end = str(text), [], 0
+    for found in _HIDDEN.finditer(source):
+        parts += [escape(source[end : found.start()]), _mark(found[0])]
+        end = found.end()
+    return Markup("").join([*parts, escape(source[end:])])
+
+
+def path(text: object) -> Markup:
+    """Return a file or branch name as HTML that reads from left to right, as addresses do."""
+    return Markup('<bdi dir="ltr">{}</bdi>').format(visible(text))
+
+
+def words(text: object) -> Markup:
+    """Return words of a person as HTML whose direction does not leak into what follows."""
+    return Markup("<bdi>{}</bdi>").format(visible(text))
+
+
+def plain(text: object) -> str:
+    """Return text for places without markup (titles, labels); not yet escaped."""
+    return _HIDDEN.sub(lambda found: f"[{_code(found[0])}]", str(text))
+
+
+def reorders(text: str) -> bool:
+    """Say whether a text holds characters that change the order in which others appear."""
+    return not _BIDI.isdisjoint(text)
+
+
+def cut(line: str, limit: int = LINE_MAX_CHARS) -> tuple[str, int]:
+    """Return the start of a line and how many characters follow it."""
+    return line[:limit], max(len(line) - limit, 0)
+
+
+def decode(data: bytes) -> str:
+    """Return text; what is no UTF-8 becomes replacement characters."""
+    return data.decode(errors="replace")
+
+
+def _mark(char: str) -> Markup:
+    return Markup('<span class="hidden-char" title="{}">{}</span>').format(_name(char), _code(char))
+
+
+def _code(char: str) -> str:
+    return f"U+{ord(char):04X}"
+
+
+def _name(char: str) -> str:
+    return unicodedata.name(char, "control character").lower()

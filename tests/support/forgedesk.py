@@ -1,0 +1,103 @@
+"""A person with a browser at the embedded forge, and the hand that fills it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+import requests
+from pagereader import Page, read_page
+
+from orderkit.adapters.embedded.forge import EmbeddedForge
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.ports.forge import FileChange, Operation
+
+OWNER = ("warden", "warden-pw1")
+GUEST = ("guest", "guest-pw12")
+TOKEN = "d" * 40
+TIMEOUT_S = 30
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Desk:
+    """What a test of pages uses."""
+
+    forge: EmbeddedForge
+    client: GiteaForge
+    url: str
+
+    def get(
+        self, path: str, *, auth: tuple[str, str] | None = None, accept: str = "text/html"
+    ) -> requests.Response:
+        """Fetch an address as a browser does; redirects are shown, not followed."""
+        return requests.get(
+            self.url + path,
+            auth=auth,
+            headers={"Accept": accept},
+            timeout=TIMEOUT_S,
+            allow_redirects=False,
+        )
+
+    def page(self, path: str, *, auth: tuple[str, str] | None = None, status: int = 200) -> Page:
+        """Fetch a page and judge it."""
+        answer = self.get(path, auth=auth)
+        assert answer.status_code == status, answer.text
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; style-src 'self';")
+        assert "script" not in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        return read_page(answer.text)
+
+    def repo(self, *, private: bool = False, description: str = "") -> RepoId:
+        """Return a new empty repository."""
+        owner = f"team{next(_numbers)}"
+        self.client.ensure_org(owner)
+        made = RepoId(owner, "order")
+        self.client.ensure_repo(made, description=description, private=private)
+        return made
+
+    def write(
+        self,
+        repo: RepoId,
+        files: Mapping[str, str | bytes | None],
+        summary: str = "Change files",
+        requester: str = "user:default/takumi",
+    ) -> CommitSha:
+        """Commit files to main; None deletes."""
+        empty = self.client.head(repo) is None
+        changes = []
+        for name, data in files.items():
+            path = PurePosixPath(name)
+            seen = None if empty else self.client.read(repo, path, "main")
+            content = data.encode() if isinstance(data, str) else data
+            changes.append(FileChange(path, content, seen.sha if seen else None))
+        operation = Operation(f"op{next(_numbers):08d}", requester, summary)
+        return self.client.write(repo, changes, operation).commit
+
+    def file(self, repo: RepoId, path: str) -> Page:
+        """Return the page of a file on main."""
+        return self.page(f"/{repo}/src/branch/main/{quote(path)}")
+
+    def branch(self, repo: RepoId, name: str, start: str) -> None:
+        """Make a branch at a commit."""
+        self.api(
+            "POST", f"/repos/{repo}/branches", {"new_branch_name": name, "old_ref_name": start}
+        )
+
+    def api(self, method: str, path: str, body: object = None) -> Any:
+        """Call the API as the site admin; fails on a refusal."""
+        answer = requests.request(
+            method,
+            f"{self.url}/api/v1{path}",
+            json=body,
+            headers={"Authorization": f"token {TOKEN}"},
+            timeout=TIMEOUT_S,
+        )
+        assert answer.ok, answer.text
+        return answer.json() if answer.text else None

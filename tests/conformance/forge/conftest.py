@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 import requests
+from tests.conformance.forge.coverage import Coverage, case_of
 from tests.lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
@@ -33,7 +34,38 @@ from orderkit.ports.forge import FileChange, Operation
 TIMEOUT_S = 30
 FILES = {"README.md": "hello\n", "dir/a.txt": "a\n", "dir/b.txt": "b\n", "top.yaml": "x: 1\n"}
 """What a seeded repository holds in its first commit."""
+FOLDER = Path(__file__).parent
 _names = itertools.count(1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    found = {
+        item.nodeid: case_of(item)
+        for item in items
+        if isinstance(item, pytest.Function) and item.path.is_relative_to(FOLDER)
+    }
+    cases = {nodeid: case for nodeid, case in found.items() if case is not None}
+    config.pluginmanager.register(Counting(Coverage(cases)))
+
+
+class Counting:
+    """Counts the behaviours of a run; one that is kept from the real forge must say why."""
+
+    def __init__(self, coverage: Coverage) -> None:
+        self._coverage = coverage
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._coverage.add(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._coverage.unexcused() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("behaviours of the forge", sep="-")
+        for line in self._coverage.lines():
+            terminalreporter.write_line(line)
 
 
 @dataclass

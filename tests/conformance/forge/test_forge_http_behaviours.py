@@ -144,6 +144,7 @@ def test_the_first_column_is_that_of_a_real_gitea(shop: Workshop, row: Row) -> N
     judge(row, "1.26", shop)
 
 
+@pytest.mark.embedded_only("the version text is our own")
 def test_v30_the_version_names_the_release_and_that_it_is_not_it(forge: Forge) -> None:
     found = forge.shop.api("GET", "/version").json()["version"]
 
@@ -152,6 +153,7 @@ def test_v30_the_version_names_the_release_and_that_it_is_not_it(forge: Forge) -
     assert ("+gitea-" in found) == (forge.column == "forgejo")
 
 
+@pytest.mark.embedded_only("D cases try it there")
 def test_v31_put_on_an_empty_repository(forge: Forge) -> None:
     """1.26 creates (observed, see D* cases); the others say that it is empty."""
     repo = forge.shop.empty_repo()
@@ -166,6 +168,7 @@ def test_v31_put_on_an_empty_repository(forge: Forge) -> None:
 RACE = {"1.26": 403, "1.24": 500, "forgejo": 500}
 
 
+@pytest.mark.embedded_only("takes git's lock in the forge's own folder")
 def test_v32_a_locked_branch_answers_as_a_lost_race(forge: Forge) -> None:
     """Another process holds git's lock of the branch: certain, where a race is luck."""
     shop, repo = forge.shop, forge.shop.seeded_repo()
@@ -186,6 +189,7 @@ def test_v32_a_locked_branch_answers_as_a_lost_race(forge: Forge) -> None:
     assert again.status_code == 201
 
 
+@pytest.mark.embedded_only("F27 is the race there")
 def test_v33_of_concurrent_writers_the_losers_are_told_and_leave_nothing(forge: Forge) -> None:
     shop, repo = forge.shop, forge.shop.seeded_repo()
     before = len(shop.api("GET", f"/repos/{repo}/commits?limit=50").json())

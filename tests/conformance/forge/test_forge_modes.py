@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop
 
 
-def test_modes_are_those_that_git_pushed(shop: Workshop) -> None:
+def test_m01_modes_are_those_that_git_pushed(shop: Workshop) -> None:
     repo = shop.seeded_repo()
     copy = shop.clone(repo)
     (copy / "run.sh").write_text("#!/bin/sh\n")
@@ -35,6 +35,6 @@ def test_modes_are_those_that_git_pushed(shop: Workshop) -> None:
     assert set(modes) == set(shop.forge.tree(repo, head))
 
 
-def test_a_commit_that_is_not_there_has_no_modes(shop: Workshop) -> None:
+def test_m02_a_commit_that_is_not_there_has_no_modes(shop: Workshop) -> None:
     with pytest.raises(NotFoundError):
         shop.forge.modes(shop.seeded_repo(), CommitSha("0" * 40))

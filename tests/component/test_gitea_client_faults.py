@@ -16,9 +16,10 @@ from tests.faults import history
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.gitea import GiteaForge, writing
+from orderkit.adapters.gitea import GiteaForge, turns
 from orderkit.adapters.gitea.transport import LostAnswerError, ServerError
-from orderkit.adapters.gitea.writing import ROUNDS, blob_sha, pauses
+from orderkit.adapters.gitea.turns import ROUNDS, pauses
+from orderkit.adapters.gitea.writing import blob_sha
 from orderkit.core.errors import ConflictError, RefusedError, RemoteError, UnreachableError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
@@ -73,8 +74,8 @@ class Stand:
 
 @pytest.fixture
 def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    monkeypatch.setattr(writing, "PAUSE_FIRST_S", 0.001)
-    monkeypatch.setattr(writing, "PAUSE_MAX_S", 0.01)
+    monkeypatch.setattr(turns, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(turns, "PAUSE_MAX_S", 0.01)
     forge = EmbeddedForge(tmp_path)
     forge.ensure_user("warden", "warden-pw1", admin=True)
     forge.ensure_token("warden", "t", TOKEN, ["all"])

@@ -21,7 +21,7 @@ from tests.faults import history
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.gitea import GiteaForge, writing
+from orderkit.adapters.gitea import GiteaForge, turns
 from orderkit.core.names import RepoId
 
 TOKEN = "e" * 40
@@ -129,7 +129,7 @@ def _bench(url: str, token: str, embedded: EmbeddedForge | None, scratch: Path) 
         GiteaForge(url, token=token, allow_http=real) as direct,
     ):
         if not real:
-            patch.setattr(writing, "PAUSE_FIRST_S", 0.001)
-            patch.setattr(writing, "PAUSE_MAX_S", 0.01)
+            patch.setattr(turns, "PAUSE_FIRST_S", 0.001)
+            patch.setattr(turns, "PAUSE_MAX_S", 0.01)
         direct.ensure_org(org)
         yield Bench(url, token, real, proxy, client, direct, org, scratch, embedded)

@@ -11,6 +11,7 @@ Errors a caller can act on.
       NotFoundError          exit 1    what was asked for does not exist
       RemoteError            exit 1    a forge, cluster or portal failed; retry if `retryable`
         UnreachableError     exit 1    nobody answers there; a retry can help
+        BusyError            exit 1    it is still at work on something; a retry can help
         AccessError          exit 1    it answered that we may not
 
 Each class fixes three facts: exit code, whether a retry can help, and (per instance) a
@@ -93,6 +94,12 @@ class RemoteError(OrderkitError):
 
 class UnreachableError(RemoteError):
     """Nobody answers at that address, or not in time."""
+
+    retryable = True
+
+
+class BusyError(RemoteError):
+    """The other side is still at work on what has to come first. Nothing was done."""
 
     retryable = True
 

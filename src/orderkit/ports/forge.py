@@ -1,10 +1,13 @@
 """
 The forge: where repositories live, and the only place Orderkit writes to.
 
-A small Protocol with what flows need. Writes are compare-and-swap on blob ids, carry an
+A Protocol with what flows need, composed of three parts: repositories and their files (here),
+``ports.pulls`` and ``ports.access``. Writes are compare-and-swap on blob ids, carry an
 operation id as a commit trailer, and are read back before a failure is believed, so each
 of them is idempotent. One contract suite (``tests/conformance/forge``) holds for every
 adapter.
+
+Called by flows. All names of the three parts can be imported from here.
 """
 
 from __future__ import annotations
@@ -15,10 +18,51 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.ports.access import ForgeAccess, Right, Webhook
+from orderkit.ports.pulls import (
+    CommitStatus,
+    ForgePulls,
+    Label,
+    MergeStyle,
+    PullDraft,
+    PullRequest,
+    PullState,
+    StatusState,
+)
+from orderkit.ports.revisions import (
+    OPERATION_TRAILER,
+    REQUESTER_TRAILER,
+    Commit,
+    FileChange,
+    FileRevision,
+    Operation,
+    Written,
+    trailers,
+)
 
-OPERATION_TRAILER = "Orderkit-Operation"
-REQUESTER_TRAILER = "Orderkit-Requester"
-"""Commit trailers: what makes a repeated write recognisable, and who asked for it."""
+__all__ = [
+    "OPERATION_TRAILER",
+    "REQUESTER_TRAILER",
+    "Commit",
+    "CommitStatus",
+    "FileChange",
+    "FileRevision",
+    "Forge",
+    "ForgeAccess",
+    "ForgePulls",
+    "Label",
+    "MergeStyle",
+    "Operation",
+    "PullDraft",
+    "PullRequest",
+    "PullState",
+    "Repository",
+    "Right",
+    "StatusState",
+    "Webhook",
+    "Written",
+    "trailers",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,77 +77,23 @@ class Repository:
     description: str
     web_url: str
     clone_url: str
+    topics: tuple[str, ...] = ()
+    """Sorted."""
+    can_write: bool = False
+    can_admin: bool = False
+    """What we, with our credentials, may do."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileRevision:
-    """A file as it was read: its bytes and the proof needed to write it back."""
-
-    path: PurePosixPath
-    data: bytes
-    sha: BlobSha
-    """Blob id the forge must still have when we write."""
-
-    @property
-    def text(self) -> str:
-        """The bytes as UTF-8; raises UnicodeDecodeError otherwise."""
-        return self.data.decode()
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """
-    One entry of a commit.
-
-    `data` None deletes. `seen` is the blob id read before (None: the path must not exist).
-    """
-
-    path: PurePosixPath
-    data: bytes | None
-    seen: BlobSha | None
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """Why and for whom something is written; `id` makes the write recognisable afterwards."""
-
-    id: str
-    requester: str
-    summary: str
-
-    @property
-    def message(self) -> str:
-        """The commit message: summary line, blank line, trailers."""
-        return (
-            f"{self.summary}\n\n{OPERATION_TRAILER}: {self.id}\n"
-            f"{REQUESTER_TRAILER}: {self.requester}\n"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """A commit as the forge shows it."""
-
-    id: CommitSha
-    message: str
-    parents: tuple[CommitSha, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Result of a write. `changed` is False when every file already had its content."""
-
-    commit: CommitSha
-    changed: bool
-
-
-class Forge(Protocol):
+class Forge(ForgePulls, ForgeAccess, Protocol):
     """
     A forge such as Gitea.
 
     Every method may raise UnreachableError (nobody answers), AccessError (401, 403: bad
-    credentials, missing scope or right) and RemoteError (any other failure). Only what goes
-    beyond that stands at the method. `base_url` never ends in a slash.
+    credentials, missing scope or right) and RemoteError (any other failure); every method
+    that writes may raise RefusedError for an archived repository. Only what goes beyond that
+    stands at the method. When a write ends as UnreachableError or a retryable RemoteError it
+    may have been carried out: the same call, with the same operation, finds out and never
+    does it twice. `base_url` never ends in a slash.
     """
 
     @property
@@ -199,4 +189,23 @@ class Forge(Protocol):
 
     def delete_repo(self, repo: RepoId) -> bool:
         """Remove the repository for good. Idempotent. True if it was there."""
+        ...
+
+    def set_topics(self, repo: RepoId, topics: Sequence[str]) -> None:
+        """
+        Make sure the repository has exactly these topics. Idempotent.
+
+        Raises:
+            InvalidInputError: The forge refuses a topic.
+            NotFoundError: No such repository.
+        """
+        ...
+
+    def search_topic(self, topic: str) -> Iterator[Repository]:
+        """
+        Yield every repository with this topic that we may see, oldest first. Idempotent.
+
+        Read page by page; one that is there all the time is yielded exactly once, also if
+        others come and go meanwhile.
+        """
         ...

@@ -85,7 +85,7 @@ def test_f07_what_does_not_exist_is_none(shop: Workshop) -> None:
 def test_f08_all_repositories_are_listed_whatever_the_page_size(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orderkit.adapters.gitea.client.PAGE", 2)
+    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
     org = shop.org()
     for number in range(5):
         shop.forge.ensure_repo(RepoId(org, f"r{number}"), description="")

@@ -1,9 +1,9 @@
 """
 The Gitea client: `ports.forge.Forge` over Gitea's HTTP API.
 
-Works against Gitea 1.26 (observed) and the embedded forge. It follows no redirect and no
-link of an answer, never talks without time-outs, and never shows a token. Pull requests,
-webhooks, statuses and protection come with their port.
+Works against Gitea 1.26 and the embedded forge (observed), and is written to work against
+Gitea 1.24 and Forgejo (read from their source). It follows no redirect and no link of an
+answer, never talks without time-outs, and never shows a token.
 
 Called by the flows, which know only the port.
 """

@@ -3,17 +3,19 @@ HTTP to one Gitea: credentials, time-outs, size caps, and errors in our own word
 
 Redirects are off (a 301 turns a POST into a GET elsewhere), proxies and netrc of the
 environment are ignored (netrc would replace our credentials), addresses are built from our
-base URL only. A GET is tried again once when the connection broke; nothing else is
-repeated here, since only `writing` knows whether a write can be.
+base URL only. A GET is tried again when the connection broke or the forge failed; nothing
+else is repeated here, since only who writes knows whether a write can be.
 
-Called by ``client`` and ``writing``.
+Called by every module of this package.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,11 +36,19 @@ from orderkit.core.errors import (
 from orderkit.core.secrets import redact, register
 
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
-_GET_TRIES = 2
+_GET_TRIES = 3
+GET_PAUSE_S = 0.05
+_SERVER_FAILED = 500
 _MOVED = (301, 302, 303, 307, 308)
 Query = Mapping[str, str | int]
 """Query parameters; values are encoded."""
 _IS_IT_UP = "is the platform up? orderkit up"
+RACE = re.compile(
+    r"cannot lock ref|is at \S+ but expected|non-fast-forward|push ?out ?of ?date|"
+    r"fetch first|failed to update ref",
+    re.IGNORECASE,
+)
+"""What a forge says when another writer moved the branch first."""
 
 
 class LostAnswerError(UnreachableError):
@@ -49,6 +59,12 @@ class LostAnswerError(UnreachableError):
 
 class ServerError(RemoteError):
     """The forge failed (5xx); what was asked for may have been carried out."""
+
+    retryable = True
+
+
+class GarbledError(RemoteError):
+    """Success without what a Gitea says then: somebody else answered, or it was cut."""
 
     retryable = True
 
@@ -70,12 +86,12 @@ class Answer:
         Return the body as JSON.
 
         Raises:
-            RemoteError: It is none, so this is no Gitea API.
+            GarbledError: It is none, so this is no Gitea API.
         """
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise RemoteError(
+            raise GarbledError(
                 f"the forge answered {self.status} without JSON: {_foreign(self.body)}",
                 hint="does the base URL point to Gitea, and not to a proxy's page?",
             ) from error
@@ -150,21 +166,30 @@ class Transport:
         self._idle: list[requests.Session] = []
         self._lock = threading.Lock()
 
+    @property
+    def has_password(self) -> bool:
+        """Whether we have user and password, which a few calls insist on."""
+        return bool(self._credentials.password) and not self._credentials.token
+
     def get(self, path: str, query: Query | None = None) -> Answer:
         """
-        Send a GET; try again once if the connection broke.
+        Send a GET; try again if the connection broke or the answer was a 5xx.
 
         Raises:
             UnreachableError: No answer.
             RemoteError: The address has moved.
         """
-        for attempt in range(1, _GET_TRIES + 1):
+        for attempt in range(1, _GET_TRIES):
             try:
-                return self.send("GET", path, query=query)
+                answer = self.send("GET", path, query=query)
             except LostAnswerError as error:
-                if attempt == _GET_TRIES or error.timed_out:
+                if error.timed_out:
                     raise
-        raise RuntimeError("unreachable")
+            else:
+                if answer.status < _SERVER_FAILED:
+                    return answer
+            time.sleep(GET_PAUSE_S * attempt)
+        return self.send("GET", path, query=query)
 
     def send(
         self,

@@ -3,15 +3,19 @@ Write several files in one commit so that no edit is lost and none is made twice
 
 The steps: read the head of the branch and the blob ids of the files there; drop what
 already has its content; refuse what is not as the caller saw it; send one request with a
-sha on every entry and the operation id as a trailer. Whatever then comes back that is no
-success is not believed, neither a time-out nor a refusal (a proxy may have made it): the
-history is read again for the trailer. Where another round may help it is made, a bounded
-number of times, with a growing random pause. An error that leaves the outcome open is a
-`LostAnswerError` or a `ServerError`; after every other one nothing was written, and nothing
+sha on every entry and the operation id as a trailer: three requests. Whatever then comes back
+that is no success is not believed, neither a time-out nor a refusal (a proxy may have made
+it): the history is read again for the trailer. Where another round may help it is made, a
+bounded number of times, with a growing random pause. An error that leaves the outcome open is
+a `LostAnswerError` or a `ServerError`; after every other one nothing was written, and nothing
 that is still under way can be.
 
-One thing a forge cannot be asked: a request that it carries out late, after its file was
-changed and changed back to the very bytes it saw, is carried out a second time.
+Why a request that is carried out late, after it was sent a second time, makes no second
+commit: each entry carries the blob id it replaces, or is a create. Whichever of the two comes
+second finds other blobs (422; 409 on Forgejo) or a moved branch (403, 409 or 500), and our
+commit is then found. One thing a forge cannot be asked: a request that it carries out late,
+after its files were changed and changed back to the very bytes it saw, is carried out a
+second time.
 
 Called by ``client`` for ``Forge.write``.
 """
@@ -20,25 +24,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import random
+import json
 import re
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Any, Protocol
-from weakref import WeakValueDictionary
+from typing import Any
 
+from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, INVALID
+from orderkit.adapters.gitea.reading import DEFAULT_BRANCH
+from orderkit.adapters.gitea.repositories import Repositories
 from orderkit.adapters.gitea.transport import (
+    RACE,
     Answer,
     LostAnswerError,
     ServerError,
-    Transport,
-    path_of,
     refusal,
 )
+from orderkit.adapters.gitea.turns import ROUNDS, pauses, turn
 from orderkit.core.errors import (
     ConflictError,
     NotFoundError,
@@ -48,64 +53,41 @@ from orderkit.core.errors import (
     UnreachableError,
 )
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.forge import (
-    OPERATION_TRAILER,
-    Commit,
-    FileChange,
-    FileRevision,
-    Operation,
-    Repository,
-    Written,
-)
+from orderkit.ports.forge import FileChange, Operation, Written
 
-ROUNDS = 8
-PAUSE_FIRST_S = 0.05
-PAUSE_MAX_S = 2.0
 SEARCH_DEPTH = 200
-"""How many commits of a file are searched for our trailer."""
-FEW = 2
-"""Up to so many files are looked up one by one; beyond, one listing of the tree is cheaper."""
+"""How many commits are searched for our trailer."""
 
-_RACE = re.compile(
-    r"cannot lock ref|is at \S+ but expected|non-fast-forward|out of date|pushrejected|"
-    r"push rejected|fetch first|failed to update ref|pushoutofdate",
-    re.IGNORECASE,
-)
 _DENIED = re.compile(
     r"required scope|cannot commit to repo|permission|not allowed|owner", re.IGNORECASE
 )
 _FILE_CONFLICT = re.compile(r"sha does not match|already exists|repo is empty", re.IGNORECASE)
 
 
-class Reads(Protocol):
-    """What writing needs to read."""
+class Writing(Repositories):
+    """The part of the port that commits files."""
 
-    def head(self, repo: RepoId, branch: str = ...) -> CommitSha | None: ...
-    def repo(self, repo: RepoId) -> Repository | None: ...
-    def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]: ...
-    def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None: ...
-    def commits(
-        self, repo: RepoId, *, ref: str = ..., path: PurePosixPath | None = ..., limit: int = ...
-    ) -> Sequence[Commit]: ...
+    def write(
+        self,
+        repo: RepoId,
+        changes: Sequence[FileChange],
+        operation: Operation,
+        *,
+        branch: str = DEFAULT_BRANCH,
+    ) -> Written:
+        """
+        Commit several files at once, or nothing. Idempotent by ``operation.id``. See the port.
 
+        One write per repository is in flight per process.
 
-class _Lock:
-    """A lock that can be referred to weakly."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
-_locks: WeakValueDictionary[tuple[str, str], _Lock] = WeakValueDictionary()
-_locks_guard = threading.Lock()
-
-
-def pauses(random_: random.Random) -> Iterator[float]:
-    """Yield endless pauses in seconds: half to all of 0.05, 0.1, 0.2, … at most 2."""
-    longest = PAUSE_FIRST_S
-    while True:
-        yield longest * (0.5 + random_.random() / 2)
-        longest = min(longest * 2, PAUSE_MAX_S)
+        Raises:
+            ConflictError: A file is not what `seen` says, or another writer won every round.
+            NotFoundError: No such repository or branch.
+            RefusedError: The repository is archived.
+        """
+        _check_paths(changes)
+        with turn(self.base_url, repo):
+            return _Write(self, repo, changes, operation, branch).run()
 
 
 def blob_sha(data: bytes, like: str = "") -> BlobSha:
@@ -114,25 +96,6 @@ def blob_sha(data: bytes, like: str = "") -> BlobSha:
     digest = hashlib.new(algorithm, b"blob %d\0" % len(data), usedforsecurity=False)
     digest.update(data)
     return BlobSha(digest.hexdigest())
-
-
-class Writer:
-    """The write algorithm. One write per repository is in flight per process."""
-
-    def __init__(self, http: Transport, reads: Reads) -> None:
-        self._http, self._reads = http, reads
-        self._random = random.Random()  # noqa: S311  pauses, no secrets
-
-    def write(
-        self, repo: RepoId, changes: Sequence[FileChange], operation: Operation, branch: str
-    ) -> Written:
-        """See `ports.forge.Forge.write`."""
-        _check_paths(changes)
-        holder = _lock_of(self._http.base_url, repo)
-        with holder.lock:
-            return _Write(self._http, self._reads, repo, changes, operation, branch).run(
-                pauses(self._random)
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +110,7 @@ class _Failure:
 class _Write:
     """One write with what it needs; `run` repeats rounds until the answer is clear."""
 
-    http: Transport
-    reads: Reads
+    forge: Writing
     repo: RepoId
     changes: Sequence[FileChange]
     operation: Operation
@@ -158,7 +120,8 @@ class _Write:
     doubtful: list[frozenset[PurePosixPath]] = field(default_factory=list)
     """The paths of each request that may still be carried out: nobody said what became of it."""
 
-    def run(self, waits: Iterator[float]) -> Written:
+    def run(self) -> Written:
+        waits = pauses()
         for number in range(1, ROUNDS + 1):
             outcome = self._round()
             if isinstance(outcome, Written):
@@ -195,15 +158,15 @@ class _Write:
 
     def _head(self) -> CommitSha | None:
         """Return the head, or None for an empty repository."""
-        head = self.reads.head(self.repo, self.branch)
+        head = self.forge.head(self.repo, self.branch)
         if head is not None:
             return head
-        found = self.reads.repo(self.repo)
+        found = self.forge.repo(self.repo)
         if found is None:
             raise NotFoundError(f"there is no repository {self.repo}, or it is hidden from us")
         if found.empty:
             return None
-        head = self.reads.head(self.repo, self.branch)  # the first commit may just have come
+        head = self.forge.head(self.repo, self.branch)  # the first commit may just have come
         if head is None:
             raise NotFoundError(f"{self.repo} has no branch {self.branch}")
         return head
@@ -217,7 +180,7 @@ class _Write:
             if _is_done(change, now):
                 continue
             if now != change.seen:
-                return self._found() or self._conflict(change, now)
+                return self._found(change.path) or self._conflict(change, now)
             entries.append(_entry(change))
         if entries:
             return entries
@@ -225,20 +188,16 @@ class _Write:
             raise NotFoundError(f"{self.repo} is empty and nothing was to be written")
         return (self._found() if self.sent else None) or Written(head, changed=False)
 
-    def _blobs(self, head: CommitSha | None) -> Mapping[PurePosixPath, BlobSha]:
-        if head is None:
-            return {}
-        if len(self.changes) > FEW:
-            return self.reads.tree(self.repo, head)
-        found = (self.reads.read(self.repo, each.path, head) for each in self.changes)
-        return {each.path: each.sha for each in found if each is not None}
+    def _blobs(self, commit: CommitSha | None) -> Mapping[PurePosixPath, BlobSha]:
+        paths = [change.path for change in self.changes]
+        return self.forge.blobs(self.repo, commit, paths) if commit else {}
 
     def _send(self, entries: list[dict[str, str]], head: CommitSha | None) -> Written | _Failure:
-        path = path_of("repos", self.repo.owner, self.repo.name, "contents")
+        path = self.forge._path(self.repo, "contents")  # noqa: SLF001  one module
         self.sent = True
         self.doubtful.append(frozenset(PurePosixPath(entry["path"]) for entry in entries))
         try:
-            answer = self.http.send("POST", path, body=self._body(entries))
+            answer = self.forge._http.send("POST", path, body=self._body(entries))  # noqa: SLF001
         except LostAnswerError as error:
             return self._found() or _Failure(error, again=True)
         except UnreachableError as error:
@@ -254,35 +213,39 @@ class _Write:
             doing = f"write to {self.repo}: {status} names no commit: {text}"
             return _Failure(ServerError(doing), again=True)
         problem = refusal(answer, f"write to {self.repo}")
-        if status >= 500:  # noqa: PLR2004  a gateway's: the forge may be at it still
+        if status >= 500 and not _is_own(answer):  # noqa: PLR2004  the forge may be at it still
             return _Failure(problem, again=True)
         self.doubtful.pop()
-        is_conflict = status == 409 or (status == 422 and _FILE_CONFLICT.search(text))  # noqa: PLR2004
-        if is_conflict or (status == 403 and self._is_race(text, head)):  # noqa: PLR2004
+        is_conflict = status == CONFLICT or (status == INVALID and _FILE_CONFLICT.search(text))
+        may_be_race = status == FORBIDDEN or status >= 500  # noqa: PLR2004  500: a race in 1.24
+        if is_conflict or (may_be_race and self._is_race(text, head)):
             return _Failure(ConflictError(f"{self.repo}: {text}"), again=True)
-        return _Failure(problem, again=False)
+        return _Failure(problem, again=status >= 500)  # noqa: PLR2004
 
     def _is_race(self, text: str, head: CommitSha | None) -> bool:
         """Tell a lost race from a missing right: by the text, else by reading again."""
-        if _RACE.search(text):
+        if RACE.search(text):
             return True
         if _DENIED.search(text):
             return False
-        return self.reads.head(self.repo, self.branch) != head
+        return self.forge.head(self.repo, self.branch) != head
 
-    def _found(self) -> Written | None:
+    def _found(self, changed: PurePosixPath | None = None) -> Written | None:
         """
         Look for our commit: our trailer, and every file as we want it.
+
+        It is looked for in the history of the file that is no longer as it was, since that is
+        short, and then in the branch's.
 
         The trailer alone is not enough: a command that is given a second time after others
         changed what it did has the same operation id and means another commit.
         """
-        line = f"{OPERATION_TRAILER}: {self.operation.id}"
-        path = self.changes[0].path if len(self.changes) == 1 else None
-        history = self.reads.commits(self.repo, ref=self.branch, path=path, limit=SEARCH_DEPTH)
-        for commit in history:
-            if line in commit.message.splitlines() and self._is_ours(commit.id):
-                return Written(commit.id, changed=True)
+        only = self.changes[0].path if len(self.changes) == 1 else changed
+        for path in [only] if len(self.changes) == 1 or only is None else [only, None]:
+            found = self.forge.commits(self.repo, ref=self.branch, path=path, limit=SEARCH_DEPTH)
+            for commit in found:
+                if commit.operation == self.operation.id and self._is_ours(commit.id):
+                    return Written(commit.id, changed=True)
         return None
 
     def _is_ours(self, commit: CommitSha) -> bool:
@@ -328,6 +291,15 @@ def _is_done(change: FileChange, now: BlobSha | None) -> bool:
     return now is not None and now == blob_sha(change.data, now)
 
 
+def _is_own(answer: Answer) -> bool:
+    """Say whether the forge itself made this 500: it has finished, and not a gateway before it."""
+    try:
+        found = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return False
+    return answer.status == 500 and isinstance(found, dict) and {"message", "url"} <= set(found)  # noqa: PLR2004
+
+
 def _written(answer: Answer) -> Written | None:
     if not answer.ok:
         return None
@@ -347,12 +319,3 @@ def _check_paths(changes: Sequence[FileChange]) -> None:
     for path in paths:
         if path.is_absolute() or not path.parts or ".." in path.parts:
             raise ValueError(f"{path} is no path inside a repository")
-
-
-def _lock_of(base_url: str, repo: RepoId) -> _Lock:
-    key = (base_url, str(repo).lower())
-    with _locks_guard:
-        found = _locks.get(key)
-        if found is None:
-            found = _locks[key] = _Lock()
-        return found

@@ -1,0 +1,100 @@
+"""
+Branches of a Gitea repository: make sure one exists, remove it, compare two.
+
+Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
+"""
+
+from __future__ import annotations
+
+from orderkit.adapters.gitea.calls import FORBIDDEN, INVALID, MISSING, done, list_in, object_in
+from orderkit.adapters.gitea.reading import Reading, commit_of
+from orderkit.adapters.gitea.transport import path_of, refusal
+from orderkit.adapters.gitea.turns import settle
+from orderkit.core.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+    RemoteError,
+)
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.ports.forge import Commit
+
+
+class Branches(Reading):
+    """The part of the port about branches."""
+
+    def ensure_branch(self, repo: RepoId, branch: str, at: CommitSha) -> bool:
+        """
+        Make sure a branch exists that contains `at`. Idempotent. See the port.
+
+        Raises:
+            ConflictError: A branch of that name exists and does not contain `at`.
+            InvalidInputError: The forge refuses the name.
+            NotFoundError: No such repository or commit.
+        """
+        doing = f"create branch {branch} of {repo}"
+
+        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            found = self.head(repo, branch)
+            if found is None:
+                return None
+            if found != at and self.compare(repo, found, at):
+                raise ConflictError(f"{repo} has a branch {branch} without commit {at[:8]}")
+            return tried and found == at
+
+        def create() -> bool:
+            body = {"new_branch_name": branch, "old_ref_name": at}
+            answer = self._http.send("POST", self._path(repo, "branches"), body=body)
+            if answer.status == INVALID:
+                raise InvalidInputError("branch", branch, f"is refused: {answer.text}")
+            if answer.status >= 500 and not self._has_commit(repo, at):  # noqa: PLR2004
+                raise NotFoundError(f"{repo} has no commit {at}")
+            return done(answer, doing)
+
+        return settle(look, create, doing)
+
+    def delete_branch(self, repo: RepoId, branch: str) -> bool:
+        """
+        Remove a branch. Idempotent. See the port.
+
+        Raises:
+            RefusedError: It is the default branch, protected, or the base of a pull request.
+        """
+        doing = f"delete branch {branch} of {repo}"
+
+        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            return True if tried and self.head(repo, branch) is None else None
+
+        def delete() -> bool:
+            path = self._path(repo, "branches") + path_of(branch)
+            answer = self._http.send("DELETE", path)
+            if answer.status == FORBIDDEN and "branch" in answer.text:
+                raise RefusedError(f"{doing}: {answer.text}")
+            return answer.status != MISSING and done(answer, doing)
+
+        return settle(look, delete, doing)
+
+    def compare(self, repo: RepoId, base: str, head: str) -> tuple[Commit, ...]:
+        """
+        Return the commits in `head` that are not in `base`, newest first. See the port.
+
+        Raises:
+            NotFoundError: No such repository, branch or commit.
+        """
+        doing = f"compare {base} with {head} in {repo}"
+        path = self._path(repo, "compare") + path_of(f"{base}...{head}")
+        answer = self._http.get(path, {"verification": "false", "files": "false"})
+        if answer.status == MISSING:
+            raise NotFoundError(f"{doing}: one of them does not exist")
+        if not answer.ok:
+            raise refusal(answer, doing)
+        found = object_in(answer, doing)
+        commits = tuple(commit_of(each) for each in list_in(found.get("commits") or []))
+        if len(commits) < int(found.get("total_commits") or 0):
+            raise RemoteError(f"{doing}: the forge shows {len(commits)} commits only")
+        return commits
+
+    def _has_commit(self, repo: RepoId, commit: CommitSha) -> bool:
+        path = self._path(repo, "git", "commits", commit)
+        return self._optional(path, f"look for commit {commit}") is not None

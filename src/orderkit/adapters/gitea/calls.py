@@ -1,0 +1,155 @@
+"""
+What all parts of the client share: reading an object, a list page by page, and a field.
+
+Called by the modules of this package; ``client.GiteaForge`` is composed of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orderkit.adapters.gitea.transport import Answer, GarbledError, Query, Transport, path_of
+from orderkit.adapters.gitea.transport import refusal as refusal_of
+from orderkit.core.errors import NotFoundError
+from orderkit.core.names import RepoId
+
+PAGE = 50
+PASSES = 3
+"""How often a list is read again because it changed while we read it."""
+OK, CREATED, BAD, FORBIDDEN, MISSING, NOT_NOW, CONFLICT, INVALID = (
+    200, 201, 400, 403, 404, 405, 409, 422,
+)  # fmt: skip
+Found = Mapping[str, Any]
+"""A JSON object of the forge."""
+
+
+class Calls:
+    """The shared part: where the forge is, and how answers become values or errors."""
+
+    _http: Transport
+
+    @property
+    def base_url(self) -> str:
+        """Where the forge is, without a final slash."""
+        return self._http.base_url
+
+    def _path(self, repo: RepoId, *rest: str) -> str:
+        return path_of("repos", repo.owner, repo.name, *rest)
+
+    def _object(self, path: str, doing: str) -> Found:
+        found = self._optional(path, doing)
+        if found is None:
+            raise NotFoundError(f"{doing}: 404", hint="does the base URL point to Gitea?")
+        return found
+
+    def _optional(self, path: str, doing: str) -> Found | None:
+        answer = self._http.get(path)
+        if answer.status == MISSING:
+            return None
+        return object_in(checked(answer, doing), doing)
+
+    def _pages(self, path: str, query: Query, doing: str, *, key: str = "id") -> Iterator[Found]:
+        """
+        Yield every item of a list once, counting pages ourselves.
+
+        A list that changes between two pages is read again from its start, since what moved
+        to a page we have passed would be missed.
+        """
+        seen: set[Any] = set()
+        for _ in range(PASSES):
+            counts: set[str] = set()
+            page, more = 1, True
+            while more:
+                answer = checked(
+                    self._http.get(path, {**query, "page": page, "limit": PAGE}), doing
+                )
+                counts.add(answer.headers.get("x-total-count", ""))
+                items = _items(answer)
+                fresh = [item for item in items if item.get(key) not in seen]
+                seen.update(item.get(key) for item in fresh)
+                yield from fresh
+                page, more = page + 1, len(items) >= PAGE
+            if len(counts) == 1:
+                return
+
+
+def checked(answer: Answer, doing: str) -> Answer:
+    """
+    Return the answer if it is a success.
+
+    Raises:
+        OrderkitError: What the refusal means.
+    """
+    if not answer.ok:
+        raise refusal_of(answer, doing)
+    return answer
+
+
+def done(answer: Answer, doing: str) -> bool:
+    """
+    Return True if the answer is a success.
+
+    Raises:
+        OrderkitError: What the refusal means.
+    """
+    return checked(answer, doing).ok
+
+
+def object_in(answer: Answer, doing: str) -> Found:
+    """
+    Return the JSON object of an answer.
+
+    Raises:
+        GarbledError: It holds none.
+    """
+    found = answer.json()
+    if not isinstance(found, dict):
+        raise GarbledError(f"{doing}: the forge answered no object", hint="is this a Gitea?")
+    return found
+
+
+def text_in(found: Any, key: str) -> str:
+    """
+    Return a field that must be there.
+
+    Raises:
+        GarbledError: It is missing or empty.
+    """
+    value = found.get(key) if isinstance(found, dict) else None
+    if not isinstance(value, str) or not value:
+        raise GarbledError(f"the forge's answer has no {key}", hint="is this a Gitea?")
+    return value
+
+
+def number_in(found: Any, key: str) -> int:
+    """
+    Return a number that must be there.
+
+    Raises:
+        GarbledError: It is missing.
+    """
+    value = found.get(key) if isinstance(found, dict) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise GarbledError(f"the forge's answer has no {key}", hint="is this a Gitea?")
+    return value
+
+
+def list_in(found: Any) -> list[Found]:
+    """
+    Return a list of objects.
+
+    Raises:
+        GarbledError: It is none.
+    """
+    if not isinstance(found, list):
+        raise GarbledError("the forge's answer is no list", hint="is this a Gitea?")
+    return [each for each in found if isinstance(each, dict)]
+
+
+def _items(answer: Answer) -> list[Found]:
+    """Return the items of a page; a few lists stand inside an object."""
+    found = answer.json()
+    if isinstance(found, dict):
+        found = next((found[key] for key in ("data", "statuses") if key in found), found)
+    return list_in(found or [])

@@ -1,0 +1,94 @@
+"""
+Webhooks on Gitea: exactly one for a URL, active, and with the secret we were given.
+
+Gitea keeps them neither unique nor, when changed, takes a new secret (observed on 1.26.0:
+the change is accepted and the secret stays). So one with a secret is made anew.
+
+Called through ``client.GiteaForge``; the docstring of ``ports.access.ForgeAccess`` holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orderkit.adapters.gitea.calls import (
+    INVALID,
+    MISSING,
+    Calls,
+    Found,
+    checked,
+    done,
+    number_in,
+    object_in,
+)
+from orderkit.adapters.gitea.transport import Answer, path_of
+from orderkit.adapters.gitea.turns import settle
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.names import RepoId
+from orderkit.core.secrets import register
+from orderkit.ports.forge import Webhook
+
+
+class Hooks(Calls):
+    """The part of the port about webhooks."""
+
+    def ensure_webhook(self, target: str | RepoId, webhook: Webhook) -> None:
+        """
+        Make sure there is exactly one active webhook for that URL. Idempotent. See the port.
+
+        Raises:
+            NotFoundError: No such organisation or repository.
+            InvalidInputError: The forge refuses the URL.
+        """
+        register(webhook.secret)
+        owner = path_of("orgs", target) if isinstance(target, str) else self._path(target)
+        path, doing = f"{owner}/hooks", f"set up a webhook of {target}"
+
+        def act() -> bool:
+            kept = self._kept(path, webhook, doing)
+            for each in self._hooks(path, webhook, doing):
+                if number_in(each, "id") != kept:
+                    self._remove(path, each, doing)
+            return True
+
+        settle(lambda _: None, act, doing)
+
+    def _kept(self, path: str, webhook: Webhook, doing: str) -> int:
+        """Return the id of the one that is right: the oldest brought up to date, or a new one."""
+        here = self._hooks(path, webhook, doing)
+        if here and not webhook.secret:
+            kept = number_in(here[0], "id")
+            self._call("PATCH", f"{path}/{kept}", webhook, doing)
+            return kept
+        answer = self._call("POST", path, webhook, doing)
+        return number_in(object_in(answer, doing), "id")
+
+    def _hooks(self, path: str, webhook: Webhook, doing: str) -> list[Found]:
+        """Return those for the URL, oldest first."""
+        found = [
+            each
+            for each in self._pages(path, {}, doing)
+            if (each.get("config") or {}).get("url") == webhook.url
+        ]
+        return sorted(found, key=lambda each: number_in(each, "id"))
+
+    def _call(self, method: str, path: str, webhook: Webhook, doing: str) -> Answer:
+        config = {"url": webhook.url, "content_type": "json"}
+        if webhook.secret:
+            config["secret"] = webhook.secret
+        body: dict[str, Any] = {
+            "type": "gitea",
+            "config": config,
+            "events": list(webhook.events),
+            "branch_filter": webhook.branch_filter,
+            "active": True,
+        }
+        answer = self._http.send(method, path, body=body)
+        if answer.status == INVALID:
+            raise InvalidInputError("webhook", webhook.url, f"is refused: {answer.text}")
+        return checked(answer, doing)
+
+    def _remove(self, path: str, hook: Found, doing: str) -> None:
+        answer = self._http.send("DELETE", f"{path}/{number_in(hook, 'id')}")
+        if answer.status != MISSING:
+            done(answer, doing)

@@ -1,0 +1,218 @@
+"""
+What people and machines say about a change on Gitea: comments, labels and commit statuses.
+
+Gitea keeps neither comments nor labels unique and only ever adds statuses, so each method
+reads first, and finds what is ours again by a hidden line, a name or a context.
+
+Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from orderkit.adapters.gitea.calls import (
+    INVALID,
+    MISSING,
+    Found,
+    checked,
+    done,
+    number_in,
+    object_in,
+    text_in,
+)
+from orderkit.adapters.gitea.reading import Reading
+from orderkit.adapters.gitea.transport import Answer, ServerError
+from orderkit.adapters.gitea.turns import settle
+from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.ports.forge import CommitStatus, Label, StatusState
+
+_MARKER = re.compile(r"[A-Za-z0-9._:/-]+")
+_STATES: Mapping[str, StatusState] = {state: state for state in get_args(StatusState)}
+
+
+class Notes(Reading):
+    """The part of the port about comments, labels and statuses."""
+
+    def comment(self, repo: RepoId, number: int, text: str, *, marker: str) -> None:
+        """
+        Make sure our one comment named `marker` says `text`. Idempotent. See the port.
+
+        Raises:
+            NotFoundError: No such pull request or issue.
+        """
+        if not _MARKER.fullmatch(marker) or "--" in marker:
+            raise ValueError(f"marker {marker!r} holds more than letters, digits and ._:/-")
+        line = f"<!-- orderkit-comment: {marker} -->"
+        body, doing = f"{text.rstrip()}\n\n{line}\n", f"comment on {repo}#{number}"
+        ours: list[Found] = []
+
+        def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            ours[:] = self._our_comments(repo, number, line)
+            said = [str(each.get("body")).strip() for each in ours]
+            return True if said == [body.strip()] else None
+
+        def act() -> None:
+            for double in ours[1:]:
+                self._comment_call("DELETE", repo, double, doing)
+            if ours:
+                self._comment_call("PATCH", repo, ours[0], doing, body)
+                return
+            path = self._path(repo, "issues", str(number), "comments")
+            done(self._http.send("POST", path, body={"body": body}), doing)
+
+        settle(look, act, doing)  # only looking tells: another process of us may do the same
+
+    def _our_comments(self, repo: RepoId, number: int, line: str) -> list[Found]:
+        """Return the comments that we wrote and that end in `line`, oldest first."""
+        path = self._path(repo, "issues", str(number))
+        doing = f"read the comments of {repo}#{number}"
+        try:
+            found = list(self._pages(f"{path}/comments", {}, doing))
+        except ServerError:  # 1.26.0: a missing issue is a 500
+            if self._optional(path, doing) is None:
+                raise NotFoundError(f"{repo} has no pull request or issue {number}") from None
+            raise
+        found = [each for each in found if str(each.get("body")).rstrip().endswith(line)]
+        me = self.user().lower() if found else ""
+        mine = [each for each in found if text_in(each.get("user"), "login").lower() == me]
+        return sorted(mine, key=lambda each: number_in(each, "id"))
+
+    def _comment_call(
+        self, method: str, repo: RepoId, comment: Found, doing: str, body: str | None = None
+    ) -> bool:
+        path = self._path(repo, "issues", "comments", str(number_in(comment, "id")))
+        answer = self._http.send(method, path, body=None if body is None else {"body": body})
+        return answer.status == MISSING or done(answer, doing)
+
+    def ensure_label(self, repo: RepoId, label: Label) -> bool:
+        """
+        Make sure the repository has this label. Idempotent. See the port.
+
+        Raises:
+            InvalidInputError: The forge refuses colour or name.
+            NotFoundError: No such repository.
+        """
+        doing = f"create label {label.name} in {repo}"
+        body = {"name": label.name, "color": f"#{label.color}", "description": label.description}
+        here: list[Found] = []
+
+        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            here[:] = self._labels(repo, label.name)
+            return tried if here and _label(here[0]) == _normal(label) else None
+
+        def act() -> bool | None:
+            if here:
+                path = self._path(repo, "labels", str(number_in(here[0], "id")))
+                done(self._label_call("PATCH", path, body, label), doing)
+                return False
+            path = self._path(repo, "labels")
+            made = checked(self._label_call("POST", path, body, label), doing)
+            return self._one_label(repo, label, number_in(object_in(made, doing), "id"))
+
+        return settle(look, act, doing)
+
+    def _one_label(self, repo: RepoId, label: Label, made: int) -> bool:
+        """Remove the label we just made if another process was faster; say if it stays."""
+        first = number_in(self._labels(repo, label.name)[0], "id")
+        if first < made:
+            path = self._path(repo, "labels", str(made))
+            answer = self._http.send("DELETE", path)
+            return answer.status != MISSING and not done(answer, f"remove a double of {label.name}")
+        return True
+
+    def _label_call(self, method: str, path: str, body: Mapping[str, str], label: Label) -> Answer:
+        answer = self._http.send(method, path, body=body)
+        if answer.status == INVALID:
+            raise InvalidInputError("label", label, f"is refused by the forge: {answer.text}")
+        return answer
+
+    def _labels(self, repo: RepoId, name: str = "") -> list[Found]:
+        """Return the repository's labels of that name (or all), the oldest first."""
+        found = self._pages(self._path(repo, "labels"), {}, f"read the labels of {repo}")
+        named = [each for each in found if not name or each.get("name") == name]
+        return sorted(named, key=lambda each: number_in(each, "id"))
+
+    def _label_ids(self, repo: RepoId, names: Sequence[str]) -> list[int]:
+        """
+        Return the ids of labels.
+
+        Raises:
+            NotFoundError: One of them does not exist; the forge would drop it in silence.
+        """
+        if not names:
+            return []
+        ids: dict[str, int] = {}
+        for each in self._labels(repo):
+            ids.setdefault(text_in(each, "name"), number_in(each, "id"))
+        missing = sorted(set(names) - set(ids))
+        if missing:
+            raise NotFoundError(
+                f"{repo} has no label {', '.join(missing)}", hint="make sure of the label first"
+            )
+        return sorted({ids[name] for name in names})
+
+    def set_status(self, repo: RepoId, commit: CommitSha, status: CommitStatus) -> None:
+        """
+        Make sure the newest status of that context is `status`. Idempotent. See the port.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        body = {
+            "context": status.context,
+            "state": status.state,
+            "description": status.description,
+            "target_url": status.target_url,
+        }
+        doing = f"set status {status.context} of {commit[:8]} in {repo}"
+
+        def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            return True if status in self.statuses(repo, commit) else None
+
+        def post() -> bool:
+            return done(
+                self._http.send("POST", self._path(repo, "statuses", commit), body=body), doing
+            )
+
+        settle(look, post, doing)
+
+    def statuses(self, repo: RepoId, commit: CommitSha) -> tuple[CommitStatus, ...]:
+        """
+        Return the newest status of each context, sorted by context. See the port.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        path = self._path(repo, "commits", commit, "status")
+        found = self._pages(path, {}, f"read the statuses of {commit[:8]} in {repo}")
+        newest: dict[str, Found] = {}
+        for each in found:
+            context = str(each.get("context"))
+            if context not in newest or number_in(each, "id") > number_in(newest[context], "id"):
+                newest[context] = each
+        return tuple(_status(newest[context]) for context in sorted(newest))
+
+
+def _label(found: Found) -> Label:
+    return _normal(
+        Label(str(found.get("name")), str(found.get("color")), str(found.get("description") or ""))
+    )
+
+
+def _normal(label: Label) -> Label:
+    return Label(label.name, label.color.lstrip("#").lower(), label.description)
+
+
+def _status(found: Found) -> CommitStatus:
+    """Read a status; the forge returns under ``status`` what is sent as ``state``."""
+    said = str(found.get("status") or found.get("state") or "")
+    return CommitStatus(
+        str(found.get("context")),
+        _STATES.get(said, "success" if said == "skipped" else "error"),
+        str(found.get("description") or ""),
+        str(found.get("target_url") or ""),
+    )

@@ -1,0 +1,243 @@
+"""
+Pull requests on Gitea: open, find, update, close.
+
+A hidden line at the end of the body carries operation and requester, so that a repeated
+command recognises its own pull request, also after it was merged.
+
+Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls`` hold.
+Merging stands in ``merging``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from orderkit.adapters.gitea.branches import Branches
+from orderkit.adapters.gitea.calls import (
+    Found,
+    checked,
+    done,
+    list_in,
+    number_in,
+    object_in,
+    text_in,
+)
+from orderkit.adapters.gitea.notes import Notes
+from orderkit.adapters.gitea.transport import path_of
+from orderkit.adapters.gitea.turns import settle
+from orderkit.core.errors import ConflictError, NotFoundError, RefusedError
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.ports.forge import Operation, PullDraft, PullRequest, PullState
+
+_LINE = re.compile(r"\s*<!-- orderkit-operation: (\S+) requester: (.*?) -->\s*\Z")
+
+
+class Pulls(Branches, Notes):
+    """The part of the port about pull requests, without merging."""
+
+    def open_pull(self, repo: RepoId, draft: PullDraft, operation: Operation) -> PullRequest:
+        """
+        Make sure a pull request is open from ``draft.head`` into ``draft.base``. See the port.
+
+        Raises:
+            RefusedError: `head` has no commit that `base` lacks.
+            NotFoundError: No such repository, branch or label.
+        """
+        doing = f"open a pull request from {draft.head} in {repo}"
+        labels = self._label_ids(repo, draft.labels)
+
+        def look(_: bool) -> PullRequest | None:  # noqa: FBT001  settle's shape
+            return self._pull_between(repo, draft, operation)
+
+        def create() -> PullRequest:
+            if not self.compare(repo, draft.base, draft.head):
+                raise RefusedError(
+                    f"{doing}: {draft.base} has all its commits already",
+                    hint="there is nothing to merge; write a change to the branch first",
+                )
+            body = {
+                "head": draft.head,
+                "base": draft.base,
+                "title": draft.title,
+                "body": _with_line(draft.body, operation),
+                "labels": labels,
+            }
+            answer = self._http.send("POST", self._path(repo, "pulls"), body=body)
+            return self._pull_of(object_in(checked(answer, doing), doing), repo)
+
+        found = settle(look, create, doing)
+        if found.state != "open":
+            return found
+        return self.update_pull(
+            repo,
+            found.number,
+            operation,
+            title=draft.title,
+            body=draft.body,
+            labels=draft.labels,
+            seen=found,
+        )
+
+    def _pull_between(
+        self, repo: RepoId, draft: PullDraft, operation: Operation
+    ) -> PullRequest | None:
+        """Return the open pull request between two branches, or one of this operation."""
+        path = self._path(repo, "pulls") + path_of(draft.base, draft.head)
+        first = self._optional(path, f"look for a pull request from {draft.head}")
+        if first is None:
+            return None
+        found = self._pull_of(first, repo)
+        if found.state == "open" or found.operation == operation.id:
+            return found
+        # with several of the pair, which one that call returns is the forge's secret
+        for each in self.pulls(repo, state="all", base=draft.base, head=draft.head):
+            if each.state == "open" or each.operation == operation.id:
+                return each
+        return None
+
+    def pull(self, repo: RepoId, number: int) -> PullRequest | None:
+        """Return a pull request, or None if there is none of that number; see the port."""
+        found = self._pull_object(repo, number)
+        return self._pull_of(found, repo) if found is not None else None
+
+    def _pull_object(self, repo: RepoId, number: int) -> Found | None:
+        path = self._path(repo, "pulls", str(number))
+        return self._optional(path, f"read pull request {repo}#{number}")
+
+    def pulls(
+        self,
+        repo: RepoId,
+        *,
+        state: Literal["open", "closed", "all"] = "open",
+        base: str | None = None,
+        head: str | None = None,
+    ) -> Iterator[PullRequest]:
+        """Yield pull requests, newest first; see the port."""
+        query = {"state": state, "sort": "newest"} | ({"base_branch": base} if base else {})
+        for item in self._pages(self._path(repo, "pulls"), query, f"list pulls of {repo}"):
+            found = self._pull_of(item, repo)
+            if head in (None, found.head) and base in (None, found.base):
+                yield found
+
+    def update_pull(
+        self,
+        repo: RepoId,
+        number: int,
+        operation: Operation,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        labels: Sequence[str] | None = None,
+        seen: PullRequest | None = None,
+    ) -> PullRequest:
+        """
+        Set title, body or labels. Idempotent. See the port.
+
+        Args:
+            seen: The pull request if it was read just now; saves reading it again.
+
+        Raises:
+            NotFoundError: No such pull request or label.
+        """
+        first = [seen] if seen else []
+
+        def look(_: bool) -> PullRequest | None:  # noqa: FBT001  settle's shape
+            now = first.pop() if first else self._pull_or_raise(repo, number)
+            same = (
+                title in (None, now.title)
+                and (body is None or body.rstrip() == now.body)
+                and (labels is None or tuple(sorted(set(labels))) == now.labels)
+                and now.operation == operation.id
+            )
+            return now if same else None
+
+        def patch() -> PullRequest:
+            return self._patch(repo, number, operation, title=title, body=body, labels=labels)
+
+        return settle(look, patch, f"update pull request {repo}#{number}")
+
+    def _patch(
+        self,
+        repo: RepoId,
+        number: int,
+        operation: Operation,
+        *,
+        title: str | None,
+        body: str | None,
+        labels: Sequence[str] | None,
+    ) -> PullRequest:
+        text = body if body is not None else self._pull_or_raise(repo, number).body
+        change: dict[str, Any] = {"body": _with_line(text, operation)}
+        if title is not None:
+            change["title"] = title
+        if labels is not None:
+            change["labels"] = self._label_ids(repo, labels)
+        doing = f"update pull request {repo}#{number}"
+        path = self._path(repo, "pulls", str(number))
+        answer = checked(self._http.send("PATCH", path, body=change), doing)
+        return self._pull_of(object_in(answer, doing), repo)
+
+    def close_pull(self, repo: RepoId, number: int) -> bool:
+        """
+        Close a pull request without merging it. Idempotent. See the port.
+
+        Raises:
+            NotFoundError: No such pull request.
+            ConflictError: It was merged.
+        """
+        doing = f"close pull request {repo}#{number}"
+
+        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            now = self._pull_or_raise(repo, number)
+            if now.state == "merged":
+                raise ConflictError(f"{doing}: it was merged", hint="revert it by a new change")
+            return tried if now.state == "closed" else None
+
+        def close() -> bool:
+            path = self._path(repo, "pulls", str(number))
+            return done(self._http.send("PATCH", path, body={"state": "closed"}), doing)
+
+        return settle(look, close, doing)
+
+    def _pull_or_raise(self, repo: RepoId, number: int) -> PullRequest:
+        found = self.pull(repo, number)
+        if found is None:
+            raise NotFoundError(f"{repo} has no pull request {number}")
+        return found
+
+    def _pull_of(self, found: Found, repo: RepoId) -> PullRequest:
+        number, head = number_in(found, "number"), found.get("head") or {}
+        text = str(found.get("body") or "").replace("\r\n", "\n")
+        line = _LINE.search(text)
+        merged = bool(found.get("merged"))
+        state: PullState = "open" if found.get("state") == "open" else "closed"
+        return PullRequest(
+            number=number,
+            title=str(found.get("title") or ""),
+            body=(text[: line.start()] if line else text).rstrip(),
+            state="merged" if merged else state,
+            draft=bool(found.get("draft")),
+            head=_head_branch(head),
+            head_commit=CommitSha(text_in(head, "sha")),
+            base=text_in(found.get("base"), "ref"),
+            mergeable=bool(found.get("mergeable")),
+            merge_commit=CommitSha(text_in(found, "merge_commit_sha")) if merged else None,
+            labels=tuple(sorted(text_in(x, "name") for x in list_in(found.get("labels") or []))),
+            web_url=f"{self.base_url}{path_of(repo.owner, repo.name, 'pulls', str(number))}",
+            operation=line[1] if line else "",
+            requester=line[2] if line else "",
+        )
+
+
+def _head_branch(head: Found) -> str:
+    """Return the branch; once it is deleted only the label still names it."""
+    ref = text_in(head, "ref")
+    label = head.get("label")
+    return str(label) if label and ref.startswith("refs/pull/") else ref
+
+
+def _with_line(text: str, operation: Operation) -> str:
+    line = f"<!-- orderkit-operation: {operation.id} requester: {operation.requester} -->"
+    return f"{text.rstrip()}\n\n{line}\n".lstrip("\n")

@@ -1,0 +1,199 @@
+"""
+Reading from Gitea: who we are, branches, trees, files and history.
+
+Reading needs no care; the care that writing needs stands in ``writing`` and ``turns``.
+
+Called through ``client.GiteaForge``; the docstrings of ``ports.forge.Forge`` hold.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.adapters.gitea.calls import (
+    BAD,
+    CONFLICT,
+    MISSING,
+    PAGE,
+    Calls,
+    Found,
+    checked,
+    list_in,
+    object_in,
+    text_in,
+)
+from orderkit.adapters.gitea.transport import GarbledError, path_of, refusal
+from orderkit.core.errors import NotFoundError
+from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.ports.forge import Commit, FileRevision
+
+TREE_PAGE = 1000
+DEFAULT_BRANCH = "main"
+
+
+class Reading(Calls):
+    """The part of the port that only reads."""
+
+    def version(self) -> str:
+        """Return the server's version text; see `ports.forge.Forge` for what may be raised."""
+        return text_in(self._object("/version", "read the version"), "version")
+
+    def user(self) -> str:
+        """Return the login name behind our credentials; see the port."""
+        return text_in(self._object("/user", "read who we are"), "login")
+
+    def head(self, repo: RepoId, branch: str = DEFAULT_BRANCH) -> CommitSha | None:
+        """Return the commit a branch points to, or None; see the port."""
+        path = self._path(repo, "branches") + path_of(branch)
+        found = self._optional(path, f"read branch {branch} of {repo}")
+        return CommitSha(text_in(found.get("commit"), "id")) if found is not None else None
+
+    def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
+        """
+        Return every file of a commit with its blob id; see the port.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        return {
+            PurePosixPath(text_in(entry, "path")): BlobSha(text_in(entry, "sha"))
+            for entry in self._entries(repo, commit)
+        }
+
+    def modes(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, int]:
+        """
+        Return git's mode of every file of a commit; see the port.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        return {
+            PurePosixPath(text_in(entry, "path")): int(text_in(entry, "mode"), 8)
+            for entry in self._entries(repo, commit)
+        }
+
+    def _entries(self, repo: RepoId, commit: CommitSha) -> Iterator[Found]:
+        page, pages = 1, 1
+        while page <= pages:
+            entries, pages = self._tree_page(repo, commit, page)
+            yield from entries
+            page += 1
+
+    def _tree_page(self, repo: RepoId, commit: CommitSha, page: int) -> tuple[list[Found], int]:
+        """Return the files of one page, and how many pages there are."""
+        answer = self._http.get(
+            self._path(repo, "git", "trees", commit),
+            {"recursive": 1, "page": page, "per_page": TREE_PAGE},
+        )
+        doing = f"read the tree of {repo}"
+        if answer.status in (BAD, MISSING):
+            raise NotFoundError(f"{repo} has no commit {commit}")
+        found = object_in(checked(answer, doing), doing)
+        entries = list_in(found.get("tree") or [])
+        pages = -(-int(found.get("total_count") or 0) // TREE_PAGE) if entries else page
+        return [entry for entry in entries if entry.get("type") == "blob"], pages
+
+    def blobs(
+        self, repo: RepoId, commit: CommitSha, paths: Sequence[PurePosixPath]
+    ) -> Mapping[PurePosixPath, BlobSha]:
+        """
+        Return the blob ids of those of `paths` that exist at a commit.
+
+        One request, unless the repository has more than a page of files.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        if len(paths) == 1:
+            return self._blobs_one_by_one(repo, commit, paths)
+        entries, pages = self._tree_page(repo, commit, 1)
+        if pages - 1 > len(paths):
+            return self._blobs_one_by_one(repo, commit, paths)
+        for page in range(2, pages + 1):
+            entries += self._tree_page(repo, commit, page)[0]
+        wanted = set(paths)
+        here = ((PurePosixPath(text_in(entry, "path")), entry) for entry in entries)
+        return {path: BlobSha(text_in(entry, "sha")) for path, entry in here if path in wanted}
+
+    def _blobs_one_by_one(
+        self, repo: RepoId, commit: CommitSha, paths: Sequence[PurePosixPath]
+    ) -> Mapping[PurePosixPath, BlobSha]:
+        found = ((path, self._contents(repo, path, commit)) for path in paths)
+        return {path: BlobSha(text_in(each, "sha")) for path, each in found if each is not None}
+
+    def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
+        """Return a file at a branch or full commit id, or None; see the port."""
+        found = self._contents(repo, path, ref)
+        if found is None:
+            return None
+        content = found.get("content")
+        data = _decoded(content) if isinstance(content, str) else self._large(repo, path, ref)
+        return FileRevision(path, data, BlobSha(text_in(found, "sha")))
+
+    def _contents(self, repo: RepoId, path: PurePosixPath, ref: str) -> Found | None:
+        """Return what the forge says of a file; None if there is none, or a folder."""
+        answer = self._http.get(self._path(repo, "contents", *path.parts), {"ref": ref})
+        if answer.status == MISSING:
+            return None
+        found = checked(answer, f"read {path} of {repo}").json()
+        return found if isinstance(found, dict) and found.get("type") == "file" else None
+
+    def _large(self, repo: RepoId, path: PurePosixPath, ref: str) -> bytes:
+        """Read a file that is too large for the contents call."""
+        answer = self._http.get(self._path(repo, "raw", *path.parts), {"ref": ref})
+        return checked(answer, f"read {path} of {repo}").body
+
+    def commits(
+        self,
+        repo: RepoId,
+        *,
+        ref: str = DEFAULT_BRANCH,
+        path: PurePosixPath | None = None,
+        limit: int = 50,
+    ) -> Sequence[Commit]:
+        """Return the newest commits first; see the port."""
+        found: list[Commit] = []
+        query: dict[str, str | int] = {
+            "sha": ref, "stat": "false", "files": "false", "verification": "false", "limit": PAGE,
+        }  # fmt: skip
+        if path is not None:
+            query["path"] = str(path)
+        page = 1
+        while len(found) < limit:
+            answer = self._http.get(self._path(repo, "commits"), {**query, "page": page})
+            if answer.status == MISSING or (answer.status == CONFLICT and "empty" in answer.text):
+                break
+            if not answer.ok:
+                raise refusal(answer, f"read the history of {repo}")
+            items = list_in(answer.json())
+            found += [commit_of(item) for item in items]
+            if len(items) < PAGE:
+                break
+            page += 1
+        return found[:limit]
+
+
+def commit_of(found: Any) -> Commit:
+    """
+    Read a commit as lists of commits show it.
+
+    Raises:
+        GarbledError: It is none.
+    """
+    inner = found.get("commit")
+    message = inner.get("message") if isinstance(inner, dict) else ""
+    parents = (text_in(parent, "sha") for parent in list_in(found.get("parents") or []))
+    return Commit(
+        CommitSha(text_in(found, "sha")), str(message or ""), tuple(map(CommitSha, parents))
+    )
+
+
+def _decoded(content: str) -> bytes:
+    try:
+        return base64.b64decode(content)
+    except binascii.Error as error:
+        raise GarbledError("the forge's answer holds no base64") from error

@@ -1,0 +1,177 @@
+"""
+Organisations and repositories on Gitea: make sure they exist, list, find, archive, delete.
+
+Called through ``client.GiteaForge``; the docstrings of ``ports.forge.Forge`` hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from orderkit.adapters.gitea.calls import (
+    CREATED,
+    INVALID,
+    MISSING,
+    Found,
+    done,
+    object_in,
+    text_in,
+)
+from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, Reading
+from orderkit.adapters.gitea.transport import path_of, refusal
+from orderkit.adapters.gitea.turns import settle
+from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.names import RepoId
+from orderkit.ports.forge import Repository
+
+
+class Repositories(Reading):
+    """The part of the port about organisations and repositories."""
+
+    def ensure_org(self, name: str) -> bool:
+        """
+        Make sure the organisation exists. Idempotent. See the port.
+
+        Raises:
+            InvalidInputError: The forge refuses the name.
+        """
+
+        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            return tried if self.has_org(name) else None
+
+        def create() -> bool:
+            answer = self._http.send("POST", "/orgs", body={"username": name})
+            if answer.status == INVALID:
+                rule = f"is refused by the forge: {answer.text}"
+                raise InvalidInputError("organisation", name, rule)
+            return done(answer, f"create organisation {name}")
+
+        return settle(look, create, f"create organisation {name}")
+
+    def has_org(self, name: str) -> bool:
+        """Say whether the organisation exists and is visible to us; see the port."""
+        return self._optional(path_of("orgs", name), f"look for organisation {name}") is not None
+
+    def ensure_repo(self, repo: RepoId, *, description: str, private: bool = False) -> Repository:
+        """
+        Make sure the repository exists. Idempotent. See the port.
+
+        Raises:
+            NotFoundError: The organisation does not exist.
+            InvalidInputError: The forge refuses the name.
+        """
+        doing = f"create repository {repo}"
+        body = {
+            "name": repo.name,
+            "description": description,
+            "private": private,
+            "default_branch": DEFAULT_BRANCH,
+        }
+
+        def create() -> Repository:
+            answer = self._http.send("POST", path_of("orgs", repo.owner, "repos"), body=body)
+            if answer.status == CREATED:
+                return self._repository(object_in(answer, doing), repo)
+            if answer.status == INVALID:
+                raise InvalidInputError("repository", repo.name, f"is refused: {answer.text}")
+            if answer.status == MISSING:
+                raise NotFoundError(
+                    f"{doing}: there is no organisation {repo.owner}",
+                    hint=f"create it first: orderkit team add {repo.owner}",
+                )
+            raise refusal(answer, doing)
+
+        return settle(lambda _: self.repo(repo), create, doing)
+
+    def repo(self, repo: RepoId) -> Repository | None:
+        """Return the repository, or None if missing or hidden; see the port."""
+        found = self._optional(self._path(repo), f"read repository {repo}")
+        return self._repository(found, repo) if found is not None else None
+
+    def repos(self, owner: str) -> Iterator[Repository]:
+        """Yield every repository of an organisation; see the port."""
+        doing = f"list repositories of {owner}"
+        try:
+            for item in self._pages(path_of("orgs", owner, "repos"), {}, doing):
+                yield self._repository(item, RepoId(owner, text_in(item, "name")))
+        except NotFoundError:
+            return
+
+    def search_topic(self, topic: str) -> Iterator[Repository]:
+        """Yield every repository with this topic, oldest first; see the port."""
+        query = {"q": topic, "topic": "true", "sort": "id", "order": "asc"}
+        for item in self._pages("/repos/search", query, f"search topic {topic}"):
+            repo = RepoId(text_in(item.get("owner"), "login"), text_in(item, "name"))
+            yield self._repository(item, repo)
+
+    def set_topics(self, repo: RepoId, topics: Sequence[str]) -> None:
+        """
+        Make sure the repository has exactly these topics. Idempotent. See the port.
+
+        Raises:
+            InvalidInputError: The forge refuses a topic.
+            NotFoundError: No such repository.
+        """
+        doing = f"set topics of {repo}"
+
+        def put() -> bool:
+            body = {"topics": sorted(set(topics))}
+            answer = self._http.send("PUT", self._path(repo, "topics"), body=body)
+            if answer.status == INVALID:
+                raise InvalidInputError("topics", list(topics), f"are refused: {answer.text}")
+            return done(answer, doing)
+
+        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            found = self.repo(repo) if tried else None
+            return True if found and found.topics == tuple(sorted(set(topics))) else None
+
+        settle(look, put, doing)
+
+    def archive(self, repo: RepoId) -> None:
+        """
+        Make the repository read-only. Idempotent. See the port.
+
+        Raises:
+            NotFoundError: It does not exist.
+        """
+        doing = f"archive {repo}"
+
+        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            found = self.repo(repo) if tried else None
+            return True if found and found.archived else None
+
+        def patch() -> bool:
+            answer = self._http.send("PATCH", self._path(repo), body={"archived": True})
+            return done(answer, doing)
+
+        settle(look, patch, doing)
+
+    def delete_repo(self, repo: RepoId) -> bool:
+        """Remove the repository for good. Idempotent. See the port."""
+        doing = f"delete {repo}"
+
+        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            return True if tried and self.repo(repo) is None else None
+
+        def delete() -> bool:
+            answer = self._http.send("DELETE", self._path(repo))
+            return answer.status != MISSING and done(answer, doing)
+
+        return settle(look, delete, doing)
+
+    def _repository(self, found: Found, repo: RepoId) -> Repository:
+        web_url = f"{self.base_url}{path_of(repo.owner, repo.name)}"
+        rights = found.get("permissions") or {}
+        return Repository(
+            id=repo,
+            default_branch=str(found.get("default_branch") or DEFAULT_BRANCH),
+            empty=bool(found.get("empty")),
+            archived=bool(found.get("archived")),
+            private=bool(found.get("private")),
+            description=str(found.get("description") or ""),
+            web_url=web_url,
+            clone_url=f"{web_url}.git",
+            topics=tuple(sorted(found.get("topics") or ())),
+            can_write=bool(rights.get("push")),
+            can_admin=bool(rights.get("admin")),
+        )

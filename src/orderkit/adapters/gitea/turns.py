@@ -1,0 +1,107 @@
+"""
+Whose turn it is: one write per repository in flight, pauses between tries, and the loop of tries.
+
+``settle`` is what makes every step of the client safe to repeat: it looks whether the step is
+done before it does it, and looks again before a failure is believed.
+
+Called by the modules of this package that write.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from orderkit.adapters.gitea.transport import GarbledError, ServerError
+from orderkit.core.errors import OrderkitError, RemoteError, UnreachableError
+from orderkit.core.names import RepoId
+
+ROUNDS = 8
+PAUSE_FIRST_S = 0.05
+PAUSE_MAX_S = 2.0
+UNCLEAR = (UnreachableError, ServerError, GarbledError)
+"""After these, what was asked for may have been carried out."""
+T = TypeVar("T")
+
+
+class _Lock:
+    """A lock that can be referred to weakly."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+_locks: WeakValueDictionary[tuple[str, str], _Lock] = WeakValueDictionary()
+_locks_guard = threading.Lock()
+_chance = random.Random()  # noqa: S311  pauses, no secrets
+
+
+@contextmanager
+def turn(base_url: str, repo: RepoId) -> Iterator[None]:
+    """Wait until nobody else in this process writes to the repository."""
+    key = (base_url, str(repo).lower())
+    with _locks_guard:
+        found = _locks.get(key)
+        if found is None:
+            found = _locks[key] = _Lock()
+    with found.lock:
+        yield
+
+
+def pauses(chance: random.Random = _chance) -> Iterator[float]:
+    """Yield endless pauses in seconds: half to all of 0.05, 0.1, 0.2, … at most 2."""
+    longest = PAUSE_FIRST_S
+    while True:
+        yield longest * (0.5 + chance.random() / 2)
+        longest = min(longest * 2, PAUSE_MAX_S)
+
+
+def settle(look: Callable[[bool], T | None], act: Callable[[], T | None], doing: str) -> T:
+    """
+    Do a step until it is seen to be done; a bounded number of times.
+
+    Args:
+        look: Returns the result if the step is done already; told whether we tried before.
+        act: Tries; returns the result, or None if only looking can tell.
+        doing: What the step is, for the message.
+
+    Raises:
+        OrderkitError: What `act` raised and looking did not disprove.
+        UnreachableError: No clear answer in any round; it may have been carried out.
+    """
+    waits, tried = pauses(), False
+    problem: Exception = RemoteError(f"{doing}: accepted, but the forge does not show it")
+    for number in range(1, ROUNDS + 1):
+        try:
+            found = look(tried)
+            if found is None:
+                tried = True
+                found = _attempt(look, act)
+        except UNCLEAR as error:
+            if not tried:
+                raise
+            problem, found = error, None
+        if found is not None:
+            return found
+        if number < ROUNDS:
+            time.sleep(next(waits))
+    raise problem
+
+
+def _attempt(look: Callable[[bool], T | None], act: Callable[[], T | None]) -> T | None:
+    """Try once; a refusal counts only if looking does not disprove it."""
+    try:
+        found = act()
+    except UNCLEAR:
+        raise
+    except OrderkitError:
+        found = look(True)  # noqa: FBT003  settle's shape
+        if found is None:
+            raise
+        return found
+    return look(True) if found is None else found  # noqa: FBT003

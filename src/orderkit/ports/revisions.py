@@ -1,0 +1,109 @@
+"""
+What a repository holds and how it is changed: values that every part of the forge port uses.
+
+Files as they were read, the entries of a commit, who asked for it, and the commit itself.
+
+Called by every flow that reads or writes; reached through ``ports.forge``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core.names import BlobSha, CommitSha
+
+OPERATION_TRAILER = "Orderkit-Operation"
+REQUESTER_TRAILER = "Orderkit-Requester"
+"""Commit trailers: what makes a repeated write recognisable, and who asked for it."""
+_TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class FileRevision:
+    """A file as it was read: its bytes and the proof needed to write it back."""
+
+    path: PurePosixPath
+    data: bytes
+    sha: BlobSha
+    """Blob id the forge must still have when we write."""
+
+    @property
+    def text(self) -> str:
+        """The bytes as UTF-8; raises UnicodeDecodeError otherwise."""
+        return self.data.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """
+    One entry of a commit.
+
+    `data` None deletes. `seen` is the blob id read before (None: the path must not exist).
+    """
+
+    path: PurePosixPath
+    data: bytes | None
+    seen: BlobSha | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """
+    Why and for whom something is written; `id` makes the write recognisable afterwards.
+
+    Two different writes must not share an id. `id` and `requester` are one line each, or
+    somebody could forge the other trailers.
+    """
+
+    id: str
+    requester: str
+    summary: str
+
+    def __post_init__(self) -> None:
+        if not self.id or any(char.isspace() for char in self.id) or "--" in self.id:
+            raise ValueError(f"operation id {self.id!r} is empty, or holds a space or '--'")
+        if "\n" in self.requester or "\r" in self.requester or "-->" in self.requester:
+            raise ValueError(f"requester {self.requester!r} is not one plain line")
+
+    @property
+    def trailers(self) -> str:
+        """The two trailer lines."""
+        return f"{OPERATION_TRAILER}: {self.id}\n{REQUESTER_TRAILER}: {self.requester}\n"
+
+    @property
+    def message(self) -> str:
+        """The commit message: summary line, blank line, trailers."""
+        return f"{self.summary}\n\n{self.trailers}"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as the forge shows it."""
+
+    id: CommitSha
+    message: str
+    parents: tuple[CommitSha, ...]
+
+    @property
+    def operation(self) -> str:
+        """The id of the operation that made it, or "" if none of ours did."""
+        return trailers(self.message).get(OPERATION_TRAILER, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Result of a write. `changed` is False when every file already had its content."""
+
+    commit: CommitSha
+    changed: bool
+
+
+def trailers(message: str) -> Mapping[str, str]:
+    """Return the trailers of a commit message: the ``Key: value`` lines of its last paragraph."""
+    paragraphs = [part for part in re.split(r"\n[ \t]*\n", message.strip()) if part.strip()]
+    lines = paragraphs[-1].splitlines() if len(paragraphs) > 1 else []
+    found = (_TRAILER.fullmatch(line.strip()) for line in lines)
+    return {match[1]: match[2].strip() for match in found if match}

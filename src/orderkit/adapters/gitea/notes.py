@@ -97,7 +97,11 @@ class Notes(Reading):
             NotFoundError: No such repository.
         """
         doing = f"create label {label.name} in {repo}"
-        body = {"name": label.name, "color": f"#{label.color}", "description": label.description}
+        body = {
+            "name": label.name,
+            "color": f"#{_normal(label).color}",
+            "description": label.description,
+        }
         here: list[Found] = []
 
         def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape

@@ -65,7 +65,8 @@ class Pulls(Branches, Notes):
                 "labels": labels,
             }
             answer = self._http.send("POST", self._path(repo, "pulls"), body=body)
-            return self._pull_of(object_in(checked(answer, doing), doing), repo)
+            made = self._pull_of(object_in(checked(answer, doing), doing), repo)
+            return self._one_pull(repo, made)
 
         found = settle(look, create, doing)
         if found.state != "open":
@@ -79,6 +80,15 @@ class Pulls(Branches, Notes):
             labels=draft.labels,
             seen=found,
         )
+
+    def _one_pull(self, repo: RepoId, made: PullRequest) -> PullRequest:
+        """Close the one we just opened if another process was faster; return what stays."""
+        here = self.pulls(repo, base=made.base, head=made.head)
+        first = min(here, key=lambda each: each.number, default=made)
+        if first.number < made.number:  # 1.26.0 refuses a double only if it sees it in time
+            self.close_pull(repo, made.number)
+            return first
+        return made
 
     def _pull_between(
         self, repo: RepoId, draft: PullDraft, operation: Operation

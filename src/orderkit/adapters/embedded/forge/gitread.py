@@ -161,11 +161,12 @@ def history(
 ) -> Iterator[pygit2.Commit]:
     """Yield commits, newest first; with `path` only those that changed it."""
     for commit in repo.walk(start.id, SortMode.TOPOLOGICAL | SortMode.TIME):
-        if not path or _touches(commit, path):
+        if not path or touches(commit, path):
             yield commit
 
 
-def _touches(commit: pygit2.Commit, path: str) -> bool:
+def touches(commit: pygit2.Commit, path: str) -> bool:
+    """Say whether a commit changed what is at a path."""
     here = _id_at(commit, path)
     parents = commit.parents
     if not parents:

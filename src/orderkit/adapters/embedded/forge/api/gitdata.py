@@ -20,7 +20,7 @@ from pygit2.enums import DeltaStatus, FileMode
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
-from orderkit.adapters.embedded.forge import gitread, gitwrite
+from orderkit.adapters.embedded.forge import gitread, gitwrite, histories
 from orderkit.adapters.embedded.forge.api import access
 from orderkit.adapters.embedded.forge.api.calls import (
     PAGE_DEFAULT,
@@ -137,13 +137,13 @@ def commits(call: Call) -> Response:
     start = gitread.resolve(git, ref)
     if start is None:
         raise ApiError(404, errors=[f"object does not exist [id: {ref}, rel_path: ]"])
-    found = list(gitread.history(git, start, call.query("path").strip("/")))
+    found = histories.commits_of(repo.path, git, start, call.query("path").strip("/"))
     if not found:
         raise ApiError(404, "FileCommitsCount")
     limit = min(call.number("limit", PAGE_DEFAULT) or PAGE_DEFAULT, PAGE_MAX)
     page = max(call.number("page", 1), 1)
     with_files = call.flag("files", default=True)
-    chosen = found[(page - 1) * limit : page * limit]
+    chosen = [git[id_].peel(pygit2.Commit) for id_ in found[(page - 1) * limit : page * limit]]
     shapes = [
         commit_shape(repo, each, call.forge.base_url, files=_files(each) if with_files else None)
         for each in chosen

@@ -1,0 +1,66 @@
+"""
+Which commits changed a path, newest first, without walking the same history again.
+
+A client that lost a race reads the history of a file back; a forge under load would spend
+its time walking. What was found for one head is kept: a later head only needs the commits
+between. Commits never change, so what is kept never goes stale; if the old head is not met on
+a line of single parents (a merge, a rewritten branch), everything is walked again.
+
+Called by ``api.gitdata``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+
+import pygit2
+
+from orderkit.adapters.embedded.forge import gitread
+
+KEPT = 512
+"""For how many paths, of all repositories together."""
+_guard = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The commits that changed a path, as seen from one head."""
+
+    head: pygit2.Oid
+    commits: tuple[pygit2.Oid, ...]
+
+
+_kept: OrderedDict[tuple[Path, str], _Known] = OrderedDict()
+
+
+def commits_of(
+    repository: Path, repo: pygit2.Repository, start: pygit2.Commit, path: str
+) -> tuple[pygit2.Oid, ...]:
+    """Return the ids of the commits that changed `path` (all, if empty), newest first."""
+    key = (repository, path)
+    with _guard:
+        known = _kept.get(key)
+    found = _since(start, path, known) if known else None
+    if found is None:
+        found = tuple(commit.id for commit in gitread.history(repo, start, path))
+    with _guard:
+        _kept[key] = _Known(start.id, found)
+        _kept.move_to_end(key)
+        while len(_kept) > KEPT:
+            _kept.popitem(last=False)
+    return found
+
+
+def _since(start: pygit2.Commit, path: str, known: _Known) -> tuple[pygit2.Oid, ...] | None:
+    """Return the commits if a line of single parents leads from `start` to the known head."""
+    fresh, commit = [], start
+    while commit.id != known.head:
+        if len(commit.parent_ids) != 1:
+            return None
+        if not path or gitread.touches(commit, path):
+            fresh.append(commit.id)
+        commit = commit.parents[0]
+    return (*fresh, *known.commits)

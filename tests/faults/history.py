@@ -109,6 +109,11 @@ def copy_of(url: str, token: str, repo: RepoId, folder: Path) -> Path:
     return place
 
 
+def blob(text: str) -> str:
+    """Return git's blob id of a text."""
+    return blob_sha(text.encode())
+
+
 def change(path: str, text: str | None, seen: str | None) -> FileChange:
     """Return a change in short."""
     data = None if text is None else text.encode()

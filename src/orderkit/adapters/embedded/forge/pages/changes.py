@@ -64,6 +64,7 @@ class FileChanges:
     added: int
     removed: int
     mode: str
+    crlf: bool
     note: str
     hunks: tuple[Hunk, ...]
 
@@ -124,6 +125,7 @@ def _file(
         added=body.added,
         removed=body.removed,
         mode=_mode_change(delta),
+        crlf=body.crlf,
         note=body.note or ("" if body.hunks else _no_lines(delta)),
         hunks=body.hunks,
     )
@@ -135,6 +137,7 @@ class _Body:
     removed: int = 0
     note: str = ""
     hunks: tuple[Hunk, ...] = ()
+    crlf: bool = False
 
 
 def _body(patch: pygit2.Patch | None, room: int) -> _Body:
@@ -146,7 +149,17 @@ def _body(patch: pygit2.Patch | None, room: int) -> _Body:
         return _Body(note="Binary file, not shown.")
     if context + added + removed > min(room, LINES_PER_FILE_MAX):
         return _Body(added, removed, "Too many lines to show here.")
-    return _Body(added, removed, hunks=tuple(_hunk(each) for each in patch.hunks))
+    crlf = _all_crlf(patch)
+    return _Body(added, removed, "", tuple(_hunk(each, crlf=crlf) for each in patch.hunks), crlf)
+
+
+def _all_crlf(patch: pygit2.Patch) -> bool:
+    return all(
+        line.raw_content.endswith(b"\r\n")
+        for hunk in patch.hunks
+        for line in hunk.lines
+        if line.origin in "+- "
+    )
 
 
 def _note_of_kind(git: pygit2.Repository, delta: pygit2.DiffDelta) -> str:
@@ -186,14 +199,15 @@ def _size(git: pygit2.Repository, file: pygit2.DiffFile) -> int:
     return git.odb.read_header(file.id)[1]
 
 
-def _hunk(hunk: pygit2.DiffHunk) -> Hunk:
-    return Hunk(hunk.header.rstrip("\n"), tuple(_line(each) for each in hunk.lines))
+def _hunk(hunk: pygit2.DiffHunk, *, crlf: bool) -> Hunk:
+    end = "\r\n" if crlf else "\n"
+    return Hunk(hunk.header.rstrip("\r\n"), tuple(_line(each, end) for each in hunk.lines))
 
 
-def _line(line: pygit2.DiffLine) -> Line:
+def _line(line: pygit2.DiffLine, end: str) -> Line:
     sign = _SIGNS.get(line.origin, " ")
     if sign == "\\":
         return Line(sign, None, None, "No newline at the end of the file")
-    text = decode(line.raw_content).removesuffix("\n")
+    text = decode(line.raw_content).removesuffix(end)
     old, new = (number if number > 0 else None for number in (line.old_lineno, line.new_lineno))
     return Line(sign, old, new, text)

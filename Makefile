@@ -37,10 +37,10 @@ test: $(DEV) ## the tests that need Python, git and what scripts/test-tools.sh i
 
 e2e: $(DEV) lab ## whole journeys on a real Backstage and a real Gitea, in a real browser
 	scripts/backstage.sh --front-end
-	scripts/test.sh --e2e tests/e2e tests/conformance/forge
+	scripts/test.sh --e2e tests/e2e tests/conformance/forge tests/faults
 
-soak: $(DEV) ## the full random counts (long)
-	scripts/test.sh --soak
+soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|forge|rest
+	scripts/soak.sh $(PART)
 
 bench: $(DEV) ## measure; one JSON object a line
 	scripts/engines.sh

@@ -1,9 +1,28 @@
 #!/bin/sh
 # Build the real systems that the tests meet (tests/lab, each a Go module) into .cache/lab; at once
 # when they are there. lab.sh [PART...]: all parts, or those named. Needs a C compiler and Go.
+# With --check: build nothing, fail if a part is not there.
 set -eu
 cd "$(dirname "$0")/.."
 cache=$PWD/.cache/lab
+
+check=false
+if [ "${1:-}" = --check ]; then
+  check=true
+  shift
+fi
+# need_compiler: make sure of a C compiler, or say what to do
+need_compiler() {
+  if command -v gcc >/dev/null 2>&1; then
+    return
+  fi
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+    echo "error: the lab needs a C compiler; on Debian: apt-get install gcc libc6-dev" >&2
+    exit 1
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends gcc libc6-dev >/dev/null
+}
 
 if [ $# -eq 0 ]; then
   for file in tests/lab/*/go.mod; do
@@ -14,13 +33,11 @@ for part in "$@"; do
   from=tests/lab/$part
   key=$(cat "$from/build.sh" "$from/go.mod" "$from/go.sum" | sha256sum | cut -c 1-16)
   if [ -x "$cache/$key/$part" ]; then
-    echo "lab: $part is built"
+    $check || echo "lab: $part is built"
     continue
   fi
-  if ! command -v gcc >/dev/null 2>&1; then
-    echo "error: the lab needs a C compiler; on Debian: apt-get install gcc libc6-dev" >&2
-    exit 1
-  fi
+  ! $check || exit 1
+  need_compiler
   go=$(scripts/go.sh "$(sed -n 's/^go //p' "$from/go.mod")")
   echo "lab: building $part, once; minutes"
   begun=$(date +%s)

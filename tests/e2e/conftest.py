@@ -18,6 +18,7 @@ from daemons import Daemon
 from published import Up
 from realbackstage import Backstage, Wanted, serving
 from scaffolderapi import Scaffolder
+from tests.lab.binaries import keep_log
 
 from orderkit.cli.connecting import connect, load_settings
 
@@ -51,8 +52,11 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 @pytest.fixture(scope="session")
 def backstage(up: Up) -> Iterator[Backstage]:
     wanted = Wanted(up.settings, up.state / "backstage", front_end=True)
-    with serving(wanted) as found:
-        yield found
+    try:
+        with serving(wanted) as found:
+            yield found
+    finally:
+        keep_log(wanted.folder / "backstage.log")
 
 
 @pytest.fixture(scope="session")

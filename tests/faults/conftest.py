@@ -1,14 +1,12 @@
 """
 A forge, the proxy before it, and a summary of what was done to it.
 
-The forge is the embedded one, or a real Gitea where ``ORDERKIT_TEST_GITEA_URL`` with
-``_TOKEN`` names one.
+The forge is the embedded one, and the real Gitea where that runs (``--e2e``, ``--soak``).
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import secrets
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ from pathlib import Path
 import pytest
 from faultproxy import FaultProxy, open_proxy
 from tests.faults import history
+from tests.lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
@@ -104,10 +103,8 @@ def bench(
 ) -> Iterator[Bench]:
     scratch = tmp_path_factory.mktemp("faults")
     if request.param == "real":
-        url = os.environ.get("ORDERKIT_TEST_GITEA_URL", "").rstrip("/")
-        if not url:
-            pytest.skip("ORDERKIT_TEST_GITEA_URL names no Gitea")
-        yield from _bench(url, os.environ["ORDERKIT_TEST_GITEA_TOKEN"], None, scratch)
+        real: Gitea = request.getfixturevalue("real_gitea")
+        yield from _bench(real.url, real.token, None, scratch)
         return
     forge = EmbeddedForge(scratch / "forge")
     forge.ensure_user("warden", "warden-pw1", admin=True)

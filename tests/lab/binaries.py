@@ -9,6 +9,7 @@ the modules that start them: ``realgitea`` is the first.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -35,3 +36,10 @@ def built(part: str) -> Path:
     if not (folder / part).exists():
         raise NotBuiltError(f"no {part} here; build it, once, in minutes: make lab")
     return folder
+
+
+def keep_log(log: Path) -> None:
+    """Copy a log to where it outlives the run; nothing if there is none."""
+    if log.exists():
+        LOGS.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(log, LOGS / log.name)

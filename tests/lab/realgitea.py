@@ -15,7 +15,6 @@ import functools
 import getpass
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from typing import Any
 
 import requests
 from daemons import Daemon, DaemonError
-from tests.lab.binaries import LOGS, built
+from tests.lab.binaries import built, keep_log
 
 HOST = "127.0.0.1"
 ADMIN = "warden"
@@ -72,7 +71,7 @@ def serving(folder: Path) -> Iterator[Gitea]:
     """
     log = folder / "gitea.log"
     with contextlib.ExitStack() as undo:
-        undo.callback(_keep, log)
+        undo.callback(keep_log, log)
         url = undo.enter_context(_started(folder, log))
         password = secrets.token_urlsafe(16)
         _create_admin(folder, password)
@@ -227,9 +226,3 @@ def _free_port() -> int:
         sock.bind((HOST, 0))
         port: int = sock.getsockname()[1]
         return port
-
-
-def _keep(log: Path) -> None:
-    if log.exists():
-        LOGS.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(log, LOGS / log.name)

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Run the tests with their full random counts, from a fresh seed that is printed. Parts, because the
+# whole takes hours (docs/conformance.md says how long each takes): soak.sh [PART], else all.
+# What needs a real system runs where that is installed: make lab, scripts/backstage.sh --front-end.
+set -eu
+cd "$(dirname "$0")/.."
+rendering="tests/conformance/render tests/conformance/forms"
+crash=tests/crash
+forge="tests/faults tests/conformance/forge tests/e2e/test_real_gitea_orders.py"
+
+if scripts/lab.sh --check && [ -e .cache/backstage/frontend/.installed ]; then
+  real=--e2e
+else
+  real=
+  echo "soak: without real systems; for all: make lab, then scripts/backstage.sh --front-end"
+fi
+case ${1:-all} in
+  all) paths=tests ;;
+  rendering) paths=$rendering ;;
+  crash) paths=$crash ;;
+  forge) paths=$forge ;;
+  rest)
+    paths=tests
+    for path in $rendering $crash $forge; do
+      paths="$paths --ignore=$path"
+    done
+    ;;
+  *)
+    echo "error: no part $1; parts: rendering, crash, forge, rest" >&2
+    exit 2
+    ;;
+esac
+# shellcheck disable=SC2086  # the paths are words
+exec scripts/test.sh --soak $real $paths

@@ -1,0 +1,351 @@
+"""The port `orderkit.ports.access.ForgeAccess`, topics and rights, through the client."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.core.errors import (
+    AccessError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+)
+from orderkit.core.names import RepoId
+from orderkit.core.secrets import redact
+from orderkit.ports.forge import FileChange, Right, Webhook
+
+if TYPE_CHECKING:
+    from tests.conformance.forge.conftest import Workshop
+
+NOWHERE = RepoId("no-such-team", "no-such-order")
+
+
+@pytest.fixture
+def guest(shop: Workshop) -> Iterator[GiteaForge]:
+    """The client of a user who owns nothing."""
+    user, password = shop.outsider
+    with GiteaForge(shop.target.url, user=user, password=password, allow_http=True) as forge:
+        yield forge
+
+
+@pytest.fixture
+def owner(shop: Workshop) -> Iterator[GiteaForge]:
+    """The client of the site admin, by password."""
+    user, password = shop.admin
+    with GiteaForge(shop.target.url, user=user, password=password, allow_http=True) as forge:
+        yield forge
+
+
+@pytest.fixture
+def teams(shop: Workshop) -> None:
+    if shop.api("GET", f"/orgs/{shop.org()}/teams").status_code == 404:
+        pytest.skip("this forge has no teams yet")
+
+
+def rights(forge: GiteaForge, repo: RepoId) -> tuple[bool, bool] | None:
+    found = forge.repo(repo)
+    return (found.can_write, found.can_admin) if found else None
+
+
+@pytest.mark.usefixtures("teams")
+def test_f71_a_team_has_the_right_it_was_given_on_all_repositories(
+    shop: Workshop, guest: GiteaForge
+) -> None:
+    repo, me = shop.empty_repo(private=True), shop.outsider[0]
+    seen = [rights(guest, repo)]
+
+    for right in (Right.READ, Right.WRITE, Right.ADMIN, Right.READ):
+        shop.forge.ensure_access(repo.owner, "devs", right=right, members=[me])
+        seen.append(rights(guest, repo))
+
+    assert seen == [None, (False, False), (True, False), (True, True), (False, False)]
+
+
+@pytest.mark.usefixtures("teams")
+def test_f72_who_may_write_writes(shop: Workshop, guest: GiteaForge) -> None:
+    repo, me = shop.empty_repo(private=True), shop.outsider[0]
+    shop.forge.ensure_access(repo.owner, "devs", right=Right.WRITE, members=[me])
+
+    written = guest.write(repo, [shop.new("a", "1")], shop.op())
+
+    assert shop.forge.head(repo) == written.commit
+
+
+@pytest.mark.usefixtures("teams")
+def test_f73_members_are_exactly_those_named(shop: Workshop) -> None:
+    org, (guest, _), admin = shop.org(), shop.outsider, shop.target.user
+
+    for members in ([guest, admin], [guest.upper()], [admin], []):
+        for _ in range(2):
+            shop.forge.ensure_access(org, "devs", right=Right.READ, members=members)
+        assert members_of(shop, org) == {name.lower() for name in members}
+
+
+def members_of(shop: Workshop, org: str, team: str = "devs") -> set[str]:
+    found = {x["name"]: x["id"] for x in shop.api("GET", f"/orgs/{org}/teams").json()}
+    members = shop.api("GET", f"/teams/{found[team]}/members").json()
+    return {each["login"].lower() for each in members}
+
+
+@pytest.mark.usefixtures("teams")
+def test_f74_repositories_are_exactly_those_named(shop: Workshop, guest: GiteaForge) -> None:
+    org, me = shop.org(), shop.outsider[0]
+    one, two = RepoId(org, "one"), RepoId(org, "two")
+    for repo in (one, two):
+        shop.forge.ensure_repo(repo, description="", private=True)
+    seen = []
+
+    for names in (["one"], ["two"], None, ["one"], []):
+        shop.forge.ensure_access(org, "devs", right=Right.READ, members=[me], repositories=names)
+        seen.append((guest.repo(one) is not None, guest.repo(two) is not None))
+
+    assert seen == [(True, False), (False, True), (True, True), (True, False), (False, False)]
+
+
+@pytest.mark.usefixtures("teams")
+def test_f75_a_team_needs_an_organisation_users_repositories_and_a_name(shop: Workshop) -> None:
+    org, read = shop.org(), Right.READ
+
+    with pytest.raises(NotFoundError, match="no organisation no-such-team"):
+        shop.forge.ensure_access("no-such-team", "devs", right=read, members=[])
+    with pytest.raises(NotFoundError, match="no user no-such-user"):
+        shop.forge.ensure_access(org, "devs", right=read, members=["no-such-user"])
+    with pytest.raises(NotFoundError, match="no repository"):
+        shop.forge.ensure_access(org, "d2", right=read, members=[], repositories=["none"])
+    with pytest.raises(InvalidInputError, match="team"):
+        shop.forge.ensure_access(org, "a b", right=read, members=[])
+    with pytest.raises(RefusedError, match="owners"):
+        shop.forge.ensure_access(org, "Owners", right=read, members=[])
+
+
+@pytest.mark.usefixtures("teams")
+def test_f76_who_is_no_owner_sets_up_no_team(shop: Workshop, guest: GiteaForge) -> None:
+    org = shop.org()
+
+    with pytest.raises(AccessError):
+        guest.ensure_access(org, "devs", right=Right.ADMIN, members=[shop.outsider[0]])
+
+
+def test_f77_a_token_is_made_once_and_works(shop: Workshop, owner: GiteaForge) -> None:
+    name, scopes = secrets.token_hex(6), ["read:repository", "read:user"]
+
+    secret = owner.ensure_token(shop.target.user, name, scopes)
+    again = owner.ensure_token(shop.target.user, name, scopes)
+
+    assert secret is not None
+    assert again is None
+    assert secret not in redact(f"token {secret}")
+    with GiteaForge(shop.target.url, token=secret, allow_http=True) as client:
+        assert client.user() == shop.target.user
+        with pytest.raises(AccessError, match="missing scope"):
+            client.ensure_org("never")
+
+
+def test_f78_replacing_a_token_ends_the_old_one(shop: Workshop, owner: GiteaForge) -> None:
+    name, scopes = secrets.token_hex(6), ["read:user"]
+    old = owner.ensure_token(shop.target.user, name, scopes)
+
+    new = owner.ensure_token(shop.target.user, name, scopes, replace=True)
+
+    assert old
+    assert new
+    assert old != new
+    with GiteaForge(shop.target.url, token=old, allow_http=True) as client:  # noqa: SIM117  reads better
+        with pytest.raises(AccessError, match="bad credentials"):
+            client.user()
+
+
+def test_f79_a_token_with_other_scopes_is_refused_unless_replaced(
+    shop: Workshop, owner: GiteaForge
+) -> None:
+    name, user = secrets.token_hex(6), shop.target.user
+    owner.ensure_token(user, name, ["read:repository", "write:repository"])
+
+    assert owner.ensure_token(user, name, ["write:repository"]) is None
+    with pytest.raises(RefusedError, match="exists with scopes write:repository"):
+        owner.ensure_token(user, name, ["read:user"])
+    assert owner.ensure_token(user, name, ["read:user"], replace=True)
+    with pytest.raises(InvalidInputError, match="token"):
+        owner.ensure_token(user, secrets.token_hex(6), ["nonsense"])
+
+
+def test_f80_a_token_makes_no_tokens(shop: Workshop) -> None:
+    with pytest.raises(AccessError, match="needs user and password"):
+        shop.forge.ensure_token(shop.target.user, "t", ["all"])
+
+
+@dataclass
+class Ear:
+    """Listens for deliveries and keeps them."""
+
+    url: str
+    heard: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+
+
+@contextmanager
+def listening() -> Iterator[Ear]:
+    ear = Ear("")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            ear.heard.append(({k.lower(): v for k, v in self.headers.items()}, body))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
+            """Stay silent."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    ear.url = f"http://127.0.0.1:{http.server_port}/hook"
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield ear
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
+
+
+@pytest.fixture(params=["organisation", "repository"])
+def hooked(request: pytest.FixtureRequest, shop: Workshop) -> tuple[str | RepoId, RepoId]:
+    """What has the hook, and a repository whose pushes it tells."""
+    repo = shop.seeded_repo()
+    target = repo.owner if request.param == "organisation" else repo
+    if shop.api("GET", hooks_of(target)).status_code == 404:
+        pytest.skip("this forge has no webhooks yet")
+    return target, repo
+
+
+def hooks_of(target: str | RepoId) -> str:
+    return f"/orgs/{target}/hooks" if isinstance(target, str) else f"/repos/{target}/hooks"
+
+
+def test_f81_a_webhook_is_there_once_and_signs_with_the_newest_secret(
+    shop: Workshop, hooked: tuple[str | RepoId, RepoId]
+) -> None:
+    target, repo = hooked
+    with listening() as ear:
+        for secret in ("first-secret", "second-secret", "second-secret"):
+            shop.forge.ensure_webhook(target, Webhook(ear.url, ("push",), secret))
+        shop.forge.write(repo, [shop.new("hooked", "1")], shop.op())
+        shop.eventually(lambda: bool(ear.heard))
+
+    headers, body = ear.heard[0]
+    expected = hmac.new(b"second-secret", body, hashlib.sha256).hexdigest()
+    assert headers["x-gitea-signature"] == expected
+    assert [each["active"] for each in shop.api("GET", hooks_of(target)).json()] == [True]
+
+
+def test_f82_a_webhook_is_brought_up_to_date_and_doubles_go(
+    shop: Workshop, hooked: tuple[str | RepoId, RepoId]
+) -> None:
+    target, url = hooked[0], "http://127.0.0.1:9/x"
+    body = {"type": "gitea", "config": {"url": url, "content_type": "json"}, "events": ["push"]}
+    for _ in range(2):
+        assert shop.api("POST", hooks_of(target), body).status_code == 201
+
+    for _ in range(2):
+        shop.forge.ensure_webhook(target, Webhook(url, ("create",), branch_filter="main"))
+    shop.forge.ensure_webhook(target, Webhook("http://127.0.0.1:9/y"))
+
+    found = shop.api("GET", hooks_of(target)).json()
+    shown = sorted(
+        (x["config"]["url"], x["events"], x["branch_filter"], x["active"]) for x in found
+    )
+    assert shown == [
+        (url, ["create"], "main", True),
+        ("http://127.0.0.1:9/y", ["push"], "*", True),
+    ]
+
+
+def test_f83_a_webhook_needs_a_target_and_an_address(
+    shop: Workshop, hooked: tuple[str | RepoId, RepoId]
+) -> None:
+    with pytest.raises(NotFoundError):
+        shop.forge.ensure_webhook("no-such-team", Webhook("http://127.0.0.1:9/"))
+    with pytest.raises(NotFoundError):
+        shop.forge.ensure_webhook(NOWHERE, Webhook("http://127.0.0.1:9/"))
+    with pytest.raises(InvalidInputError, match="webhook"):
+        shop.forge.ensure_webhook(hooked[0], Webhook("nonsense"))
+
+
+@pytest.fixture
+def topics(shop: Workshop) -> None:
+    if shop.api("GET", f"/repos/{shop.empty_repo()}/topics").status_code == 404:
+        pytest.skip("this forge has no topics yet")
+
+
+@pytest.mark.usefixtures("topics")
+def test_f84_topics_are_exactly_those_named(shop: Workshop) -> None:
+    repo, seen = shop.empty_repo(), []
+
+    for names in (["b", "a"], ["a", "a"], []):
+        shop.forge.set_topics(repo, names)
+        found = shop.forge.repo(repo)
+        assert found is not None
+        seen.append(found.topics)
+
+    assert seen == [("a", "b"), ("a",), ()]
+    with pytest.raises(InvalidInputError, match="topics"):
+        shop.forge.set_topics(repo, ["not allowed"])
+    with pytest.raises(NotFoundError):
+        shop.forge.set_topics(NOWHERE, ["a"])
+
+
+@pytest.mark.usefixtures("topics")
+def test_f85_search_finds_exactly_the_topic_whatever_the_page_size(
+    shop: Workshop, guest: GiteaForge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
+    topic, repos = f"t-{secrets.token_hex(4)}", [shop.empty_repo() for _ in range(5)]
+    hidden, near = shop.empty_repo(private=True), shop.empty_repo()
+    for repo in (*repos, hidden):
+        shop.forge.set_topics(repo, [topic, "other"])
+    shop.forge.set_topics(near, [f"{topic}-near"])
+
+    assert [each.id for each in shop.forge.search_topic(topic)] == [*repos, hidden]
+    assert [each.id for each in guest.search_topic(topic)] == repos
+    assert list(shop.forge.search_topic("no-such-topic")) == []
+
+
+@pytest.mark.usefixtures("topics")
+def test_f86_one_that_goes_while_we_read_hides_no_other(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows moves to a page that was read already."""
+    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
+    topic, repos = f"t-{secrets.token_hex(4)}", [shop.empty_repo() for _ in range(5)]
+    for repo in repos:
+        shop.forge.set_topics(repo, [topic])
+
+    found: list[RepoId] = []
+    for each in shop.forge.search_topic(topic):
+        if not found:
+            shop.forge.delete_repo(repos[1])
+        found.append(each.id)
+
+    assert set(found) >= {repo for repo in repos if repo != repos[1]}
+    assert len(found) == len(set(found))
+
+
+def test_f87_the_record_says_what_we_may_do(shop: Workshop, guest: GiteaForge) -> None:
+    repo = shop.seeded_repo()
+
+    assert rights(shop.forge, repo) == (True, True)
+    assert rights(guest, repo) == (False, False)
+    with pytest.raises(AccessError, match="no right"):
+        guest.write(repo, [FileChange(PurePosixPath("x"), b"1", None)], shop.op())

@@ -101,6 +101,19 @@ def test_pages_only_show(desk: Desk, method: str) -> None:
         assert answer.status_code in (404, 405), path
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_another_site_cannot_write_with_the_credentials_of_a_browser(desk: Desk, site: str) -> None:
+    repo = desk.repo()
+    writes = {f"/api/v1/repos/{repo}": "DELETE", f"/{repo}.git/git-receive-pack": "POST"}
+
+    for path, method in writes.items():
+        answer = requests.request(
+            method, desk.url + path, auth=OWNER, headers={"Sec-Fetch-Site": site}, timeout=10
+        )
+        assert (answer.status_code, "another site" in answer.text) == (403, True), path
+    assert desk.get(f"/{repo}").status_code == 200
+
+
 def test_the_style_is_served_with_an_address_that_changes_with_it(desk: Desk) -> None:
     html = desk.get("/").text
     address = html.split('rel="stylesheet" href="')[1].split('"')[0]

@@ -53,6 +53,19 @@ def authenticate(accounts: Accounts, request: Request) -> Actor:
     return actor
 
 
+def require_own_site(request: Request) -> None:
+    """
+    Refuse a write that a page of another site made a signed-in browser send.
+
+    Browsers add Basic credentials to such requests too; programs do not send the header.
+
+    Raises:
+        ApiError: 403, another site.
+    """
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise ApiError(403, "a page of another site may not write here")
+
+
 def _basic(value: str) -> tuple[str, str]:
     try:
         text = base64.b64decode(value, validate=True).decode()

@@ -106,7 +106,10 @@ def _answer(call: Call, resource: str, endpoint: Endpoint, refuse: Refuse) -> Re
     request = call.request
     try:
         call = replace(call, actor=access.authenticate(call.forge.accounts, request))
-        access.require_scope(call.actor, resource, write=request.method not in ("GET", "HEAD"))
+        write = request.method not in ("GET", "HEAD")
+        if write:
+            access.require_own_site(request)
+        access.require_scope(call.actor, resource, write=write)
         return endpoint(call)
     except ApiError as refusal:
         hidden = refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not call.is_admin

@@ -165,6 +165,8 @@ class GitHttp:
 
     def _admit(self, request: Request, service: str) -> tuple[RepoRow, Actor]:
         writes = service == "git-receive-pack"
+        if writes:
+            access.require_own_site(request)
         actor = _authenticate(self._forge, request)
         access.require_scope(actor, "repository", write=writes)
         owner = str(request.path_params["owner"])

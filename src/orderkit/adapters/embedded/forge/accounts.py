@@ -114,6 +114,13 @@ class Accounts:
             raise NotFoundError(f"no account {account_id}")
         return _account(row)
 
+    def name_by_email(self, email: str) -> str:
+        """Return the name of the user with a mail address, empty if there is none."""
+        row = self._store.row(
+            "SELECT name FROM accounts WHERE is_org = 0 AND email = ?", email.lower()
+        )
+        return str(row["name"]) if row else ""
+
     def create_user(self, name: str, password: str, *, admin: bool = False) -> Account:
         """
         Create a user.

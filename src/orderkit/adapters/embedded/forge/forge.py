@@ -16,10 +16,15 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 
-from orderkit.adapters.embedded.forge.accounts import Accounts
+from orderkit.adapters.embedded.forge import gitread
+from orderkit.adapters.embedded.forge.accounts import Account, Accounts
+from orderkit.adapters.embedded.forge.api import events
 from orderkit.adapters.embedded.forge.api.app import forge_app
+from orderkit.adapters.embedded.forge.api.payloads import NOTHING, Move
 from orderkit.adapters.embedded.forge.behaviour import DEFAULT, behaviour_named
 from orderkit.adapters.embedded.forge.comments import Comments
+from orderkit.adapters.embedded.forge.deliveries import Deliveries
+from orderkit.adapters.embedded.forge.hooks import Hooks
 from orderkit.adapters.embedded.forge.issues import Issues
 from orderkit.adapters.embedded.forge.labels import Labels
 from orderkit.adapters.embedded.forge.locks import FolderLock
@@ -74,6 +79,8 @@ class EmbeddedForge:
             self.issues = Issues(self._store)
             self.labels = Labels(self._store, self.issues)
             self.comments = Comments(self._store)
+            self.hooks = Hooks(self._store)
+            self.deliveries = Deliveries()
             self.registry.repair()
             undo.pop_all()
         self.app: Starlette = forge_app(self)
@@ -129,16 +136,42 @@ class EmbeddedForge:
         """
         self._listeners.append(listener)
 
-    def pushed(self, repo: RepoId, branch: str, commit: CommitSha | None) -> None:
-        """Tell the listeners that a branch moved. Called by the endpoints that move one."""
+    def pushed(
+        self,
+        repo: RepoId,
+        branch: str,
+        commit: CommitSha | None,
+        *,
+        by: Account | None,
+        before: str = "",
+    ) -> None:
+        """
+        Tell listeners and webhooks that a branch moved. Called by the endpoints that move one.
+
+        Args:
+            by: Who moved it; None: webhooks are not told.
+            before: Where it was; empty for a new branch.
+        """
         for listener in tuple(self._listeners):
             try:
                 listener(repo, branch, commit)
             except Exception:
                 log.exception("a push listener failed for %s", repo)
+        if by is not None:
+            self.reference_moved(repo, gitread.HEADS + branch, before, commit or "", by=by)
+
+    def reference_moved(
+        self, repo: RepoId, ref: str, before: str, after: str, *, by: Account
+    ) -> None:
+        """Tell webhooks that a branch or tag moved; an empty id means that it is not there."""
+        row = self.registry.find(repo.owner, repo.name)
+        if row is not None:
+            move = Move(row, ref, before or NOTHING, after or NOTHING)
+            events.reference_moved(self, move, by=by)
 
     def close(self) -> None:
         """Close files and let another process open the folder. Idempotent."""
+        self.deliveries.close()
         with self._closing:
             self._store.close()
             self._lock.release()

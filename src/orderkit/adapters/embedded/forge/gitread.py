@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +88,13 @@ def heads(path: Path) -> dict[str, str]:
     """Return every branch with its commit id."""
     repo = open_repository(path)
     return {name: str(repo.references[HEADS + name].target) for name in branch_names(repo)}
+
+
+def targets(path: Path, refs: Iterable[str]) -> dict[str, str]:
+    """Return what each reference points to; empty for one that is not there."""
+    repo = open_repository(path)
+    found = {ref: repo.references.get(ref) for ref in refs if pygit2.reference_is_valid_name(ref)}
+    return {ref: str(each.target) if each is not None else "" for ref, each in found.items()}
 
 
 def branch_commit(repo: pygit2.Repository, branch: str) -> pygit2.Commit | None:

@@ -85,6 +85,8 @@ class CommitResult:
 
     commit: str
     branch: str
+    before: str
+    """Where the branch was; empty if it is new."""
     entries: tuple[gitread.Entry | None, ...]
     root: bool
 
@@ -114,8 +116,9 @@ def commit_files(path: Path, request: CommitRequest) -> CommitResult:
         editor.write(),
         [head.id] if head else [],
     )
+    before = str(seen.target) if seen is not None else ""
     _move(repo, target, seen, new)
-    return CommitResult(str(new), target, entries, root=head is None)
+    return CommitResult(str(new), target, before, entries, root=head is None)
 
 
 def create_branch(path: Path, name: str, commit_id: str) -> None:

@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute, Route
 from orderkit.adapters.embedded.forge.api import (
     contents,
     gitdata,
+    hooks,
     issues,
     labels,
     repos,
@@ -86,6 +87,21 @@ REPO_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("GET", f"{_REPO}/archive/{{name:path}}", "repository", gitdata.archive),
 ]
 
+HOOK_ROUTES: list[tuple[str, str, str, Endpoint]] = [
+    *(
+        (method, f"{base}/hooks{suffix}", resource, endpoint)
+        for base, resource in ((_REPO, "repository"), (f"{_V1}/orgs/{{org}}", "organization"))
+        for method, suffix, endpoint in (
+            ("GET", "", hooks.listed),
+            ("POST", "", hooks.create),
+            ("GET", "/{id}", hooks.show),
+            ("PATCH", "/{id}", hooks.edit),
+            ("DELETE", "/{id}", hooks.delete),
+        )
+    ),
+    ("POST", f"{_REPO}/hooks/{{id}}/tests", "repository", hooks.try_out),
+]
+
 ISSUE_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("GET", f"{_REPO}/labels", "issue", labels.listed),
     ("POST", f"{_REPO}/labels", "issue", labels.create),
@@ -126,6 +142,7 @@ def forge_app(forge: EmbeddedForge) -> Starlette:
         *api_routes(forge, ACCOUNT_ROUTES),
         *api_routes(forge, REPO_ROUTES),
         *api_routes(forge, ISSUE_ROUTES),
+        *api_routes(forge, HOOK_ROUTES),
         Route("/api/{rest:path}", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         *smart,
         *api_routes(forge, PAGE_ROUTES, refuse),

@@ -197,6 +197,8 @@ def _commit(
     body: Json,
     files: Sequence[FileOperation],
     refusals: Mapping[gitwrite.Problem, int],
+    *,
+    tells: bool = True,
 ) -> Json:
     branch = _text(body, "branch") or repo.default_branch
     author, committer = _people(call, body)
@@ -215,7 +217,13 @@ def _commit(
         raise ApiError(refusals[error.kind], str(error)) from error
     if result.root:
         call.forge.registry.adopt_first_branch(repo)
-    call.forge.pushed(repo.repo, result.branch, CommitSha(result.commit))
+    call.forge.pushed(
+        repo.repo,
+        result.branch,
+        CommitSha(result.commit),
+        by=call.user if tells else None,
+        before=result.before,
+    )
     return _written(call, repo, result)
 
 
@@ -241,11 +249,11 @@ def _written(call: Call, repo: RepoRow, result: CommitResult) -> Json:
 
 
 def make_first_commit(call: Call, repo: RepoRow) -> None:
-    """Write the README that ``auto_init`` asks for."""
+    """Write the README that ``auto_init`` asks for. Webhooks are not told of it."""
     text = f"# {repo.repo.name}\n" + (f"\n{repo.description}\n" if repo.description else "")
     body = {"message": "Initial commit", "branch": repo.default_branch}
     operation = FileOperation("create", "README.md", text.encode())
-    _commit(call, repo, body, [operation], call.forge.behaviour.edit_refusals)
+    _commit(call, repo, body, [operation], call.forge.behaviour.edit_refusals, tells=False)
 
 
 def _message(body: Json, files: Sequence[FileOperation], committer: Person) -> str:

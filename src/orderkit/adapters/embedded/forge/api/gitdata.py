@@ -227,7 +227,7 @@ def create_branch(call: Call) -> Response:
         gitwrite.create_branch(repo.path, name, str(start.id))
     except gitwrite.WriteError as error:
         raise ApiError(422 if error.kind == "invalid" else 409, str(error)) from error
-    call.forge.pushed(repo.repo, name, CommitSha(str(start.id)))
+    call.forge.pushed(repo.repo, name, CommitSha(str(start.id)), by=call.user)
     return json_answer(_branch(call, repo, git, name), 201)
 
 
@@ -236,12 +236,13 @@ def delete_branch(call: Call) -> Response:
     repo, name = access.writable(call), call.param("branch")
     if name == repo.default_branch:
         raise ApiError(403, "can not delete default or pull request target branch")
+    before = gitread.heads(repo.path).get(name, "")
     try:
         if not gitwrite.delete_branch(repo.path, name):
             raise ApiError(404, f"branch does not exist [name: {name}]")
     except gitwrite.WriteError as error:
         raise ApiError(403, str(error)) from error
-    call.forge.pushed(repo.repo, name, None)
+    call.forge.pushed(repo.repo, name, None, by=call.user, before=before)
     return empty_answer()
 
 

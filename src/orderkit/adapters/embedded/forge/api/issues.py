@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from orderkit.adapters.embedded.forge.api import access, fields
+from orderkit.adapters.embedded.forge.api import access, fields, told
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
@@ -21,12 +21,6 @@ from orderkit.adapters.embedded.forge.api.calls import (
     json_answer,
     paged,
 )
-from orderkit.adapters.embedded.forge.api.issueshapes import (
-    comment_shape,
-    issue_shape,
-    issue_url,
-)
-from orderkit.adapters.embedded.forge.api.shapes import Json
 from orderkit.adapters.embedded.forge.comments import Comment
 from orderkit.adapters.embedded.forge.issues import Issue, NewIssue
 from orderkit.adapters.embedded.forge.registry import RepoRow
@@ -36,7 +30,7 @@ def listed(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues?state=&type=&labels=, newest first."""
     repo = access.repository(call)
     found = [issue for issue in call.forge.issues.all(repo.id) if _wanted(call, issue)]
-    return paged(call, found, lambda issue: _shape(call, repo, issue))
+    return paged(call, found, lambda issue: told.issue_as_shown(call, repo, issue))
 
 
 def _wanted(call: Call, issue: Issue) -> bool:
@@ -52,7 +46,7 @@ def _wanted(call: Call, issue: Issue) -> bool:
 def show(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues/{index}: an issue or a pull request."""
     repo = access.repository(call)
-    return json_answer(_shape(call, repo, _issue(call, repo)))
+    return json_answer(told.issue_as_shown(call, repo, _issue(call, repo)))
 
 
 def create(call: Call) -> Response:
@@ -68,7 +62,9 @@ def create(call: Call) -> Response:
         fields.text(body, "body"),
         label_ids=ids if may_label else (),
     )
-    return json_answer(_shape(call, repo, call.forge.issues.create(repo.id, new)), 201)
+    issue = call.forge.issues.create(repo.id, new)
+    told.issue(call, repo, issue, "opened")
+    return json_answer(told.issue_as_shown(call, repo, issue), 201)
 
 
 def edit(call: Call) -> Response:
@@ -87,7 +83,11 @@ def edit(call: Call) -> Response:
         body=fields.optional_text(body, "body"),
         closed=state == "closed" if state else None,
     )
-    return json_answer(_shape(call, repo, changed), 201)
+    if changed.closed != issue.closed:
+        told.issue(call, repo, changed, "closed" if changed.closed else "reopened")
+    if (changed.title, changed.body) != (issue.title, issue.body):
+        told.issue(call, repo, changed, "edited")
+    return json_answer(told.issue_as_shown(call, repo, changed), 201)
 
 
 def _issue(call: Call, repo: RepoRow) -> Issue:
@@ -97,28 +97,13 @@ def _issue(call: Call, repo: RepoRow) -> Issue:
     return found
 
 
-def _shape(call: Call, repo: RepoRow, issue: Issue) -> Json:
-    forge = call.forge
-    shape = issue_shape(
-        repo,
-        issue,
-        forge.accounts.by_id(issue.poster_id),
-        forge.issues.labels_on(issue.id),
-        forge.base_url,
-    )
-    shape["comments"] = len(forge.comments.on_issue(issue.id))
-    if issue.is_pull:
-        shape["pull_request"] = {"html_url": issue_url(repo, issue, forge.base_url)}
-    return shape
-
-
 def comments(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues/{index}/comments: all of them, whatever `limit` says."""
     repo = access.repository(call)
     issue = _commented(call, repo)
     found = call.forge.comments.on_issue(issue.id)
     return json_answer(
-        [_comment_shape(call, repo, comment) for comment in found],
+        [told.comment_as_shown(call, repo, comment) for comment in found],
         headers={"X-Total-Count": str(len(found))},
     )
 
@@ -127,13 +112,13 @@ def all_comments(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues/comments, paged."""
     repo = access.repository(call)
     found = call.forge.comments.in_repository(repo.id)
-    return paged(call, found, lambda comment: _comment_shape(call, repo, comment))
+    return paged(call, found, lambda comment: told.comment_as_shown(call, repo, comment))
 
 
 def comment(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues/comments/{id}."""
     repo = access.repository(call)
-    return json_answer(_comment_shape(call, repo, _comment(call, repo)))
+    return json_answer(told.comment_as_shown(call, repo, _comment(call, repo)))
 
 
 def create_comment(call: Call) -> Response:
@@ -142,7 +127,8 @@ def create_comment(call: Call) -> Response:
     access.refuse_archived(repo)
     body = fields.required_text(call.json(), "body", "Body")
     made = call.forge.comments.create(_commented(call, repo), user.id, body)
-    return json_answer(_comment_shape(call, repo, made), 201)
+    told.comment(call, repo, made, "created")
+    return json_answer(told.comment_as_shown(call, repo, made), 201)
 
 
 def edit_comment(call: Call) -> Response:
@@ -151,13 +137,17 @@ def edit_comment(call: Call) -> Response:
     access.refuse_archived(repo)
     found = _own_comment(call, repo)
     call.forge.comments.edit(found, fields.required_text(call.json(), "body", "Body"))
-    return json_answer(_comment_shape(call, repo, _comment(call, repo)))
+    edited = _comment(call, repo)
+    told.comment(call, repo, edited, "edited")
+    return json_answer(told.comment_as_shown(call, repo, edited))
 
 
 def delete_comment(call: Call) -> Response:
     """DELETE /repos/{owner}/{repo}/issues/comments/{id}, by its author or a writer."""
     repo = access.repository(call)
-    call.forge.comments.delete(_own_comment(call, repo))
+    found = _own_comment(call, repo)
+    told.comment(call, repo, found, "deleted")
+    call.forge.comments.delete(found)
     return empty_answer()
 
 
@@ -184,10 +174,3 @@ def _own_comment(call: Call, repo: RepoRow) -> Comment:
     if found.poster_id != user.id and right < Right.WRITE:
         raise ApiError(403)
     return found
-
-
-def _comment_shape(call: Call, repo: RepoRow, comment: Comment) -> Json:
-    forge = call.forge
-    issue = forge.issues.by_id(comment.issue_id)
-    poster = forge.accounts.by_id(comment.poster_id)
-    return comment_shape(repo, issue, comment, poster, forge.base_url)

@@ -15,7 +15,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from orderkit.adapters.embedded.forge.api import access, fields
+from orderkit.adapters.embedded.forge.api import access, fields, told
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
@@ -162,6 +162,7 @@ def _set(call: Call, repo: RepoRow, issue: Issue, labels: list[Label]) -> Respon
     if before != set(after):
         call.forge.issues.set_labels(issue.id, after.values())
         call.forge.issues.touch(issue.id)
+        told.labelled(call, repo, issue.number)
     return _shown(call, repo, issue)
 
 

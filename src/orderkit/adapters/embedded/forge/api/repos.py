@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.accounts import Account
-from orderkit.adapters.embedded.forge.api import access
+from orderkit.adapters.embedded.forge.api import access, events
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import (
     PAGE_DEFAULT,
@@ -95,6 +95,7 @@ def _create(call: Call, owner: Account) -> Response:
     repo = call.forge.registry.create(owner, new)
     if _optional(body, "auto_init", bool):
         make_first_commit(call, repo)
+    events.repository_changed(call.forge, repo, "created", by=call.user)
     return json_answer(shape(call, repo), 201)
 
 
@@ -123,7 +124,9 @@ def change(call: Call) -> Response:
 
 def delete(call: Call) -> Response:
     """DELETE /repos/{owner}/{repo}."""
-    call.forge.registry.delete(access.administered(call))
+    repo = access.administered(call)
+    events.repository_changed(call.forge, repo, "deleted", by=call.user)
+    call.forge.registry.delete(repo)
     return empty_answer()
 
 

@@ -111,7 +111,7 @@ class GitHttp:
 
     async def _serve(self, request: Request, service: str) -> Response:
         try:
-            repo, _ = await run_in_threadpool(self._admit, request, service)
+            repo, actor = await run_in_threadpool(self._admit, request, service)
             spool = await _spool(request)
         except ApiError as refusal:
             return _refusal(refusal.status, refusal.message, refusal.headers)
@@ -120,7 +120,7 @@ class GitHttp:
         if service == "git-upload-pack":
             return self._stream(request, repo, spool)
         with spool:
-            return await run_in_threadpool(self._receive, request, repo, spool)
+            return await run_in_threadpool(self._receive, request, repo, spool, actor)
 
     def _stream(self, request: Request, repo: RepoRow, spool: IO[bytes]) -> Response:
         process = self._start(request, "git-upload-pack", repo, spool)
@@ -128,12 +128,12 @@ class GitHttp:
             _output(process, spool), 200, _NO_CACHE, "application/x-git-upload-pack-result"
         )
 
-    def _receive(self, request: Request, repo: RepoRow, spool: IO[bytes]) -> Response:
+    def _receive(self, request: Request, repo: RepoRow, spool: IO[bytes], actor: Actor) -> Response:
         commands = read_commands(spool)
-        before = gitread.heads(repo.path)
+        before = gitread.targets(repo.path, [command.ref for command in commands])
         process = self._start(request, "git-receive-pack", repo, spool)
         output, _ = process.communicate(timeout=PROCESS_TIMEOUT_S)
-        self._announce(repo, commands, before)
+        self._announce(repo, actor, before)
         return Response(output, 200, _NO_CACHE, "application/x-git-receive-pack-result")
 
     def _start(
@@ -153,15 +153,19 @@ class GitHttp:
         program = service.removeprefix("git-")
         return [self._forge.git, program, "--stateless-rpc", *options, str(repo.path)]
 
-    def _announce(self, repo: RepoRow, commands: list[Command], before: Mapping[str, str]) -> None:
-        after = gitread.heads(repo.path)
+    def _announce(self, repo: RepoRow, actor: Actor, before: Mapping[str, str]) -> None:
+        after = gitread.targets(repo.path, before)
         self._forge.registry.adopt_first_branch(repo)
-        for command in commands:
-            branch = command.ref.removeprefix(gitread.HEADS)
-            if branch == command.ref or before.get(branch) == after.get(branch):
+        for ref, old in before.items():
+            new, by = after[ref], actor.account
+            if new == old:
                 continue
-            new = after.get(branch)
-            self._forge.pushed(repo.repo, branch, CommitSha(new) if new else None)
+            if ref.startswith(gitread.HEADS):
+                commit = CommitSha(new) if new else None
+                branch = ref.removeprefix(gitread.HEADS)
+                self._forge.pushed(repo.repo, branch, commit, by=by, before=old)
+            elif ref.startswith(gitread.TAGS) and by is not None:
+                self._forge.reference_moved(repo.repo, ref, old, new, by=by)
 
     def _admit(self, request: Request, service: str) -> tuple[RepoRow, Actor]:
         writes = service == "git-receive-pack"

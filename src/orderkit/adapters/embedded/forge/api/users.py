@@ -150,6 +150,19 @@ def organisation(call: Call) -> Account:
     return org
 
 
+def owned(call: Call) -> Account:
+    """
+    Return the organisation of the path if the caller is one of its owners or a site admin.
+
+    Raises:
+        ApiError: 401, 404 as for reading; 403, somebody else.
+    """
+    org = organisation(call)
+    if not call.user.admin and not call.forge.accounts.is_owner(org.id, call.user.id):
+        raise ApiError(403, "Must be an organization owner")
+    return org
+
+
 def sees(call: Call, org: Account) -> bool:
     """Say whether the caller may know that an account exists."""
     account = call.actor.account

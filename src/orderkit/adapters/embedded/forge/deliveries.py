@@ -1,0 +1,177 @@
+"""
+Deliver webhooks in the background: one attempt each, and never on the way of a write.
+
+Requests wait in a bounded queue and are sent by a few threads, which start with the first
+one. A request that finds the queue full, gets no answer in time or is still waiting when the
+process ends is lost, with a line in the log: whoever is notified has to look by itself too.
+(Gitea sends what waited when it starts again, and does not repeat a failed attempt either.)
+Only loopback addresses are called, redirects are not followed, proxies are not used.
+
+Called by ``api.events`` with finished requests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import logging
+import queue
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode, urlsplit
+
+from orderkit.adapters.embedded.forge.hooks import Hook
+from orderkit.core.errors import shorten
+
+if TYPE_CHECKING:
+    import requests
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 5.0
+QUEUE_MAX = 1000
+WORKERS = 2
+_ENDING_S = 0.5
+_EVENT_OF_TYPE = {
+    "pull_request_assign": "pull_request",
+    "pull_request_label": "pull_request",
+    "pull_request_sync": "pull_request",
+    "pull_request_comment": "issue_comment",
+    "issue_label": "issues",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One request on its way to a webhook."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def prepared(hook: Hook, event_type: str, payload: str) -> Delivery:
+    """Return the request that tells a webhook of an event, signed if the webhook has a secret."""
+    settings = hook.settings
+    text = payload.encode()
+    if settings.content_type == "form":
+        body, content_type = urlencode({"payload": payload}).encode(), "x-www-form-urlencoded"
+    else:
+        body, content_type = text, "json"
+    headers = {"Content-Type": f"application/{content_type}", "User-Agent": "Go-http-client/1.1"}
+    headers |= _headers(hook, event_type, text)
+    if settings.authorization:
+        headers["Authorization"] = settings.authorization
+    return Delivery(settings.url, headers, body)
+
+
+def _headers(hook: Hook, event_type: str, text: bytes) -> dict[str, str]:
+    event = _EVENT_OF_TYPE.get(event_type, event_type)
+    identity, secret = str(uuid.uuid4()), hook.settings.secret.encode()
+    sha1 = hmac.new(secret, text, hashlib.sha1).hexdigest() if secret else ""
+    sha256 = hmac.new(secret, text, hashlib.sha256).hexdigest() if secret else ""
+    target = "repository" if hook.repo_id else "organization"
+    found = {"X-Hub-Signature": f"sha1={sha1}", "X-Hub-Signature-256": f"sha256={sha256}"}
+    for brand in ("Gitea", "Gogs", "GitHub"):
+        found |= {
+            f"X-{brand}-Delivery": identity,
+            f"X-{brand}-Event": event,
+            f"X-{brand}-Event-Type": event_type,
+        }
+    for brand in ("Gitea", "Gogs"):
+        found[f"X-{brand}-Signature"] = sha256
+    for brand in ("Gitea", "GitHub"):
+        found[f"X-{brand}-Hook-Installation-Target-Type"] = target
+    return found
+
+
+def allowed(url: str) -> bool:
+    """Say whether an address is on the loopback. Names other than localhost are not."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Deliveries:
+    """The queue and its threads. Nothing here raises into the code that reports an event."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.Queue[Delivery | None] = queue.Queue(QUEUE_MAX)
+        self._threads: list[threading.Thread] = []
+        self._starting = threading.Lock()
+        self._closed = False
+
+    def add(self, delivery: Delivery) -> None:
+        """Queue a request and return at once; drop it if the queue is full."""
+        if self._closed:
+            return
+        self._start()
+        try:
+            self._waiting.put_nowait(delivery)
+        except queue.Full:
+            log.warning("webhook to %s dropped: %d are waiting", _shown(delivery), QUEUE_MAX)
+
+    def close(self) -> None:
+        """Drop what waits and end the threads, without waiting for a slow listener. Idempotent."""
+        self._closed = True
+        try:
+            while True:
+                self._waiting.get_nowait()
+        except queue.Empty:
+            pass
+        with self._starting:
+            for _ in self._threads:
+                self._waiting.put(None)
+            for thread in self._threads:
+                thread.join(_ENDING_S)
+            self._threads.clear()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._threads or self._closed:
+                return
+            for number in range(WORKERS):
+                thread = threading.Thread(target=self._work, name=f"webhooks-{number}", daemon=True)
+                thread.start()
+                self._threads.append(thread)
+
+    def _work(self) -> None:
+        import requests  # the first webhook pays for it
+
+        with requests.Session() as session:
+            session.trust_env = False
+            while (delivery := self._waiting.get()) is not None:
+                try:
+                    _send(session, delivery)
+                except Exception as error:  # noqa: BLE001  one bad webhook must not stop the others
+                    log.warning("webhook to %s failed: %s", _shown(delivery), shorten(str(error)))
+
+
+def _send(session: requests.Session, delivery: Delivery) -> None:
+    if not allowed(delivery.url):
+        log.warning("webhook to %s refused: only loopback is allowed", _shown(delivery))
+        return
+    with session.post(
+        delivery.url,
+        data=delivery.body,
+        headers=dict(delivery.headers),
+        timeout=TIMEOUT_S,
+        allow_redirects=False,
+        stream=True,
+    ) as answer:
+        if not answer.ok:
+            log.warning("webhook to %s answered %d", _shown(delivery), answer.status_code)
+
+
+def _shown(delivery: Delivery) -> str:
+    """Return where it goes without what may be secret: credentials and query."""
+    parts = urlsplit(delivery.url)
+    return f"{parts.hostname}{parts.path}"

@@ -1,0 +1,89 @@
+r"""
+The glob patterns of branch filters and protection rules, as regular expressions.
+
+``*`` and ``?`` stop at a separator if one is given, ``**`` never does; ``[a-z]``, ``[!a-z]``,
+``{one,two}`` and ``\`` work as usual. Matching is by the whole text and minds the case.
+
+Called by ``hooks`` and by whoever else matches names of branches or paths.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from orderkit.core.errors import InvalidInputError
+
+
+@lru_cache(maxsize=1024)
+def compile_glob(pattern: str, separator: str = "") -> re.Pattern[str]:
+    """
+    Return the expression that a pattern stands for.
+
+    Raises:
+        InvalidInputError: An open bracket or brace, or nothing after the last backslash.
+    """
+    return re.compile(_Translation(pattern, separator).run(), re.DOTALL)
+
+
+@dataclass(slots=True)
+class _Translation:
+    pattern: str
+    separator: str
+    at: int = 0
+    depth: int = 0
+    out: list[str] = field(default_factory=list)
+
+    def run(self) -> str:
+        while self.at < len(self.pattern):
+            char = self.pattern[self.at]
+            self.at += 1
+            self.out.append(self._part(char))
+        if self.depth:
+            raise self._bad("the brace is not closed")
+        return "".join(self.out) + r"\Z"
+
+    def _part(self, char: str) -> str:
+        handlers = {"*": self._star, "?": self._one, "[": self._range, "\\": self._escaped}
+        if char in handlers:
+            return handlers[char]()
+        if char == "{":
+            self.depth += 1
+            return "(?:"
+        if not self.depth or char not in "},":
+            return re.escape(char)
+        self.depth -= char == "}"
+        return ")" if char == "}" else "|"
+
+    def _one(self) -> str:
+        return f"[^{re.escape(self.separator)}]" if self.separator else "."
+
+    def _star(self) -> str:
+        if self.pattern.startswith("*", self.at):
+            self.at += 1
+            return ".*"
+        return f"{self._one()}*"
+
+    def _range(self) -> str:
+        end = self.pattern.find("]", self.at + 1)
+        if end < 0:
+            raise self._bad("the character class is not closed")
+        inside = self.pattern[self.at : end]
+        self.at = end + 1
+        negated = inside[:1] in ("!", "^")
+        body = "-".join(re.escape(each) for each in inside[negated:].split("-"))
+        try:
+            re.compile(f"[{body}]")
+        except re.error as error:
+            raise self._bad(str(error)) from error
+        return f"[{'^' if negated else ''}{body}]"
+
+    def _escaped(self) -> str:
+        if self.at >= len(self.pattern):
+            raise self._bad("nothing follows the last backslash")
+        self.at += 1
+        return re.escape(self.pattern[self.at - 1])
+
+    def _bad(self, why: str) -> InvalidInputError:
+        return InvalidInputError("pattern", self.pattern, f"is no glob: {why}")

@@ -1,0 +1,440 @@
+"""
+Webhooks over HTTP, as Gitea 1.26.0 keeps and sends them (observed).
+
+The CRUD cases share one repository. Each delivery case has a path of its own at one listener,
+and looks for what it caused: a Gitea may still tell what happened before the webhook was made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hooklistener import Arrived, Listener, listening
+
+from orderkit.core.names import RepoId
+
+if TYPE_CHECKING:
+    from tests.conformance.forge.conftest import Workshop
+
+NOBODY = 999_999
+NOTHING = "0" * 40
+SECRET = "between us"
+ALL_PULL = {
+    "pull_request",
+    "pull_request_assign",
+    "pull_request_comment",
+    "pull_request_label",
+    "pull_request_milestone",
+    "pull_request_review",
+    "pull_request_review_request",
+    "pull_request_sync",
+}
+
+
+@pytest.fixture(scope="module")
+def repo(shop: Workshop) -> RepoId:
+    return shop.seeded_repo()
+
+
+@pytest.fixture(scope="module")
+def listener() -> Iterator[Listener]:
+    with listening() as made:
+        yield made
+
+
+def body(url: str = "http://127.0.0.1:9/x", **more: Any) -> dict[str, Any]:
+    config = {"url": url, "content_type": "json"} | more.pop("config", {})
+    return {"type": "gitea", "config": config, **more}
+
+
+def new_hook(shop: Workshop, place: str, url: str, *events: str, **more: Any) -> dict[str, Any]:
+    """Create an active webhook."""
+    wanted = body(url, active=True, events=list(events), **more)
+    made = shop.api("POST", f"{place}/hooks", wanted)
+    assert made.status_code == 201, made.text
+    found: dict[str, Any] = made.json()
+    return found
+
+
+def path() -> str:
+    return f"/{secrets.token_hex(4)}"
+
+
+# Kept
+
+
+def test_h01_a_webhook_is_inactive_and_wants_pushes_unless_said(
+    shop: Workshop, repo: RepoId
+) -> None:
+    made = shop.api("POST", f"/repos/{repo}/hooks", body())
+
+    assert made.status_code == 201
+    assert (made.json()["active"], made.json()["events"]) == (False, ["push"])
+    assert made.json()["config"] == {"url": "http://127.0.0.1:9/x", "content_type": "json"}
+    assert (made.json()["type"], made.json()["branch_filter"]) == ("gitea", "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ({"config": {"url": "http://x/", "content_type": "json"}}, "no type"),
+        ({"type": "gitea"}, "no config"),
+        (body() | {"type": "nope"}, "an unknown type"),
+        ({"type": "gitea", "config": {"url": "http://x/"}}, "no content type"),
+        ({"type": "gitea", "config": {"content_type": "json"}}, "no address"),
+        (body(config={"content_type": "xml"}), "an unknown content type"),
+        (body("nope"), "no address"),
+        (body("ftp://127.0.0.1/x"), "another scheme"),
+        (body(branch_filter="[a-"), "a broken glob"),
+    ],
+)
+def test_h02_what_is_no_webhook_is_422(
+    shop: Workshop, repo: RepoId, wanted: Any, reason: str
+) -> None:
+    assert shop.api("POST", f"/repos/{repo}/hooks", wanted).status_code == 422, reason
+
+
+def test_h03_a_webhook_is_listed_shown_and_removed(shop: Workshop) -> None:
+    repo = shop.empty_repo()
+    hooks = f"/repos/{repo}/hooks"
+    made = [shop.api("POST", hooks, body()).json()["id"] for _ in range(2)]
+
+    listed = shop.api("GET", hooks)
+    page = shop.api("GET", f"{hooks}?limit=1&page=2")
+
+    assert [each["id"] for each in listed.json()] == made
+    assert [each["id"] for each in page.json()] == made[1:]
+    assert listed.headers["X-Total-Count"] == "2"
+    assert shop.api("GET", f"{hooks}/{made[0]}").json()["id"] == made[0]
+    assert shop.api("DELETE", f"{hooks}/{made[0]}").status_code == 204
+    assert shop.api("DELETE", f"{hooks}/{made[0]}").status_code == 404
+    assert shop.api("GET", f"{hooks}/{made[0]}").status_code == 404
+
+
+def test_h04_a_change_without_events_falls_back_to_push(shop: Workshop, repo: RepoId) -> None:
+    made = new_hook(
+        shop,
+        f"/repos/{repo}",
+        "http://127.0.0.1:9/x",
+        "create",
+        branch_filter="main",
+        authorization_header="Bearer x",
+    )
+    one = f"/repos/{repo}/hooks/{made['id']}"
+
+    changed = shop.api("PATCH", one, {"active": False}).json()
+
+    assert (made["events"], made["branch_filter"]) == (["create"], "main")
+    assert (changed["events"], changed["branch_filter"]) == (["push"], "")
+    assert (changed["active"], changed["authorization_header"]) == (False, "")
+    assert changed["config"]["url"] == "http://127.0.0.1:9/x"
+
+
+def test_h05_address_content_type_and_activity_are_changed(shop: Workshop, repo: RepoId) -> None:
+    one = f"/repos/{repo}/hooks/{shop.api('POST', f'/repos/{repo}/hooks', body()).json()['id']}"
+    config = {"url": "http://127.0.0.1:9/other", "content_type": "form"}
+
+    changed = shop.api("PATCH", one, {"config": config, "active": True, "events": ["delete"]})
+
+    assert changed.status_code == 200
+    assert shop.api("GET", one).json()["config"] == config
+    assert (changed.json()["active"], changed.json()["events"]) == (True, ["delete"])
+    assert shop.api("PATCH", one, {"config": {"url": "nope"}}).status_code == 422
+    assert shop.api("PATCH", f"/repos/{repo}/hooks/{NOBODY}", {}).status_code == 404
+
+
+def test_h06_pull_request_switches_on_all_its_parts(shop: Workshop, repo: RepoId) -> None:
+    made = new_hook(shop, f"/repos/{repo}", "http://127.0.0.1:9/x", "pull_request")
+    only = new_hook(shop, f"/repos/{repo}", "http://127.0.0.1:9/x", "pull_request_only", "fly")
+
+    assert set(made["events"]) == ALL_PULL
+    assert only["events"] == ["pull_request"]
+
+
+def test_h07_webhooks_are_for_admins_of_the_repository(shop: Workshop, repo: RepoId) -> None:
+    hooks = f"/repos/{repo}/hooks"
+
+    assert shop.api("GET", hooks, auth=shop.outsider).status_code == 403
+    assert shop.api("POST", hooks, body(), auth=shop.outsider).status_code == 403
+    assert shop.api("GET", hooks, auth=None).status_code == 401
+
+
+def test_h08_webhooks_of_an_organisation_are_for_its_owners(shop: Workshop) -> None:
+    hooks = f"/orgs/{shop.org()}/hooks"
+
+    made = shop.api("POST", hooks, body())
+
+    assert made.status_code == 201
+    assert [each["id"] for each in shop.api("GET", hooks).json()] == [made.json()["id"]]
+    assert shop.api("GET", hooks, auth=shop.outsider).status_code == 403
+    assert shop.api("GET", hooks, auth=None).status_code == 401
+    one = f"{hooks}/{made.json()['id']}"
+    assert shop.api("PATCH", one, {"active": True}).json()["active"] is True
+    assert shop.api("DELETE", one).status_code == 204
+    assert shop.api("GET", one).status_code == 404
+    assert shop.api("GET", "/orgs/no-such-org-1/hooks").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("scope", "place", "status"),
+    [
+        ("read:repository", "repos", 200),
+        ("read:organization", "repos", 403),
+        ("read:repository", "orgs", 403),
+        ("read:organization", "orgs", 200),
+    ],
+)
+def test_h09_scopes(shop: Workshop, repo: RepoId, scope: str, place: str, status: int) -> None:
+    name = str(repo) if place == "repos" else repo.owner
+
+    answer = shop.api("GET", f"/{place}/{name}/hooks", auth=shop.token(scope))
+
+    assert answer.status_code == status
+
+
+# Sent
+
+
+def test_h20_a_push_tells_what_changed(shop: Workshop, listener: Listener) -> None:
+    repo, at = shop.seeded_repo(), path()
+    before = shop.forge.head(repo)
+    new_hook(shop, f"/repos/{repo}", listener.url + at, "push")
+
+    written = shop.forge.write(repo, [shop.new("n/1", "1"), shop.new("n/2", "2")], shop.op())
+
+    (arrived,) = listener.wait(at, lambda each: each.data["after"] == written.commit)
+    data = arrived.data
+    assert (data["ref"], data["before"], data["after"]) == (
+        "refs/heads/main",
+        before,
+        written.commit,
+    )
+    assert data["repository"]["full_name"] == str(repo)
+    assert data["repository"]["clone_url"] == f"{shop.target.url}/{repo}.git"
+    assert data["pusher"]["login"] == data["sender"]["login"] == shop.target.user
+    assert data["compare_url"].endswith(f"/{repo}/compare/{before}...{written.commit}")
+    assert data["total_commits"] == 1
+    assert data["head_commit"]["id"] == data["commits"][0]["id"] == written.commit
+    assert data["commits"][0]["added"] == ["n/1", "n/2"]
+    assert (data["commits"][0]["removed"], data["commits"][0]["modified"]) == ([], [])
+
+
+def test_h21_the_payload_is_signed_over_its_bytes(
+    shop: Workshop, repo: RepoId, listener: Listener
+) -> None:
+    at = path()
+    new_hook(
+        shop,
+        f"/repos/{repo}",
+        listener.url + at,
+        "push",
+        config={"secret": SECRET},
+        authorization_header="Bearer mine",
+    )
+    shop.forge.write(repo, [shop.new(secrets.token_hex(4), "ä")], shop.op())
+
+    (arrived,) = listener.wait(at)
+
+    assert_headers(arrived, "push", "push", "repository")
+    assert_signed(arrived, arrived.body)
+    assert arrived.headers["Authorization"] == "Bearer mine"
+    assert arrived.headers["Content-Type"] == "application/json"
+
+
+def test_h22_a_form_is_signed_over_the_json_in_it(
+    shop: Workshop, repo: RepoId, listener: Listener
+) -> None:
+    at = path()
+    config = {"secret": SECRET, "content_type": "form"}
+    new_hook(shop, f"/repos/{repo}", listener.url + at, "push", config=config)
+    shop.forge.write(repo, [shop.new(secrets.token_hex(4), "1")], shop.op())
+
+    (arrived,) = listener.wait(at)
+
+    assert arrived.headers["Content-Type"] == "application/x-www-form-urlencoded"
+    assert_signed(arrived, arrived.payload.encode())
+    assert arrived.data["ref"] == "refs/heads/main"
+
+
+def assert_headers(arrived: Arrived, event: str, event_type: str, target: str) -> None:
+    for brand in ("Gitea", "Gogs", "GitHub"):
+        assert arrived.headers[f"X-{brand}-Event"] == event
+        assert arrived.headers[f"X-{brand}-Event-Type"] == event_type
+        assert arrived.headers[f"X-{brand}-Delivery"] == arrived.headers["X-Gitea-Delivery"]
+    assert len(arrived.headers["X-Gitea-Delivery"]) == 36
+    assert arrived.headers["X-Gitea-Hook-Installation-Target-Type"] == target
+    assert arrived.headers["X-GitHub-Hook-Installation-Target-Type"] == target
+
+
+def assert_signed(arrived: Arrived, text: bytes) -> None:
+    sha256 = hmac.new(SECRET.encode(), text, hashlib.sha256).hexdigest()
+    sha1 = hmac.new(SECRET.encode(), text, hashlib.sha1).hexdigest()
+    assert arrived.headers["X-Gitea-Signature"] == sha256
+    assert arrived.headers["X-Gogs-Signature"] == sha256
+    assert arrived.headers["X-Hub-Signature-256"] == f"sha256={sha256}"
+    assert arrived.headers["X-Hub-Signature"] == f"sha1={sha1}"
+
+
+def test_h23_without_a_secret_the_signatures_are_empty(
+    shop: Workshop, repo: RepoId, listener: Listener
+) -> None:
+    at = path()
+    new_hook(shop, f"/repos/{repo}", listener.url + at, "push")
+    shop.forge.write(repo, [shop.new(secrets.token_hex(4), "1")], shop.op())
+
+    (arrived,) = listener.wait(at)
+
+    assert arrived.headers["X-Gitea-Signature"] == ""
+    assert arrived.headers["X-Hub-Signature-256"] == "sha256="
+
+
+def test_h24_branches_that_come_and_go(shop: Workshop, listener: Listener) -> None:
+    repo, at = shop.seeded_repo(), path()
+    head = shop.forge.head(repo)
+    new_hook(shop, f"/repos/{repo}", listener.url + at, "push", "create", "delete")
+
+    shop.api("POST", f"/repos/{repo}/branches", {"new_branch_name": "b/c"})
+    (created,) = listener.wait(at, lambda each: (each.event, each.data["ref"]) == ("create", "b/c"))
+    (pushed,) = listener.wait(at, lambda each: each.data["ref"] == "refs/heads/b/c")
+    shop.api("DELETE", f"/repos/{repo}/branches/b/c")
+    (deleted,) = listener.wait(at, lambda each: each.event == "delete")
+
+    assert {key: created.data[key] for key in ("ref", "ref_type", "sha")} == {
+        "ref": "b/c",
+        "ref_type": "branch",
+        "sha": head,
+    }
+    assert (pushed.data["ref"], pushed.data["before"]) == ("refs/heads/b/c", NOTHING)
+    assert (pushed.data["commits"], pushed.data["total_commits"]) == ([], 0)
+    assert pushed.data["head_commit"]["id"] == head
+    assert pushed.data["compare_url"].endswith(f"/{repo}/compare/main...{head}")
+    assert (deleted.data["ref"], deleted.data["ref_type"]) == ("b/c", "branch")
+    assert deleted.data["pusher_type"] == "user"
+    assert len([each for each in listener.at(at) if "b/c" in each.data["ref"]]) == 3
+
+
+def test_h25_a_git_push_tells_its_five_newest_commits(shop: Workshop, listener: Listener) -> None:
+    repo, at = shop.seeded_repo(), path()
+    copy = shop.clone(repo)
+    new_hook(shop, f"/repos/{repo}", listener.url + at, "push", "create", "delete")
+    for number in range(7):
+        (copy / f"f{number}").write_text(str(number))
+        shop.git("add", ".", cwd=copy)
+        shop.git("commit", "-qm", f"c{number}", cwd=copy)
+    (copy / "f1").unlink()
+    (copy / "f2").write_text("changed")
+    shop.git("commit", "-qam", "mixed", cwd=copy)
+    shop.git("tag", "v1", cwd=copy)
+
+    assert shop.git("push", "-q", "origin", "HEAD:main", "v1", cwd=copy).returncode == 0
+
+    (main,) = listener.wait(at, lambda each: each.data.get("total_commits") == 8)
+    (tag,) = listener.wait(at, lambda each: each.data["ref"] == "refs/tags/v1")
+    (created,) = listener.wait(at, lambda each: (each.event, each.data["ref"]) == ("create", "v1"))
+    assert main.data["ref"] == "refs/heads/main"
+    messages = [each["message"].strip() for each in main.data["commits"]]
+    assert messages == ["mixed", "c6", "c5", "c4", "c3"]
+    newest = main.data["commits"][0]
+    assert (newest["added"], newest["removed"], newest["modified"]) == ([], ["f1"], ["f2"])
+    assert (tag.data["before"], tag.data["commits"]) == (NOTHING, [])
+    assert (created.data["ref"], created.data["ref_type"]) == ("v1", "tag")
+
+
+def test_h26_a_branch_filter_chooses(shop: Workshop, listener: Listener) -> None:
+    repo, at, all_at = shop.seeded_repo(), path(), path()
+    new_hook(shop, f"/repos/{repo}", listener.url + at, "push", branch_filter="{main,rel/*}")
+    new_hook(shop, f"/repos/{repo}", listener.url + all_at, "push")
+    for branch in ("rel/1/x", "feature", "main2"):
+        shop.api("POST", f"/repos/{repo}/branches", {"new_branch_name": branch})
+    shop.forge.write(repo, [shop.new("n", "1")], shop.op())
+
+    listener.wait(all_at, lambda each: each.data["ref"] == "refs/heads/main2")
+    listener.wait(at, lambda each: each.data["ref"] == "refs/heads/rel/1/x")
+    listener.wait(at, lambda each: each.data["ref"] == "refs/heads/main")
+
+    assert {each.data["ref"] for each in listener.at(at)} == {
+        "refs/heads/main",
+        "refs/heads/rel/1/x",
+    }
+
+
+def test_h27_an_organisation_hears_of_all_its_repositories(
+    shop: Workshop, listener: Listener
+) -> None:
+    org, at = shop.org(), path()
+    new_hook(shop, f"/orgs/{org}", listener.url + at, "push", "repository")
+
+    shop.api("POST", f"/orgs/{org}/repos", {"name": "one", "auto_init": True})
+    (created,) = listener.wait(at)
+    shop.api("POST", f"/repos/{org}/one/contents/n", {"content": ""})
+    (pushed,) = listener.wait(at, lambda each: each.event == "push")
+    shop.api("DELETE", f"/repos/{org}/one")
+    (deleted,) = listener.wait(at, lambda each: each.data.get("action") == "deleted")
+
+    assert_headers(created, "repository", "repository", "organization")
+    assert created.data["action"] == "created"
+    assert created.data["repository"]["full_name"] == f"{org}/one"
+    assert created.data["organization"]["login"] == org
+    assert pushed.data["before"] != NOTHING, "the first commit of auto_init is not told"
+    assert deleted.data["repository"]["full_name"] == f"{org}/one"
+
+
+def test_h28_a_test_sends_a_push_to_one_webhook(
+    shop: Workshop, repo: RepoId, listener: Listener
+) -> None:
+    at, silent = path(), path()
+    made = new_hook(shop, f"/repos/{repo}", listener.url + at, "push")
+    other = shop.api("POST", f"/repos/{repo}/hooks", body(listener.url + silent)).json()
+
+    for each in (other, made):
+        tried = shop.api("POST", f"/repos/{repo}/hooks/{each['id']}/tests")
+        assert tried.status_code == 204
+
+    (arrived,) = listener.wait(at)
+    head = shop.forge.head(repo)
+    assert arrived.data["before"] == arrived.data["after"] == head
+    assert arrived.data["commits"][0]["id"] == head
+    assert listener.at(silent) == [], "inactive"
+    assert shop.api("POST", f"/repos/{repo}/hooks/{NOBODY}/tests").status_code == 404
+
+
+def test_h29_one_attempt_is_made_and_the_write_does_not_wait_for_it(shop: Workshop) -> None:
+    repo, at = shop.seeded_repo(), path()
+    with listening() as broken:
+        broken.answer = 500
+        new_hook(shop, f"/repos/{repo}", broken.url + at, "push")
+
+        commits = []
+        for name in ("n", "m"):
+            commits.append(shop.forge.write(repo, [shop.new(name, "1")], shop.op()).commit)
+            broken.wait(at, lambda each: each.data["after"] == commits[-1])
+
+    afters = [each.data["after"] for each in broken.at(at)]
+    assert [each for each in afters if each in commits] == commits
+
+
+def test_h30_issues_and_comments_are_told(shop: Workshop, repo: RepoId, listener: Listener) -> None:
+    at = path()
+    new_hook(shop, f"/repos/{repo}", listener.url + at, "issues", "issue_comment")
+
+    issue = shop.api("POST", f"/repos/{repo}/issues", {"title": "T"}).json()["number"]
+    one = f"/repos/{repo}/issues/{issue}"
+    shop.api("POST", f"{one}/comments", {"body": "C"})
+    shop.api("PATCH", one, {"state": "closed"})
+
+    (opened,) = listener.wait(at, lambda each: each.data["action"] == "opened")
+    (created,) = listener.wait(at, lambda each: each.data["action"] == "created")
+    (closed,) = listener.wait(at, lambda each: each.data["action"] == "closed")
+    assert (opened.event, opened.data["number"], opened.data["issue"]["title"]) == (
+        "issues",
+        issue,
+        "T",
+    )
+    assert_headers(created, "issue_comment", "issue_comment", "repository")
+    assert (created.data["comment"]["body"], created.data["is_pull"]) == ("C", False)
+    assert closed.data["issue"]["state"] == "closed"

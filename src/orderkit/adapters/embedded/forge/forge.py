@@ -19,15 +19,22 @@ from starlette.applications import Starlette
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.accounts import Account, Accounts
 from orderkit.adapters.embedded.forge.api import events
+from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.app import forge_app
 from orderkit.adapters.embedded.forge.api.payloads import NOTHING, Move
+from orderkit.adapters.embedded.forge.api.pullshapes import pull_shape
 from orderkit.adapters.embedded.forge.behaviour import DEFAULT, behaviour_named
+from orderkit.adapters.embedded.forge.checks import DELAY_S, Checks
 from orderkit.adapters.embedded.forge.comments import Comments
 from orderkit.adapters.embedded.forge.deliveries import Deliveries
 from orderkit.adapters.embedded.forge.hooks import Hooks
 from orderkit.adapters.embedded.forge.issues import Issues
 from orderkit.adapters.embedded.forge.labels import Labels
+from orderkit.adapters.embedded.forge.landings import Landings
 from orderkit.adapters.embedded.forge.locks import FolderLock
+from orderkit.adapters.embedded.forge.mergesettings import MergeSettings
+from orderkit.adapters.embedded.forge.pullgit import Pull
+from orderkit.adapters.embedded.forge.pulls import Pulls
 from orderkit.adapters.embedded.forge.registry import Registry
 from orderkit.adapters.embedded.forge.store import Store
 from orderkit.core.errors import NotFoundError, OrderkitError
@@ -47,13 +54,16 @@ class EmbeddedForge:
     `set_base_url` is called, links in answers begin with ``http://127.0.0.1``.
     """
 
-    def __init__(self, root: Path, *, behaviour: str = DEFAULT) -> None:
+    def __init__(
+        self, root: Path, *, behaviour: str = DEFAULT, check_delay_s: float = DELAY_S
+    ) -> None:
         """
         Open or create the forge in `root`.
 
         Args:
             behaviour: Whose answers are given where releases differ: a name of `BEHAVIOURS`.
                 It may change from one start to the next.
+            check_delay_s: How long a pull request is being checked after a push (``checks``).
 
         Raises:
             InvalidInputError: No such behaviour.
@@ -81,7 +91,12 @@ class EmbeddedForge:
             self.comments = Comments(self._store)
             self.hooks = Hooks(self._store)
             self.deliveries = Deliveries()
+            self.merge_settings = MergeSettings(self._store)
+            self.pulls = Pulls(self._store, self.issues, Checks(check_delay_s))
+            self.landings = Landings(self._store, self.issues, self.pulls)
             self.registry.repair()
+            for repo in self.registry.all():
+                self.landings.repair(repo)
             undo.pop_all()
         self.app: Starlette = forge_app(self)
 
@@ -146,12 +161,17 @@ class EmbeddedForge:
         before: str = "",
     ) -> None:
         """
-        Tell listeners and webhooks that a branch moved. Called by the endpoints that move one.
+        Let pull requests follow a branch; tell listeners and webhooks that it moved.
+
+        Called by the endpoints that move one, after it moved.
 
         Args:
             by: Who moved it; None: webhooks are not told.
             before: Where it was; empty for a new branch.
         """
+        row = self.registry.find(repo.owner, repo.name)
+        follow = self.pulls.branch_moved if commit else self.pulls.branch_deleted
+        concerned = follow(row, branch) if row is not None else []
         for listener in tuple(self._listeners):
             try:
                 listener(repo, branch, commit)
@@ -159,6 +179,16 @@ class EmbeddedForge:
                 log.exception("a push listener failed for %s", repo)
         if by is not None:
             self.reference_moved(repo, gitread.HEADS + branch, before, commit or "", by=by)
+            for pull in concerned:
+                self._pull_followed(repo, pull, by=by)
+
+    def _pull_followed(self, repo: RepoId, pull: Pull, *, by: Account) -> None:
+        row = self.registry.find(repo.owner, repo.name)
+        if row is not None:
+            shape = pull_shape(self, row, pull, Right.ADMIN)
+            action = "closed" if pull.closed else "synchronized"
+            kind = "pull_request" if pull.closed else "pull_request_sync"
+            events.pull_changed(self, row, shape, action, by=by, event_type=kind)
 
     def reference_moved(
         self, repo: RepoId, ref: str, before: str, after: str, *, by: Account

@@ -22,6 +22,7 @@ from pygit2.enums import FileMode, RepositoryInitFlag, RepositoryOpenFlag, SortM
 HEADS = "refs/heads/"
 TAGS = "refs/tags/"
 FULL_ID = re.compile(r"[0-9a-f]{40}\Z")
+SHORT_ID = re.compile(r"[0-9a-f]{7,40}\Z")
 BRANCH_MAX = 100
 _BAD_REF = re.compile(
     r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|\Z)|\.\Z|/\Z|\A[-/.]|/\.|\A@\Z"
@@ -209,6 +210,17 @@ def _id_at(commit: pygit2.Commit, path: str) -> str | None:
 
 def _name(item: pygit2.Object) -> str:
     return (item.raw_name or b"").decode(errors="replace")
+
+
+def by_short_id(repo: pygit2.Repository, prefix: str) -> pygit2.Commit | None:
+    """Return the commit whose id begins so, if it is the only one, or None."""
+    if not SHORT_ID.match(prefix):
+        return None
+    try:
+        found: object = repo.revparse_single(prefix)
+    except (KeyError, ValueError):
+        return None
+    return found if isinstance(found, pygit2.Commit) else None
 
 
 def tag_commit(repo: pygit2.Repository, tag: str) -> pygit2.Commit | None:

@@ -139,21 +139,43 @@ def create_branch(path: Path, name: str, commit_id: str) -> None:
     _move(repo, name, None, pygit2.Oid(hex=commit_id))
 
 
-def delete_branch(path: Path, name: str) -> bool:
+def delete_branch(path: Path, name: str, *, expected: str = "") -> bool:
     """
     Remove a branch. True if it was there.
 
     Raises:
-        WriteError: ``race``: it is being written.
+        WriteError: ``race``: it is being written, or does not point to `expected`.
     """
     repo = gitread.open_repository(path)
     if gitread.branch_commit(repo, name) is None:
         return False
+    reference = repo.references[gitread.HEADS + name]
+    if expected and str(reference.target) != expected:
+        raise WriteError("race", f"cannot lock ref 'refs/heads/{name}': it moved")
     try:
-        repo.references.delete(gitread.HEADS + name)
+        reference.delete()
     except (pygit2.GitError, KeyError, ValueError, OSError) as error:
         raise WriteError("race", f"cannot lock ref 'refs/heads/{name}': {error}") from error
     return True
+
+
+def move_branch(path: Path, branch: str, expected: str, new: str) -> None:
+    """
+    Point a branch from one commit to another.
+
+    Raises:
+        WriteError: ``race``: it does not point to `expected` any more.
+    """
+    repo = gitread.open_repository(path)
+    seen = repo.references.get(gitread.HEADS + branch)
+    if seen is None or str(seen.target) != expected:
+        found = seen.target if seen is not None else "nothing"
+        raise WriteError(
+            "race",
+            f"cannot lock ref '{gitread.HEADS}{branch}': is at {found} but expected {expected}",
+        )
+    if new != expected:
+        _move(repo, branch, seen, pygit2.Oid(hex=new))
 
 
 def _base(

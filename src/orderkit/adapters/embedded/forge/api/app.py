@@ -1,8 +1,7 @@
 """
 The route table of the embedded forge: which address is answered by which function.
 
-Pull requests, webhooks, statuses and branch protection get their modules and lines here
-when they come; until then their addresses answer 404 like any unknown one.
+What is not listed here answers 404.
 
 Called by ``EmbeddedForge``.
 """
@@ -17,11 +16,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from orderkit.adapters.embedded.forge.api import (
+    branches,
     contents,
     gitdata,
     hooks,
     issues,
     labels,
+    merges,
+    pulldata,
+    pulls,
     repos,
     users,
 )
@@ -79,11 +82,12 @@ REPO_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("GET", f"{_REPO}/git/refs", "repository", gitdata.references),
     ("GET", f"{_REPO}/git/refs/{{ref:path}}", "repository", gitdata.references),
     ("GET", f"{_REPO}/commits", "repository", gitdata.commits),
-    ("GET", f"{_REPO}/branches", "repository", gitdata.branches),
-    ("POST", f"{_REPO}/branches", "repository", gitdata.create_branch),
-    ("GET", f"{_REPO}/branches/{{branch:path}}", "repository", gitdata.branch),
-    ("DELETE", f"{_REPO}/branches/{{branch:path}}", "repository", gitdata.delete_branch),
-    ("GET", f"{_REPO}/compare/{{spec:path}}", "repository", gitdata.compare),
+    ("GET", f"{_REPO}/branches", "repository", branches.index),
+    ("POST", f"{_REPO}/branches", "repository", branches.create),
+    ("GET", f"{_REPO}/branches/{{branch:path}}", "repository", branches.show),
+    ("PATCH", f"{_REPO}/branches/{{branch:path}}", "repository", branches.rename),
+    ("DELETE", f"{_REPO}/branches/{{branch:path}}", "repository", branches.delete),
+    ("GET", f"{_REPO}/compare/{{spec:path}}", "repository", branches.compare),
     ("GET", f"{_REPO}/archive/{{name:path}}", "repository", gitdata.archive),
 ]
 
@@ -125,6 +129,23 @@ ISSUE_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("DELETE", f"{_REPO}/issues/{{index}}/labels/{{id}}", "issue", labels.remove),
 ]
 
+_PULL = f"{_REPO}/pulls/{{number:int}}"
+PULL_ROUTES: list[tuple[str, str, str, Endpoint]] = [
+    ("GET", f"{_REPO}/pulls", "repository", pulls.index),
+    ("POST", f"{_REPO}/pulls", "repository", pulls.create),
+    ("GET", f"{_PULL}.diff", "repository", pulldata.diff),
+    ("GET", f"{_PULL}.patch", "repository", pulldata.patch),
+    ("GET", f"{_PULL}/files", "repository", pulldata.files),
+    ("GET", f"{_PULL}/commits", "repository", pulldata.commits),
+    ("GET", f"{_PULL}/merge", "repository", merges.is_merged),
+    ("POST", f"{_PULL}/merge", "repository", merges.merge),
+    ("DELETE", f"{_PULL}/merge", "repository", merges.cancel),
+    ("POST", f"{_PULL}/update", "repository", merges.update),
+    ("GET", _PULL, "repository", pulls.show),
+    ("PATCH", _PULL, "repository", pulls.change),
+    ("GET", f"{_REPO}/pulls/{{base}}/{{head:path}}", "repository", pulls.by_branches),
+]
+
 
 def forge_app(forge: EmbeddedForge) -> Starlette:
     """Return the ASGI app of a forge."""
@@ -143,6 +164,7 @@ def forge_app(forge: EmbeddedForge) -> Starlette:
         *api_routes(forge, REPO_ROUTES),
         *api_routes(forge, ISSUE_ROUTES),
         *api_routes(forge, HOOK_ROUTES),
+        *api_routes(forge, PULL_ROUTES),
         Route("/api/{rest:path}", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         *smart,
         *api_routes(forge, PAGE_ROUTES, refuse),

@@ -38,10 +38,13 @@ class ApiError(Exception):
         *,
         errors: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
+        body: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.errors = status, message, tuple(errors)
         self.headers = dict(headers or {})
+        self.body = body
+        """What is answered instead of Gitea's usual error body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,8 @@ def page_headers(call: Call, page: int, limit: int, total: int) -> dict[str, str
 
 def error_answer(forge: EmbeddedForge, refusal: ApiError) -> Response:
     """Return Gitea's error body."""
+    if refusal.body is not None:
+        return json_answer(refusal.body, refusal.status, refusal.headers)
     body: dict[str, object] = {
         "message": refusal.message,
         "url": f"{forge.base_url}/api/swagger",

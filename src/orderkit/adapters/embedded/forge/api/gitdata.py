@@ -1,5 +1,5 @@
 """
-Endpoints of git data: trees, blobs, commits, references, branches, comparison, archives.
+Endpoints of git data: trees, blobs, commits, references, archives.
 
 Called through the route table in ``api.app``.
 """
@@ -12,7 +12,6 @@ import io
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from itertools import islice
 from typing import IO
 
 import pygit2
@@ -20,14 +19,13 @@ from pygit2.enums import DeltaStatus, FileMode
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
-from orderkit.adapters.embedded.forge import gitread, gitwrite, histories
+from orderkit.adapters.embedded.forge import gitread, histories
 from orderkit.adapters.embedded.forge.api import access
 from orderkit.adapters.embedded.forge.api.calls import (
     PAGE_DEFAULT,
     PAGE_MAX,
     ApiError,
     Call,
-    empty_answer,
     json_answer,
     page_headers,
     paged,
@@ -35,11 +33,9 @@ from orderkit.adapters.embedded.forge.api.calls import (
 from orderkit.adapters.embedded.forge.api.shapes import (
     BLOB_MAX_BYTES,
     Json,
-    branch_shape,
     commit_shape,
 )
 from orderkit.adapters.embedded.forge.registry import RepoRow
-from orderkit.core.names import CommitSha
 
 TREE_PAGE_MAX = 1000
 ARCHIVE_IN_MEMORY_BYTES = 8 * 1024 * 1024
@@ -181,88 +177,6 @@ def _reference(call: Call, repo: RepoRow, git: pygit2.Repository, name: str) -> 
         "url": f"{api}/{name}",
         "object": {"type": kind, "sha": str(target), "url": f"{api}/{kind}s/{target}"},
     }
-
-
-def branches(call: Call) -> Response:
-    """GET /repos/{owner}/{repo}/branches; an empty repository has ``null`` of them."""
-    repo = access.repository(call)
-    git = gitread.open_repository(repo.path)
-    names = gitread.branch_names(git)
-    if not names:
-        return json_answer(None)
-    return paged(call, names, lambda name: _branch(call, repo, git, name))
-
-
-def branch(call: Call) -> Response:
-    """GET /repos/{owner}/{repo}/branches/{branch}."""
-    repo = access.repository(call)
-    return json_answer(
-        _branch(call, repo, gitread.open_repository(repo.path), call.param("branch"))
-    )
-
-
-def _branch(call: Call, repo: RepoRow, git: pygit2.Repository, name: str) -> Json:
-    tip = gitread.branch_commit(git, name)
-    if tip is None:
-        raise ApiError(404)
-    right = access.right_on(call.forge.accounts, call.actor, repo)
-    return branch_shape(repo, name, tip, call.forge.base_url, right)
-
-
-def create_branch(call: Call) -> Response:
-    """POST /repos/{owner}/{repo}/branches; an unknown ``old_ref_name`` is 500 in Gitea."""
-    repo, body = access.writable(call), call.json()
-    name, old = body.get("new_branch_name"), body.get("old_ref_name") or repo.default_branch
-    if not isinstance(name, str) or not name or not isinstance(old, str):
-        raise ApiError(422, "[BranchName]: Required")
-    if not gitread.is_branch_name(name):
-        raise ApiError(422, "[BranchName]: GitRefName")
-    git = gitread.open_repository(repo.path)
-    if not gitread.branch_names(git):
-        raise ApiError(404, "Git Repository is empty.")
-    start = gitread.resolve(git, old)
-    if start is None:
-        raise ApiError(500, f"object does not exist [id: {old}, rel_path: ]")
-    try:
-        gitwrite.create_branch(repo.path, name, str(start.id))
-    except gitwrite.WriteError as error:
-        raise ApiError(422 if error.kind == "invalid" else 409, str(error)) from error
-    call.forge.pushed(repo.repo, name, CommitSha(str(start.id)), by=call.user)
-    return json_answer(_branch(call, repo, git, name), 201)
-
-
-def delete_branch(call: Call) -> Response:
-    """DELETE /repos/{owner}/{repo}/branches/{branch}; 403 for the default branch."""
-    repo, name = access.writable(call), call.param("branch")
-    if name == repo.default_branch:
-        raise ApiError(403, "can not delete default or pull request target branch")
-    before = gitread.heads(repo.path).get(name, "")
-    try:
-        if not gitwrite.delete_branch(repo.path, name):
-            raise ApiError(404, f"branch does not exist [name: {name}]")
-    except gitwrite.WriteError as error:
-        raise ApiError(403, str(error)) from error
-    call.forge.pushed(repo.repo, name, None, by=call.user, before=before)
-    return empty_answer()
-
-
-def compare(call: Call) -> Response:
-    """GET /repos/{owner}/{repo}/compare/{base}...{head}: the commits head has more."""
-    repo, spec = access.repository(call), call.param("spec")
-    git = gitread.open_repository(repo.path)
-    base_name, dots, head_name = spec.partition("...")
-    if not dots:
-        base_name, dots, head_name = spec.partition("..")
-    base, head = (
-        gitread.resolve(git, name or repo.default_branch) for name in (base_name, head_name)
-    )
-    if not dots or base is None or head is None:
-        raise ApiError(404, errors=[f"object does not exist [id: {spec}, rel_path: ]"])
-    walker = git.walk(head.id)
-    walker.hide(base.id)
-    found = list(walker)
-    shapes = [commit_shape(repo, each, call.forge.base_url) for each in islice(found, PAGE_MAX)]
-    return json_answer({"total_commits": len(found), "commits": shapes})
 
 
 def archive(call: Call) -> Response:

@@ -49,7 +49,8 @@ def shape(call: Call, repo: RepoRow) -> Json:
     """Return a repository as this caller sees it."""
     accounts = call.forge.accounts
     right = access.right_on(accounts, call.actor, repo)
-    return repo_shape(repo, accounts.by_id(repo.owner_id), right, call.forge.base_url)
+    shown = repo_shape(repo, accounts.by_id(repo.owner_id), right, call.forge.base_url)
+    return shown | call.forge.merge_settings.of(repo.id) | {"default_merge_style": "merge"}
 
 
 def create_for_user(call: Call) -> Response:
@@ -119,6 +120,7 @@ def change(call: Call) -> Response:
         archived=_optional(body, "archived", bool),
         default_branch=branch or None,
     )
+    call.forge.merge_settings.change(repo.id, body)
     return json_answer(shape(call, changed))
 
 

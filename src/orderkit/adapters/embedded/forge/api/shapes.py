@@ -118,6 +118,11 @@ def when(stamp: int, offset_minutes: int = 0) -> str:
     return datetime.fromtimestamp(stamp, zone).isoformat().replace("+00:00", "Z")
 
 
+def signed_at(person: pygit2.Signature) -> datetime:
+    """Return when somebody wrote or committed, in their own time zone."""
+    return datetime.fromtimestamp(person.time, timezone(timedelta(minutes=person.offset)))
+
+
 def person_shape(person: pygit2.Signature) -> Json:
     """Return an author or committer."""
     return {

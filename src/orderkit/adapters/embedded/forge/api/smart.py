@@ -52,6 +52,7 @@ _CONFIG = {
     "uploadpack.allowAnySHA1InWant": "true",
     "receive.autogc": "false",
     "receive.denyDeletes": "false",
+    "receive.hideRefs": "refs/pull",
     "gc.auto": "0",
 }
 _NO_CACHE = {"Cache-Control": "no-cache, max-age=0, must-revalidate", "Pragma": "no-cache"}

@@ -1,0 +1,168 @@
+"""
+Merge a pull request: Gitea's refusals in Gitea's order, then the base branch moves once.
+
+The commits are built first, then the landing is noted, then the base branch is moved by
+compare-and-swap, then the pull request is closed (``landings`` tells what a kill in between
+leaves). After a merge was tried and refused by git, Gitea checks every pull request of the
+base branch anew, so the next try is told to come back later; so it is here.
+
+Called by ``api.merges`` and, for scheduled merges, by ``api.automerge``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from orderkit.adapters.embedded.forge import gitmerge, gitread, gitwrite, pullgit
+from orderkit.adapters.embedded.forge.accounts import Account
+from orderkit.adapters.embedded.forge.api import events
+from orderkit.adapters.embedded.forge.api.access import Right
+from orderkit.adapters.embedded.forge.api.calls import ApiError
+from orderkit.adapters.embedded.forge.api.pullshapes import pull_shape
+from orderkit.adapters.embedded.forge.gitmerge import Landing, MergeError
+from orderkit.adapters.embedded.forge.gitwrite import Person
+from orderkit.adapters.embedded.forge.issues import timestamp
+from orderkit.adapters.embedded.forge.mergesettings import STYLES
+from orderkit.adapters.embedded.forge.pullgit import Landed, Pull
+from orderkit.adapters.embedded.forge.registry import RepoRow
+from orderkit.core.names import CommitSha
+
+if TYPE_CHECKING:
+    from orderkit.adapters.embedded.forge.forge import EmbeddedForge
+
+LATER = "Please try again later"
+ALREADY = "The PR is already merged"
+"""Gitea's words; clients tell outcomes apart by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOrder:
+    """How to merge. `message` is the whole commit message; `head` empty: whatever it is."""
+
+    style: str
+    message: str
+    head: str = ""
+    delete_branch: bool = False
+
+
+def refuse_unmergeable(forge: EmbeddedForge, repo: RepoRow, pull: Pull) -> None:
+    """
+    Refuse what cannot be merged now.
+
+    Raises:
+        ApiError: 404 closed; 405 merged, in work, being checked, conflicting or without commits.
+    """
+    if pull.merged:
+        raise ApiError(405, ALREADY)
+    if pull.closed:
+        raise ApiError(404)
+    if pull.draft:
+        raise ApiError(405, "Work in progress PRs cannot be merged")
+    state = pullgit.state(repo.path, pull, forge.pulls.checks)
+    if state not in ("mergeable", "empty"):
+        raise ApiError(405, LATER)
+
+
+def refuse_style(forge: EmbeddedForge, repo: RepoRow, style: str) -> None:
+    """
+    Refuse a merge style that the repository does not allow.
+
+    Raises:
+        ApiError: 405.
+    """
+    if not forge.merge_settings.of(repo.id)[STYLES[style]]:
+        raise ApiError(405, f"{style} is not allowed an allowed merge style for this repository")
+
+
+def land(forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, order: MergeOrder) -> None:
+    """
+    Merge, tell the listeners, and delete the head branch if wanted and possible.
+
+    Raises:
+        ApiError: 405 as above; 409 another head, a conflict, a race; 500 no fast-forward.
+    """
+    refuse_style(forge, repo, order.style)
+    with forge.pulls.lock(repo.id):
+        pull = forge.landings.settle(repo, forge.pulls.by_id(pull.id))
+        refuse_unmergeable(forge, repo, pull)
+        try:
+            commit, before = _move_base(forge, repo, pull, doer, order)
+        except ApiError:
+            forge.pulls.check_base(repo, pull.base)
+            raise
+    if commit == before:
+        return
+    forge.pushed(repo.repo, pull.base, CommitSha(commit), by=doer, before=before)
+    shape = pull_shape(forge, repo, forge.pulls.by_id(pull.id), Right.ADMIN)
+    events.pull_changed(forge, repo, shape, "closed", by=doer)
+    if order.delete_branch:
+        delete_head(forge, repo, pull, doer)
+
+
+def _move_base(
+    forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, order: MergeOrder
+) -> tuple[str, str]:
+    """Return where the base branch is now and was before: the same if nothing was left."""
+    pullgit.remember_head(repo.path, pull)
+    tips = pullgit.tips(repo.path, pull)
+    if order.head and order.head != tips.head:
+        raise ApiError(409, "head out of date")
+    now = datetime.now(UTC)
+    committer = Person(doer.name, doer.email, now)
+    landing = Landing(
+        tips.base, tips.head, order.message, _author(forge, pull, order, committer), committer
+    )
+    git = gitread.open_repository(repo.path)
+    try:
+        style = cast("gitmerge.Style", order.style)  # the route admits only these
+        commit = gitmerge.build(git, style, landing)
+    except MergeError as error:
+        raise _refusal(error) from error
+    if commit == tips.base:
+        return commit, tips.base  # nothing was left to rebase: 200, and nothing is merged
+    landed = Landed(commit, doer.id, timestamp())
+    forge.landings.begin(repo, pull, landed)
+    try:
+        gitwrite.move_branch(repo.path, pull.base, tips.base, commit)
+    except gitwrite.WriteError as error:
+        forge.landings.abandon(pull)
+        raise ApiError(409, "merge push out of date") from error
+    forge.landings.finish(repo, pull, landed)
+    return commit, tips.base
+
+
+def _author(forge: EmbeddedForge, pull: Pull, order: MergeOrder, committer: Person) -> Person:
+    """Return who is named as author: of a squashed commit the one who opened the request."""
+    if order.style != "squash":
+        return committer
+    poster = forge.accounts.by_id(pull.poster_id)
+    return Person(poster.name, poster.email, committer.when)
+
+
+def _refusal(error: MergeError) -> ApiError:
+    if error.kind == "diverged":
+        return ApiError(500, f"Merge DivergingFastForwardOnly Error: {error}")
+    body: Mapping[str, object] = {
+        "Style": error.style,
+        **({"CommitSHA": error.commit} if error.commit else {}),
+        "StdOut": "" if error.kind == "unrelated" else "CONFLICT (content): Merge conflict\n",
+        "StdErr": f"fatal: {error}\n",
+        "Err": {},
+    }
+    return ApiError(409, str(error), body=body)
+
+
+def delete_head(forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account) -> None:
+    """Delete the head branch of a merged pull request unless something still needs it."""
+    head = pullgit.last_head(repo.path, pull)
+    if pull.head == repo.default_branch or forge.pulls.is_head_of_open(repo.id, pull.head):
+        return
+    try:
+        deleted = gitwrite.delete_branch(repo.path, pull.head, expected=head)
+    except gitwrite.WriteError:
+        return  # it has new commits: Gitea keeps it too
+    if deleted:
+        forge.pushed(repo.repo, pull.head, None, by=doer, before=head)

@@ -1,0 +1,57 @@
+"""
+The pause in which a forge does not yet know whether a pull request can be merged.
+
+Gitea checks in the background after every push to head or base, after a creation and after
+a failed merge, for up to two seconds; until then a pull request is not mergeable and a
+merge is told to come back. Here the answer is computed at once, but kept back for a fixed
+time, so that clients meet the same states. A restart forgets what was being checked.
+
+Called by ``pulls``; tests hold and release it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+DELAY_S = 0.05
+
+
+class Checks:
+    """Which pull requests are being checked, by the id of their issue."""
+
+    def __init__(
+        self, delay_s: float = DELAY_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.delay_s = delay_s
+        self._clock = clock
+        self._until: dict[int, float] = {}
+        self._lock = threading.Lock()
+        self._held = 0
+
+    def start(self, pull_id: int) -> None:
+        """Begin to check anew."""
+        with self._lock:
+            self._until[pull_id] = self._clock() + self.delay_s
+
+    def running(self, pull_id: int) -> bool:
+        """Say whether the check is still going on."""
+        with self._lock:
+            until = self._until.get(pull_id)
+            if until is None or (not self._held and self._clock() >= until):
+                self._until.pop(pull_id, None)
+                return False
+            return True
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let no check end inside the block."""
+        with self._lock:
+            self._held += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held -= 1

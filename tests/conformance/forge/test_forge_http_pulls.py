@@ -1,0 +1,391 @@
+"""
+Pull requests over HTTP, as Gitea 1.26.0 answers (observed): open, find, change, close.
+
+Merging is in the module beside it. One repository serves the module.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.conformance.forge.pullcases import Pulls
+
+if TYPE_CHECKING:
+    from tests.conformance.forge.conftest import Workshop
+
+SAME = "There are no changes between the head and the base"
+
+
+@pytest.fixture(scope="module")
+def pulls(shop: Workshop) -> Pulls:
+    found = Pulls(shop, shop.seeded_repo())
+    found.branch("taken")
+    assert found.open("taken") == 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("reason", "body", "status", "text"),
+    [
+        ("P102 without a head", {"base": "main", "title": "t"}, 422, "[Head]: Required"),
+        ("P103 without a base", {"head": "taken", "title": "t"}, 422, "[Base]: Required"),
+        ("P104 without a title", {"head": "taken", "base": "main"}, 422, "[Title]: Required"),
+        ("P105 head is base", {"head": "main", "base": "main", "title": "t"}, 422, SAME),
+        ("P106 unknown head", {"head": "none", "base": "main", "title": "t"}, 404, "not found"),
+        ("P107 unknown base", {"head": "taken", "base": "none", "title": "t"}, 404, "not found"),
+        ("P108 a head of nobody", {"head": "nobody-x:taken", "base": "main", "title": "t"}, 404,
+         "not found"),
+        ("P109 the same again", {"head": "taken", "base": "main", "title": "u"}, 409,
+         "pull request already exists for these targets"),
+        ("P110 the same again as owner:branch",
+         {"head": "{owner}:taken", "base": "main", "title": "u"}, 409, "head_branch: taken"),
+        ("P111 a commit as head", {"head": "{sha}", "base": "main", "title": "t"}, 422,
+         "base and head must be branches"),
+    ],
+)  # fmt: skip
+def test_a_pull_request_that_cannot_be_opened(
+    pulls: Pulls, reason: str, body: dict[str, str], status: int, text: str
+) -> None:
+    filled = {
+        key: each.replace("{owner}", pulls.repo.owner).replace("{sha}", pulls.head("taken"))
+        for key, each in body.items()
+    }
+
+    answer = pulls.api("POST", "/pulls", filled)
+
+    assert answer.status_code == status, reason
+    assert text in answer.text
+
+
+def test_p101_a_new_pull_request_shows_its_branches_and_extent(pulls: Pulls) -> None:
+    base, head = pulls.head(), pulls.branch("p101")
+
+    number = pulls.open("p101", title="Bring p101", body="why")
+    found = pulls.get(number)
+
+    assert (found["title"], found["body"], found["state"]) == ("Bring p101", "why", "open")
+    assert (found["head"]["ref"], found["head"]["label"]) == ("p101", "p101")
+    assert (found["head"]["sha"], found["base"]["ref"], found["base"]["sha"]) == (
+        head,
+        "main",
+        base,
+    )
+    assert found["base"]["repo"]["full_name"] == str(pulls.repo)
+    assert (found["merge_base"], found["draft"], found["labels"]) == (base, False, [])
+    assert (found["changed_files"], found["additions"], found["deletions"]) == (1, 1, 0)
+    assert (found["merged"], found["merged_at"], found["merge_commit_sha"]) == (False, None, None)
+    assert found["html_url"] == f"{pulls.shop.target.url}/{pulls.repo}/pulls/{number}"
+    assert found["url"] == found["html_url"]
+    assert found["user"]["login"] == pulls.shop.target.user
+
+
+def test_p112_strangers_see_but_do_not_change(shop: Workshop, pulls: Pulls) -> None:
+    assert pulls.api("GET", "/pulls/1", auth=shop.outsider).status_code == 200
+    assert pulls.api("GET", "/pulls/1", auth=None).status_code == 200
+    assert pulls.api("PATCH", "/pulls/1", {"title": "x"}, auth=shop.outsider).status_code == 403
+    assert pulls.api("PATCH", "/pulls/1", {"title": "x"}, auth=None).status_code == 401
+    assert pulls.api("POST", "/pulls", {}, auth=None).status_code == 401
+    assert pulls.try_merge(1, auth=None).status_code == 401
+    denied = pulls.try_merge(1, auth=shop.outsider)
+    assert (denied.status_code, denied.json()["message"]) == (405, "User not allowed to merge PR")
+
+
+def test_p113_a_reader_may_not_open_one(shop: Workshop, pulls: Pulls) -> None:
+    body = {"head": "other", "base": "main", "title": "by a reader"}
+
+    assert pulls.api("POST", "/pulls", body, auth=shop.outsider).status_code == 403
+
+
+def test_p114_addresses_of_what_is_not_there_are_404(pulls: Pulls) -> None:
+    reads = ("", "/merge", "/files", "/commits", ".diff", ".patch")
+
+    assert {pulls.api("GET", f"/pulls/9999{each}").status_code for each in reads} == {404}
+    assert pulls.try_merge(9999).status_code == 404
+    assert pulls.edit(9999, title="x").status_code == 404
+    assert pulls.api("POST", "/pulls/9999/update").status_code == 404
+    assert pulls.api("GET", "/pulls/main/none").status_code == 404
+
+
+def test_p115_lists_are_narrowed_sorted_and_paged(shop: Workshop) -> None:
+    own = Pulls(shop, shop.seeded_repo())
+    for name in ("a", "b", "c"):
+        own.branch(name)
+    numbers = [own.open("a"), own.open("b"), own.open("c", base="b")]
+    assert own.edit(numbers[0], state="closed").status_code == 201
+
+    def listed(query: str) -> list[int]:
+        return [each["number"] for each in own.api("GET", f"/pulls{query}").json()]
+
+    assert listed("") == [3, 2, 1]
+    assert listed("?state=all&sort=oldest") == [1, 2, 3]
+    assert listed("?state=open") == [3, 2]
+    assert listed("?state=closed") == [1]
+    assert listed("?state=open&base_branch=b") == [3]
+    assert listed("?base=b") == [3, 2, 1], "the filter is called base_branch"
+    assert listed("?head=a") == [3, 2, 1], "there is no filter by head"
+    page = own.api("GET", "/pulls?limit=2&page=2")
+    assert [each["number"] for each in page.json()] == [1]
+    assert page.headers["X-Total-Count"] == "3"
+    assert listed(f"?poster={shop.target.user}") == [3, 2, 1]
+    assert own.api("GET", "/pulls?poster=nobody-x").status_code == 400
+
+
+def test_p116_base_and_head_find_the_first_one_even_if_it_is_closed(pulls: Pulls) -> None:
+    """So an open one must be looked for in the list."""
+    pulls.branch("p116")
+    first = pulls.open("p116")
+    assert pulls.edit(first, state="closed").status_code == 201
+    second = pulls.open("p116")
+
+    by_branches = pulls.api("GET", "/pulls/main/p116").json()["number"]
+    by_owner = pulls.api("GET", f"/pulls/main/{pulls.repo.owner}:p116").json()["number"]
+
+    assert second > first
+    assert (by_branches, by_owner) == (first, first)
+
+
+def test_p117_title_body_state_and_labels_change(pulls: Pulls) -> None:
+    pulls.branch("p117")
+    label = pulls.api("POST", "/labels", {"name": secrets.token_hex(3), "color": "#aabbcc"}).json()
+    number = pulls.open("p117", labels=[label["id"], 999_999])
+    made = pulls.get(number)
+
+    changed = pulls.edit(number, title="New title", body="New body", labels=[])
+    closed = pulls.edit(number, state="closed")
+
+    assert [each["id"] for each in made["labels"]] == [label["id"]], "unknown ids are dropped"
+    assert changed.status_code == 201
+    assert (changed.json()["title"], changed.json()["body"]) == ("New title", "New body")
+    assert changed.json()["labels"] == []
+    assert changed.json()["content_version"] == made["content_version"] + 1
+    assert (closed.status_code, closed.json()["state"]) == (201, "closed")
+    assert closed.json()["closed_at"]
+
+
+def test_p118_a_closed_one_is_not_merged_and_can_be_opened_again(pulls: Pulls) -> None:
+    pulls.branch("p118")
+    number = pulls.open("p118")
+    assert pulls.edit(number, state="closed").status_code == 201
+
+    refused = pulls.try_merge(number)
+    reopened = pulls.edit(number, state="open")
+
+    assert refused.status_code == 404
+    assert (reopened.status_code, reopened.json()["state"]) == (201, "open")
+    assert reopened.json()["closed_at"] is None
+
+
+def test_p119_an_unknown_state_is_412(pulls: Pulls) -> None:
+    answer = pulls.edit(1, state="paused")
+
+    assert (answer.status_code, answer.json()["message"]) == (412, "unknown state: paused")
+
+
+@pytest.mark.parametrize("title", ["WIP: x", "wip:x", "[WIP] x"])
+def test_p120_a_title_makes_a_draft_which_is_not_merged(pulls: Pulls, title: str) -> None:
+    number = 1
+
+    changed = pulls.edit(number, title=title).json()
+    refused = pulls.try_merge(number)
+
+    assert (changed["draft"], changed["mergeable"]) == (True, False)
+    assert (refused.status_code, refused.json()["message"]) == (
+        405,
+        "Work in progress PRs cannot be merged",
+    )
+    assert pulls.edit(number, title="Ready").json()["draft"] is False
+
+
+def test_p121_another_base(pulls: Pulls) -> None:
+    pulls.branch("p121")
+    pulls.branch("p121-base")
+    number = pulls.open("p121")
+
+    moved = pulls.edit(number, base="p121-base")
+    missing = pulls.edit(number, base="none")
+
+    assert (moved.status_code, moved.json()["base"]["ref"]) == (201, "p121-base")
+    assert (missing.status_code, missing.json()["message"]) == (404, "new base 'none' not exist")
+    pulls.open("p121")
+    assert pulls.edit(number, base="main").status_code == 409, "there is an open one"
+
+
+def test_p122_an_edit_of_what_was_changed_meanwhile_is_409(pulls: Pulls) -> None:
+    seen = pulls.edit(1, body=secrets.token_hex(4)).json()["content_version"]
+
+    stale = pulls.edit(1, body="mine", content_version=seen - 1)
+    fresh = pulls.edit(1, body="mine", content_version=seen)
+
+    assert (stale.status_code, fresh.status_code) == (409, 201)
+
+
+def test_p123_commits_and_files_of_a_pull_request(pulls: Pulls) -> None:
+    pulls.commit("main", "p123.txt", "1\n", new="p123", message="one")
+    pulls.commit("p123", "README.md", "changed\n", message="two")
+    number = pulls.open("p123")
+
+    commits = pulls.api("GET", f"/pulls/{number}/commits")
+    files = pulls.api("GET", f"/pulls/{number}/files?limit=1")
+
+    assert [each["commit"]["message"] for each in commits.json()] == ["two\n", "one\n"]
+    assert commits.headers["X-Total-Count"] == "2"
+    assert (files.headers["X-Total-Count"], files.headers["X-PageCount"]) == ("2", "2")
+    assert files.headers["X-HasMore"] == "true"
+    assert [_brief(each) for each in files.json()] == [("README.md", "changed", 1, 1, 2)]
+    rest = pulls.api("GET", f"/pulls/{number}/files?limit=1&page=2").json()
+    assert [_brief(each) for each in rest] == [("p123.txt", "added", 1, 0, 1)]
+
+
+def _brief(file: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(file[key] for key in ("filename", "status", "additions", "deletions", "changes"))
+
+
+def test_p124_a_diff_applies_and_a_patch_can_be_taken_over(shop: Workshop, pulls: Pulls) -> None:
+    pulls.commit("main", "p124.txt", "ünï\n", new="p124", message="one\n\nwith a body")
+    pulls.commit("p124", "p124.txt", "two\n", message="two")
+    number = pulls.open("p124")
+    copy = shop.clone(pulls.repo)
+
+    diff = pulls.api("GET", f"/pulls/{number}.diff")
+    patch = pulls.api("GET", f"/pulls/{number}.patch")
+
+    assert diff.headers["Content-Type"].startswith("text/plain")
+    (shop.scratch / "p124.diff").write_bytes(diff.content)
+    (shop.scratch / "p124.patch").write_bytes(patch.content)
+    applied = shop.git("apply", "--check", str(shop.scratch / "p124.diff"), cwd=copy)
+    assert applied.returncode == 0, applied.stderr
+    taken = shop.git("am", "-q", str(shop.scratch / "p124.patch"), cwd=copy)
+    assert taken.returncode == 0, taken.stderr
+    said = shop.git("log", "--format=%s|%b", "-2", cwd=copy).stdout.split("\n")
+    assert said[0] == "two|"
+    assert "one|with a body" in said
+    assert (copy / "p124.txt").read_text() == "two\n"
+
+
+def test_p125_a_push_to_the_head_is_seen(pulls: Pulls) -> None:
+    pulls.branch("p125")
+    number = pulls.open("p125")
+
+    new = pulls.commit("p125", "more", "1\n")
+
+    pulls.shop.eventually(lambda: pulls.get(number)["head"]["sha"] == new)
+    pulls.shop.eventually(lambda: pulls.get(number)["changed_files"] == 2)
+    pulls.settled(number, mergeable=True)
+
+
+def test_p126_a_conflict_appears_and_goes_with_the_pushes(pulls: Pulls) -> None:
+    pulls.commit("main", "p126.txt", "theirs\n", new="p126")
+    number = pulls.open("p126")
+    pulls.settled(number, mergeable=True)
+
+    pulls.commit("main", "p126.txt", "ours\n")
+    pulls.settled(number, mergeable=False)
+    refused = pulls.try_merge(number)
+    for style in ("merge", "rebase"):
+        update = pulls.api("POST", f"/pulls/{number}/update?style={style}")
+        assert (update.status_code, update.json()["message"]) == (
+            409,
+            f"{style} failed because of conflict",
+        )
+    pulls.commit("p126", "p126.txt", "ours\n")
+    pulls.settled(number, mergeable=True)
+
+    assert (refused.status_code, refused.json()["message"]) == (405, "Please try again later")
+
+
+def test_p127_a_deleted_head_closes_and_the_head_is_remembered(pulls: Pulls) -> None:
+    sha = pulls.branch("p127")
+    number = pulls.open("p127")
+
+    assert pulls.api("DELETE", "/branches/p127").status_code == 204
+
+    pulls.shop.eventually(lambda: pulls.get(number)["state"] == "closed")
+    found = pulls.get(number)
+    assert (found["head"]["ref"], found["head"]["sha"]) == (f"refs/pull/{number}/head", sha)
+    assert (found["head"]["label"], found["merged"]) == ("p127", False)
+
+
+def test_p128_a_deleted_base_sends_it_to_the_default_branch(pulls: Pulls) -> None:
+    pulls.branch("p128-base")
+    pulls.branch("p128", base="p128-base")
+    number = pulls.open("p128", base="p128-base")
+
+    assert pulls.api("DELETE", "/branches/p128-base").status_code == 204
+
+    pulls.shop.eventually(lambda: pulls.get(number)["base"]["ref"] == "main")
+    assert pulls.get(number)["state"] == "open"
+
+
+def test_p129_renamed_branches_take_it_along(pulls: Pulls) -> None:
+    pulls.branch("p129-base")
+    pulls.branch("p129", base="p129-base")
+    number = pulls.open("p129", base="p129-base")
+
+    for name in ("p129", "p129-base"):
+        renamed = pulls.api("PATCH", f"/branches/{name}", {"name": f"{name}-new"})
+        assert renamed.status_code == 204
+
+    found = pulls.get(number)
+    assert (found["head"]["ref"], found["base"]["ref"], found["state"]) == (
+        "p129-new",
+        "p129-base-new",
+        "open",
+    )
+
+
+def test_p130_the_head_of_a_pull_request_can_be_fetched(shop: Workshop, pulls: Pulls) -> None:
+    sha = pulls.branch("p130")
+    number = pulls.open("p130")
+    copy = shop.clone(pulls.repo)
+
+    fetched = shop.git("fetch", "-q", "origin", f"refs/pull/{number}/head", cwd=copy)
+
+    assert fetched.returncode == 0, fetched.stderr
+    assert shop.git("rev-parse", "FETCH_HEAD", cwd=copy).stdout.strip() == sha
+
+
+def test_p131_it_is_an_issue_with_a_number_of_the_same_sequence(pulls: Pulls) -> None:
+    pulls.branch("p131")
+    issue = pulls.api("POST", "/issues", {"title": "an issue"}).json()["number"]
+    number = pulls.open("p131")
+
+    found = pulls.api("GET", f"/issues/{number}").json()
+    commented = pulls.api("POST", f"/issues/{number}/comments", {"body": "hello"})
+
+    assert number == issue + 1
+    assert (found["title"], found["pull_request"] is None) == ("Bring p131", False)
+    assert pulls.api("GET", f"/pulls/{issue}").status_code == 404
+    assert commented.status_code == 201
+    assert pulls.get(number)["comments"] == 1
+
+
+def test_p132_an_archive_takes_none(shop: Workshop) -> None:
+    own = Pulls(shop, shop.seeded_repo())
+    own.branch("x")
+    number = own.open("x")
+    shop.forge.archive(own.repo)
+
+    assert own.api("POST", "/pulls", {"head": "x"}).status_code == 423
+    assert own.try_merge(number).status_code == 423
+    assert own.get(number)["state"] == "open"
+
+
+def test_p133_a_private_repository_hides_them(shop: Workshop) -> None:
+    own = Pulls(shop, shop.seeded_repo(private=True))
+    own.branch("x")
+    number = own.open("x")
+
+    assert own.api("GET", f"/pulls/{number}", auth=shop.outsider).status_code == 404
+    assert own.api("GET", "/pulls", auth=shop.outsider).status_code == 404
+    body = {"head": "x", "base": "main", "title": "t"}
+    assert own.api("POST", "/pulls", body, auth=shop.outsider).status_code == 404
+
+
+def test_p134_scopes_of_tokens(shop: Workshop, pulls: Pulls) -> None:
+    reader, writer = shop.token("read:repository"), shop.token("write:repository")
+
+    assert pulls.api("GET", "/pulls/1", auth=reader).status_code == 200
+    assert pulls.api("PATCH", "/pulls/1", {"title": "r"}, auth=reader).status_code == 403
+    assert pulls.api("PATCH", "/pulls/1", {"title": "w"}, auth=writer).status_code == 201

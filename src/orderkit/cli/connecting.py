@@ -19,6 +19,7 @@ from orderkit.core.secrets import register
 from orderkit.core.settings import Endpoint, PlatformSettings
 from orderkit.flows.platform import Platform
 from orderkit.ports.clock import SystemClock
+from orderkit.ports.requesters import Requesters
 
 SERVICE_PROXY = "orderkit"
 """The portal's proxy endpoint that leads to our service: ``/proxy/orderkit``."""
@@ -68,6 +69,15 @@ def token(endpoint: Endpoint) -> str:
         ) from error
     register(found)
     return found
+
+
+def requesters(settings: PlatformSettings) -> Requesters | None:
+    """Make what checks the portal's signatures; None where the platform names no signer."""
+    if settings.signed_by is None:
+        return None
+    from orderkit.adapters.backstage.signatures import BackstageRequesters  # lazy: needs jwt
+
+    return BackstageRequesters(settings.signed_by)
 
 
 def connect(settings: PlatformSettings) -> Platform:

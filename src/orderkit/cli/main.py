@@ -24,6 +24,7 @@ _COMMANDS = {
     "trace": ("orders", "Show an order's tree and what fails first."),
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),
+    "platform": ("platform", "Look at what publishing a pack would publish."),
     "render": ("render", "Render a skeleton as the portal would, or check it."),
     "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
 }

@@ -32,6 +32,15 @@ requester_option = click.option(
 )
 
 
+profile_option = click.option(
+    "--profile",
+    default="service",
+    show_default=True,
+    metavar="service|natural",
+    help="How a portal runs templates: one request to the service, or their own steps.",
+)
+
+
 def state_option(function: F) -> F:
     """Add ``--state``: the folder of an embedded platform."""
     return click.option(

@@ -1,4 +1,4 @@
-"""``orderkit up``: keep an embedded platform running."""
+"""``orderkit up`` keeps an embedded platform running; ``platform render`` looks ahead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from orderkit.cli.options import state_option, state_path
+from orderkit.cli.options import (
+    json_option,
+    platform_option,
+    profile_option,
+    state_option,
+    state_path,
+)
 
 if TYPE_CHECKING:
     from orderkit.cli.running import Running
@@ -15,6 +21,57 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 FORGE_BEHAVIOURS = ("1.26", "1.24", "forgejo")
 """The names in ``adapters.embedded.forge.behaviour``, which is too heavy to import for help."""
+
+
+@click.group("platform")
+def platform_command() -> None:
+    """Look at what a platform is made of."""
+
+
+@platform_command.command("render")
+@click.option("--out", required=True, metavar="DIR", help="A new or empty folder.")
+@click.option("--pack", "pack_folder", metavar="DIR", help="The pack to render. Default: ours.")
+@click.option(
+    "--profile",
+    metavar="service|natural",
+    help="How a portal runs templates. Default: what platform.yaml says.",
+)
+@platform_option
+@json_option
+def platform_render(
+    out: str,
+    pack_folder: str | None,
+    profile: str | None,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Write what publishing the pack to the platform would publish; nothing is published.
+
+    The portal's profile is applied and every value of the platform is baked in.
+
+    Example: orderkit platform render --out ./published --profile natural
+    """
+    from pathlib import Path
+
+    from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+    from orderkit.adapters.templatefolder import check_free, write_tree
+    from orderkit.cli import views
+    from orderkit.cli.connecting import load_settings
+    from orderkit.core.profile import read_profile
+    from orderkit.core.render import SkeletonFile
+    from orderkit.flows.packrendering import PlatformValues, render_pack
+
+    check_free(Path(out))
+    settings = load_settings(platform_file)
+    pack = Path(pack_folder) if pack_folder else reference_pack()
+    files = read_folder(pack)
+    wanted = read_profile("--profile", profile) if profile else settings.profile
+    commit = pack_commit(pack, files)
+    values = PlatformValues(settings.forge.url, commit, settings.registry, wanted)
+    rendered = render_pack(files, values)
+    write_tree({path: SkeletonFile(data) for path, data in rendered.items()}, Path(out))
+    views.show_rendered_pack(values, sorted(rendered), out, as_json)
 
 
 def _port(name: str, default: int, what: str) -> Callable[[F], F]:
@@ -40,6 +97,12 @@ def _port(name: str, default: int, what: str) -> Callable[[F], F]:
     show_default=True,
     help="Whose answers the forge gives where they differ: Gitea 1.26, Gitea 1.24 or Forgejo.",
 )
+@profile_option
+@click.option(
+    "--signed-by",
+    metavar="URL",
+    help="A Backstage whose signatures prove who orders. Default: requesters are claims.",
+)
 def up_command(
     state_folder: str | None,
     pack_folder: str | None,
@@ -49,6 +112,8 @@ def up_command(
     portal_port: int | None,
     service_port: int | None,
     forge_behaviour: str,
+    profile: str,
+    signed_by: str | None,
 ) -> None:
     """
     Run forge, cluster, delivery, assembly and catalog on this machine.
@@ -62,10 +127,11 @@ def up_command(
     import threading
     from pathlib import Path
 
-    from orderkit.adapters.embedded.platform import Ports
+    from orderkit.adapters.embedded.platform import PortalWanted, Ports
     from orderkit.adapters.packfolder import reference_pack
     from orderkit.cli.output import Progress
     from orderkit.cli.running import RunRequest, running
+    from orderkit.core.profile import read_profile
 
     serves, stop = threading.Event(), threading.Event()
 
@@ -83,6 +149,7 @@ def up_command(
         Ports(forge_port, cluster_port, portal_port, service_port),
         teams,
         forge_behaviour,
+        PortalWanted(read_profile("--profile", profile), signed_by),
     )
     with running(wanted, on_step=Progress(enabled=True)) as platform:
         serves.set()

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
+from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalWanted, Ports
 from orderkit.adapters.embedded.serving import HttpServer
 from orderkit.adapters.packfolder import pack_commit, read_folder
-from orderkit.cli.connecting import SECRET_HEADER, connect, token
+from orderkit.cli.connecting import SECRET_HEADER, connect, requesters, token
 from orderkit.core.settings import PlatformSettings
 from orderkit.flows.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.packrendering import PlatformValues
 from orderkit.flows.platform import Platform, default_requester
 from orderkit.web.service import service_app
-
-LOCAL_REGISTRY = "registry.local"
-"""Stands where a real platform names the registry of its function packages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +36,7 @@ class RunRequest:
     ports: Ports
     teams: tuple[str, ...]
     forge_behaviour: str = "1.26"
+    portal: PortalWanted = field(default_factory=PortalWanted)
 
 
 @contextlib.contextmanager
@@ -57,16 +56,23 @@ def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Itera
         ports=wanted.ports,
         teams=wanted.teams,
         forge_behaviour=wanted.forge_behaviour,
+        portal=wanted.portal,
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)
         settings = embedded.start()
         on_step("platform", f"forge {settings.forge.url}, cluster {embedded.url('cluster')}")
         platform = connect(settings)
-        app = service_app(platform, secret=token(settings.service), header=SECRET_HEADER)
+        app = service_app(
+            platform,
+            secret=token(settings.service),
+            header=SECRET_HEADER,
+            requesters=requesters(settings),
+        )
         service = HttpServer(app, embedded.service_socket)
         service.start()
         undo.callback(service.stop)
-        request = BootstrapRequest(files, commit, LOCAL_REGISTRY, default_requester())
+        values = PlatformValues(settings.forge.url, commit, settings.registry, settings.profile)
+        request = BootstrapRequest(files, values, default_requester())
         bootstrap(platform, request, on_step=on_step)
         yield Running(settings, platform, embedded)

@@ -7,6 +7,7 @@ The JSON shapes are stable: fields are added, never renamed, while the ``schema`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 
 import click
 
@@ -16,6 +17,7 @@ from orderkit.core.orderstate import short
 from orderkit.flows.destroying import Ended
 from orderkit.flows.ordering import Ordered
 from orderkit.flows.orders import OrderReport
+from orderkit.flows.packrendering import PlatformValues
 from orderkit.flows.teams import TeamAdded
 from orderkit.flows.tracing import Node, Trace
 
@@ -159,3 +161,22 @@ def show_teams(teams: Iterable[str], as_json: bool) -> None:
         return
     for name in names:
         click.echo(name)
+
+
+def show_rendered_pack(
+    values: PlatformValues, paths: list[PurePosixPath], out: str, as_json: bool
+) -> None:
+    """Show what `orderkit platform render` wrote."""
+    if as_json:
+        rendered = {
+            "profile": str(values.profile),
+            "packCommit": values.pack_commit,
+            "forge": values.forge_url,
+            "out": out,
+            "files": [str(path) for path in paths],
+        }
+        emit_json("orderkit.platform-render/v1", rendered)
+        return
+    click.echo(f"{len(paths)} files of pack {short(values.pack_commit)} in {out}")
+    click.echo(f"  profile  {values.profile}")
+    click.echo(f"  forge    {values.forge_url}")

@@ -17,6 +17,7 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.pack import Files
 
 SENTINEL = re.compile(rb"__ORDERKIT_([A-Z][A-Z_]*?)__")
+_LIKE = re.compile(rb"__ORDERKIT_[A-Za-z0-9_]{1,40}__")
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*\Z")
 BAKED_FOLDERS = ("templates", "day2", "gitops")
 """Where sentinels may stand. Other files are published as they are."""
@@ -30,7 +31,8 @@ def bake(files: Files, values: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
         values: By the sentinel's inner name, for example ``FORGE_URL``.
 
     Raises:
-        InvalidInputError: A sentinel has no value, or a value has unsafe characters.
+        InvalidInputError: A sentinel has no value, a value has unsafe characters, or something
+            that looks like a sentinel would be left.
     """
     for name, value in values.items():
         if not _SAFE.match(value):
@@ -55,4 +57,13 @@ def _bake_one(path: PurePosixPath, data: bytes, values: Mapping[str, str]) -> by
             )
         return values[name].encode()
 
-    return SENTINEL.sub(value, data)
+    baked = SENTINEL.sub(value, data)
+    left = _LIKE.search(baked)
+    if left is not None:
+        raise InvalidInputError(
+            str(path),
+            left[0].decode(),
+            "looks like a sentinel and is none",
+            hint="write __ORDERKIT_NAME__ in capitals",
+        )
+    return baked

@@ -15,14 +15,24 @@ from typing import Any
 from orderkit.core import yamltext
 from orderkit.core.names import RepoId
 from orderkit.core.pack import API_VERSION
+from orderkit.core.profile import Profile, read_profile
 
-_ENDPOINT = {
+_URL = {"type": "string", "pattern": r"^https?://[^\s/]+(/[^\s]*[^\s/])?$"}
+_ENDPOINT: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "required": ["url", "tokenFile"],
     "properties": {
-        "url": {"type": "string", "pattern": r"^https?://[^\s/]+(/[^\s]*[^\s/])?$"},
+        "url": _URL,
         "tokenFile": {"type": "string", "minLength": 1},
+    },
+}
+_PORTAL = {
+    **_ENDPOINT,
+    "properties": {
+        **_ENDPOINT["properties"],
+        "profile": {"type": "string"},
+        "signedBy": _URL,
     },
 }
 _REPOSITORY = {"type": "string", "pattern": r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"}
@@ -45,7 +55,7 @@ SCHEMA: dict[str, Any] = {
             "required": ["forge", "cluster", "portal", "service"],
             "properties": {
                 "forge": _ENDPOINT,
-                "portal": _ENDPOINT,
+                "portal": _PORTAL,
                 "service": _ENDPOINT,
                 "cluster": {
                     "type": "object",
@@ -58,6 +68,7 @@ SCHEMA: dict[str, Any] = {
                 },
                 "packRepository": _REPOSITORY,
                 "ledgerRepository": _REPOSITORY,
+                "registry": {"type": "string"},
                 "teams": {"type": "array", "items": {"type": "string"}},
             },
         },
@@ -65,6 +76,8 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+LOCAL_REGISTRY = "registry.local"
+"""Stands where a platform names the registry of its function packages."""
 PACK, LEDGER = RepoId("platform", "pack"), RepoId("platform", "ledger")
 """The two repositories Orderkit keeps on a forge, unless platform.yaml names others."""
 
@@ -90,6 +103,11 @@ class PlatformSettings:
     pack: RepoId = PACK
     ledger: RepoId = LEDGER
     teams: Sequence[str] = ()
+    profile: Profile = Profile.SERVICE
+    """How the portal runs the pack's templates."""
+    signed_by: str | None = None
+    """The Backstage whose signatures prove who asks; None: requesters are claims."""
+    registry: str = LOCAL_REGISTRY
 
     def to_yaml(self) -> str:
         """Write it as ``platform.yaml``, paths as they are."""
@@ -100,6 +118,9 @@ class PlatformSettings:
         cluster = {"kubeconfig": str(self.kubeconfig)}
         if self.context:
             cluster["context"] = self.context
+        portal = {**endpoint(self.portal), "profile": str(self.profile)}
+        if self.signed_by:
+            portal["signedBy"] = self.signed_by
         return yamltext.dump(
             {
                 "apiVersion": API_VERSION,
@@ -108,10 +129,11 @@ class PlatformSettings:
                 "spec": {
                     "forge": endpoint(self.forge),
                     "cluster": cluster,
-                    "portal": endpoint(self.portal),
+                    "portal": portal,
                     "service": endpoint(self.service),
                     "packRepository": str(self.pack),
                     "ledgerRepository": str(self.ledger),
+                    "registry": self.registry,
                     "teams": list(self.teams),
                 },
             }
@@ -127,6 +149,7 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
     """
     found = yamltext.load(text, name=name, schema=SCHEMA)
     spec = found["spec"]
+    portal = spec["portal"]
 
     def endpoint(key: str) -> Endpoint:
         return Endpoint(spec[key]["url"], folder / spec[key]["tokenFile"])
@@ -145,4 +168,7 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
         pack=repository("packRepository", PACK),
         ledger=repository("ledgerRepository", LEDGER),
         teams=tuple(spec.get("teams", ())),
+        profile=read_profile(f"{name}: spec.portal.profile", portal.get("profile", "service")),
+        signed_by=portal.get("signedBy"),
+        registry=spec.get("registry", LOCAL_REGISTRY),
     )

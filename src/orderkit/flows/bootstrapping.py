@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core import orderstate, xrd
-from orderkit.core.baking import bake
+from orderkit.core import orderstate
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import CommitSha
@@ -26,7 +25,8 @@ from orderkit.core.objects import (
     dig,
     metadata,
 )
-from orderkit.core.pack import Files, read_pack
+from orderkit.core.pack import Files
+from orderkit.flows.packrendering import PlatformValues, render_pack
 from orderkit.flows.platform import Platform, get_object, snapshot
 from orderkit.flows.refreshing import OWNER, application_key, refresh
 from orderkit.flows.teams import add_team
@@ -47,8 +47,7 @@ class BootstrapRequest:
     """A pack at a commit, for a platform."""
 
     files: Files
-    pack_commit: str
-    registry: str
+    values: PlatformValues
     requester: str
     timeout_s: float = 120.0
 
@@ -72,7 +71,7 @@ def bootstrap(platform: Platform, wanted: BootstrapRequest, *, on_step: OnStep) 
         InvalidInputError: The pack is broken or lacks ``gitops/root.yaml``.
         IncompleteError: A layer does not become healthy in time; the message says why.
     """
-    files = _baked(platform, wanted)
+    files = render_pack(wanted.files, wanted.values)
     commit = _publish_pack(platform, files, wanted)
     on_step("pack", f"{len(files)} files at {orderstate.short(commit)} in {platform.pack_repo}")
     _ensure_ledger(platform, wanted.requester)
@@ -85,25 +84,6 @@ def bootstrap(platform: Platform, wanted: BootstrapRequest, *, on_step: OnStep) 
         add_team(platform, team, requester=wanted.requester)
         on_step("team", f"{team} may order")
     return Bootstrapped(commit, layers)
-
-
-def _baked(platform: Platform, wanted: BootstrapRequest) -> dict[PurePosixPath, bytes]:
-    for kit in read_pack(wanted.files).kits():  # a broken kit stops here, before any write
-        for problem in xrd.problems(kit.xrd):
-            path = f"gitops/apis/{kit.name}/definition.yaml"
-            raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")
-    url = platform.forge.base_url
-    return bake(wanted.files, baked_values(url, wanted.pack_commit, wanted.registry))
-
-
-def baked_values(forge_url: str, pack_commit: str, registry: str) -> Mapping[str, str]:
-    """Return the value of every sentinel a pack may use."""
-    return {
-        "FORGE_URL": forge_url,
-        "FORGE_HOST": forge_url.partition("://")[2],
-        "PACK_COMMIT": pack_commit,
-        "REGISTRY": registry,
-    }
 
 
 def _publish_pack(
@@ -120,7 +100,7 @@ def _publish_pack(
     operation = Operation(
         f"pack-{digest[:20]}-on-{seen.commit[:8] if seen else 'nothing'}",
         wanted.requester,
-        f"pack at {wanted.pack_commit[:8]}",
+        f"pack at {wanted.values.pack_commit[:8]}",
     )
     return platform.forge.write(repo, changes, operation).commit
 

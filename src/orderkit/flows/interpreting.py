@@ -19,6 +19,7 @@ from orderkit.core import orderfile
 from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, NotFoundError
 from orderkit.core.names import CommitSha
 from orderkit.core.pack import Kit
+from orderkit.core.profile import TEMPLATES, natural_path
 from orderkit.core.template import Template, parse_template
 from orderkit.core.xrcheck import check_order_files
 from orderkit.flows import scaffolding
@@ -53,11 +54,15 @@ class RunRequest:
     values: Mapping[str, Any]
     requester: str
     options: TaskOptions
+    proof: str = ""
+    """What proves the requester; empty: a claim."""
+    task_id: str = ""
+    """What ``context.task.id`` is; empty: made from template, values and requester."""
 
 
 def published_template(platform: Platform, name: str) -> Source:
     """
-    Find a template of the published pack by its kit's name or its own.
+    Find a template of the published pack, its natural steps, by its kit's name or its own.
 
     Raises:
         NotFoundError: The pack has no such template; those it has are named.
@@ -65,12 +70,13 @@ def published_template(platform: Platform, name: str) -> Source:
     found = snapshot(platform, platform.pack_repo)
     names: dict[str, str] = {}
     for path in sorted(found.blobs if found else ()):
-        if found is None or not path.match("templates/*/template.yaml"):
+        if found is None or not path.match(TEMPLATES):
             continue
-        revision = platform.forge.read(platform.pack_repo, path, found.commit)
+        natural = natural_path(path.parent, found.blobs)
+        revision = platform.forge.read(platform.pack_repo, natural, found.commit)
         if revision is None:
             continue
-        template = parse_template(revision.data, name=str(path))
+        template = parse_template(revision.data, name=str(natural))
         folder = path.parent.name
         if name in {folder, template.name}:
             pack = published_pack(platform)
@@ -109,8 +115,8 @@ def run(
         parameters,
         files=source.folder,
         services=services,
-        user=scaffolding.User(wanted.requester),
-        task_id=_task_id(template, parameters, wanted.requester),
+        user=scaffolding.User(wanted.requester, proof=wanted.proof),
+        task_id=wanted.task_id or _task_id(template, parameters, wanted.requester),
         on_step=on_step,
         options=wanted.options,
     )

@@ -21,6 +21,7 @@ from orderkit.core import ledger
 from orderkit.core.errors import IncompleteError, InvalidInputError, RemoteError
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.pack import Kit, Pack
+from orderkit.core.profile import natural_path
 from orderkit.core.template import Template, parse_template
 from orderkit.core.xrcheck import check_order_files
 from orderkit.flows import orders, scaffolding
@@ -92,8 +93,8 @@ def order(platform: Platform, wanted: OrderRequest, *, on_step: OnStep) -> Order
     try:
         result = _interpret(platform, prepared, wanted, on_step)
     except RemoteError as error:
-        if before is None and _published(platform, entry.repository):
-            raise _half_done(prepared.order, error) from error
+        if before is None and published(platform, entry.repository):
+            raise half_done(prepared.order, error) from error
         raise
     head = platform.forge.head(entry.repository)
     if head is None:
@@ -121,14 +122,16 @@ def _interpret(
     )
 
 
-def _published(platform: Platform, repo: RepoId) -> bool:
+def published(platform: Platform, repo: RepoId) -> bool:
+    """Say whether the repository has a commit, as far as the forge can be asked."""
     try:
         return platform.forge.head(repo) is not None
     except RemoteError:
         return False  # the forge itself is the trouble; its own error says so
 
 
-def _half_done(order: OrderId, error: RemoteError) -> IncompleteError:
+def half_done(order: OrderId, error: RemoteError) -> IncompleteError:
+    """Make the error for an order that is in its repository and not in the ledger."""
     return IncompleteError(
         f"{order} is published but not delivered yet: {error}",
         hint=f"{error.hint}; then repeat the same command" if error.hint else "repeat the command",
@@ -138,7 +141,7 @@ def _half_done(order: OrderId, error: RemoteError) -> IncompleteError:
 def _prepare(platform: Platform, wanted: OrderRequest) -> _Prepared:
     pack = published_pack(platform, kit=wanted.kit)
     kit = pack.kit(wanted.kit)
-    path = PurePosixPath("templates", kit.name, "template.yaml")
+    path = natural_path(PurePosixPath("templates", kit.name), pack.files)
     if path not in pack.files:
         raise InvalidInputError(str(path), None, f"is missing in pack '{pack.name}'")
     template = parse_template(pack.files[path], name=str(path))

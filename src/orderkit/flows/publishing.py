@@ -23,7 +23,9 @@ def operation(wanted: PublishRequest) -> Operation:
     digest = hashlib.sha256(str(wanted.repo).encode())
     for path in sorted(wanted.files):
         digest.update(b"\0" + str(path).encode() + b"\0" + wanted.files[path])
-    return Operation(f"publish-{digest.hexdigest()[:20]}", wanted.requester, wanted.message)
+    return Operation(
+        f"publish-{digest.hexdigest()[:20]}", wanted.requester, wanted.message, wanted.proof
+    )
 
 
 def publish(forge: Forge, wanted: PublishRequest) -> CommitSha:

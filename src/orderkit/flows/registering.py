@@ -26,6 +26,8 @@ class Registration:
     kit: str
     team: TeamName
     requester: str
+    proof: str = ""
+    """What proves the requester; empty: a claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +55,15 @@ def register(platform: Platform, wanted: Registration) -> Registered:
     check_requester(wanted.requester)
     entry = ledger.OrderEntry(wanted.team, wanted.order)
     paths = ledger_snapshot(platform).blobs
-    if ledger.team_path(wanted.team) not in paths:
-        raise unknown_team(wanted.team, list(ledger.teams(paths)))
-    _check_free(entry, paths)
+    check_free(entry, paths)
     _check_record(platform, wanted, entry.repository)
     application = ledger.order_application(entry, kit=wanted.kit, forge_url=platform.forge.base_url)
     written = write_ledger(
         platform,
         {entry.application_path: yamltext.dump(application)},
-        Operation(f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered"),
+        Operation(
+            f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered", wanted.proof
+        ),
     )
     if written.changed:
         refresh(platform, ledger.team_application(wanted.team))
@@ -86,7 +88,16 @@ def archived(repo: RepoId) -> AlreadyOrderedError:
     )
 
 
-def _check_free(entry: ledger.OrderEntry, found: Collection[PurePosixPath]) -> None:
+def check_free(entry: ledger.OrderEntry, found: Collection[PurePosixPath]) -> None:
+    """
+    Check by the ledger's paths that the team may order and the id is not another order's.
+
+    Raises:
+        NotFoundError: The team is not in the ledger.
+        AlreadyOrderedError: The order is ending, or its id belongs to another team.
+    """
+    if ledger.team_path(entry.team) not in found:
+        raise unknown_team(entry.team, list(ledger.teams(found)))
     if entry.end_path in found:
         raise AlreadyOrderedError(
             f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"

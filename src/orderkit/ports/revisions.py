@@ -17,7 +17,8 @@ from orderkit.core.names import BlobSha, CommitSha
 
 OPERATION_TRAILER = "Orderkit-Operation"
 REQUESTER_TRAILER = "Orderkit-Requester"
-"""Commit trailers: what makes a repeated write recognisable, and who asked for it."""
+PROOF_TRAILER = "Orderkit-Requester-Proof"
+"""Commit trailers: what makes a repeated write recognisable, who asked, and what proves that."""
 _TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
 
 
@@ -54,24 +55,28 @@ class Operation:
     """
     Why and for whom something is written; `id` makes the write recognisable afterwards.
 
-    Two different writes must not share an id. `id` and `requester` are one line each, or
-    somebody could forge the other trailers.
+    Two different writes must not share an id. `id`, `requester` and `proof` are one line each,
+    or somebody could forge the other trailers.
     """
 
     id: str
     requester: str
     summary: str
+    proof: str = ""
+    """What proves the requester; empty: a claim."""
 
     def __post_init__(self) -> None:
         if not self.id or any(char.isspace() for char in self.id) or "--" in self.id:
             raise ValueError(f"operation id {self.id!r} is empty, or holds a space or '--'")
-        if "\n" in self.requester or "\r" in self.requester or "-->" in self.requester:
-            raise ValueError(f"requester {self.requester!r} is not one plain line")
+        for name, text in (("requester", self.requester), ("proof", self.proof)):
+            if "\n" in text or "\r" in text or "-->" in text:
+                raise ValueError(f"{name} {text!r} is not one plain line")
 
     @property
     def trailers(self) -> str:
-        """The two trailer lines."""
-        return f"{OPERATION_TRAILER}: {self.id}\n{REQUESTER_TRAILER}: {self.requester}\n"
+        """The trailer lines: two, and a third if something proves the requester."""
+        proof = f"{PROOF_TRAILER}: {self.proof}\n" if self.proof else ""
+        return f"{OPERATION_TRAILER}: {self.id}\n{REQUESTER_TRAILER}: {self.requester}\n{proof}"
 
     @property
     def message(self) -> str:

@@ -37,6 +37,7 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects import ARGOCD_NAMESPACE
+from orderkit.core.profile import Profile
 from orderkit.core.settings import Endpoint, PlatformSettings
 
 if TYPE_CHECKING:
@@ -59,6 +60,14 @@ class Ports:
     cluster: int | None = None
     portal: int | None = None
     service: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PortalWanted:
+    """How a portal on top of this platform runs templates, and which Backstage signs for users."""
+
+    profile: Profile = Profile.SERVICE
+    signed_by: str | None = None
 
 
 DEFAULT_PORTS = {"forge": 7300, "cluster": 7344, "portal": 7307, "service": 7399}
@@ -96,6 +105,7 @@ class EmbeddedPlatform:
         ports: Ports,
         teams: Sequence[str],
         forge_behaviour: str = DEFAULT,
+        portal: PortalWanted = PortalWanted(),
     ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
@@ -119,7 +129,7 @@ class EmbeddedPlatform:
                 {part: sock.getsockname()[1] for part, sock in self._sockets.items()}
             )
             self._undo = undo.pop_all()
-        self._pack, self._teams = pack, teams
+        self._pack, self._teams, self._portal = pack, teams, portal
         self._forge_behaviour = forge_behaviour
 
     @property
@@ -220,6 +230,8 @@ class EmbeddedPlatform:
             service=endpoint("service"),
             kubeconfig=kubeconfig,
             teams=self._teams,
+            profile=self._portal.profile,
+            signed_by=self._portal.signed_by,
         )
 
     def _kubeconfig(self) -> str:

@@ -38,6 +38,7 @@ class PublishRequest:
     message: str
     private: bool
     requester: str
+    proof: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class User:
 
     ref: str
     entity: Mapping[str, Any] | None = None
+    proof: str = ""
+    """What proves it; empty: a claim."""
 
 
 class TemplateFolder(Protocol):

@@ -80,6 +80,7 @@ def _publish(context: ActionContext, inputs: Inputs) -> Outputs:
             message=inputs.get("gitCommitMessage", "initial commit"),
             private=inputs.get("repoVisibility", "public") == "private",
             requester=context.user.ref,
+            proof=context.user.proof,
         )
     )
     context.log(f"{published.clone_url} at {published.commit[:12]}")

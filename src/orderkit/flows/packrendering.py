@@ -1,0 +1,55 @@
+"""
+Render a pack for one platform: what publishing puts into the platform's own pack repository.
+
+The portal's profile is applied to the templates, then the platform's values are baked; a
+sentinel that would be left is refused. Writes nothing. Called by ``flows.bootstrapping`` and by
+``orderkit platform render``, so that a person can look before anything is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core import xrd
+from orderkit.core.baking import bake
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.objects import metadata
+from orderkit.core.pack import Files, read_pack
+from orderkit.core.profile import Profile, apply_profile
+from orderkit.flows.actions import ACTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformValues:
+    """What a pack gets to know of the platform it is published to."""
+
+    forge_url: str
+    pack_commit: str
+    registry: str
+    profile: Profile = Profile.SERVICE
+
+    def baked(self) -> Mapping[str, str]:
+        """Return the value of every sentinel a pack may use."""
+        return {
+            "FORGE_URL": self.forge_url,
+            "FORGE_HOST": self.forge_url.partition("://")[2],
+            "PACK_COMMIT": self.pack_commit,
+            "REGISTRY": self.registry,
+        }
+
+
+def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, bytes]:
+    """
+    Return the files that are published. Deterministic.
+
+    Raises:
+        InvalidInputError: The pack is broken, a template cannot run in the service (its step
+            is named), or a sentinel has no value.
+    """
+    for kit in read_pack(files).kits():  # a broken kit stops here, before any write
+        for problem in xrd.problems(kit.xrd):
+            path = f"gitops/apis/{kit.name}/definition.yaml"
+            raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")
+    return bake(apply_profile(files, values.profile, actions=ACTIONS), values.baked())

@@ -1,0 +1,56 @@
+"""platform.yaml: how the portal runs templates, and who signs for its users."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from orderkit.core import settings
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.profile import Profile
+
+TEXT = """apiVersion: orderkit.dev/v1alpha1
+kind: Platform
+metadata: {{name: x}}
+spec:
+  forge: {{url: "http://127.0.0.1:1", tokenFile: f}}
+  portal: {{url: "http://127.0.0.1:2", tokenFile: p{portal}}}
+  service: {{url: "http://127.0.0.1:3", tokenFile: s}}
+  cluster: {{kubeconfig: k}}
+"""
+
+
+def read(portal: str = "") -> settings.PlatformSettings:
+    return settings.parse(TEXT.format(portal=portal), folder=PurePosixPath("/etc/orderkit"))
+
+
+def test_the_service_profile_and_claimed_requesters_are_the_default() -> None:
+    found = read()
+
+    assert found.profile is Profile.SERVICE
+    assert found.signed_by is None
+
+
+def test_what_is_written_is_read_again() -> None:
+    found = read(', profile: natural, signedBy: "https://backstage.example.com"')
+
+    again = settings.parse(found.to_yaml(), folder=PurePosixPath("/"))
+
+    assert again == found
+    assert again.profile is Profile.NATURAL
+    assert again.signed_by == "https://backstage.example.com"
+
+
+@pytest.mark.parametrize(
+    ("portal", "says"),
+    [
+        (", profile: job", "not available yet"),
+        (", profile: fancy", "is no profile"),
+        (", signedBy: backstage.example.com", "signedBy"),
+        (", signedby: x", "no known key"),
+    ],
+)
+def test_what_cannot_be_is_refused(portal: str, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        read(portal)

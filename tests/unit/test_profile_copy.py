@@ -314,7 +314,7 @@ def test_a_file_in_the_natural_templates_place_is_refused() -> None:
         PurePosixPath("templates/garage/natural.yaml"): b"",
     }
 
-    with pytest.raises(InvalidInputError, match="natural.yaml"):
+    with pytest.raises(InvalidInputError, match=r"natural\.yaml"):
         apply_profile(files, Profile.SERVICE, actions=ACTIONS)
 
 

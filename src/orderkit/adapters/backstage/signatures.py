@@ -65,13 +65,14 @@ class BackstageRequesters:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise _unproved("no token of the portal came with the request")
-        if _type(token) == PLUGIN:
-            token = self._on_behalf_of(token)
         kind = _type(token)
-        if kind not in {USER, LIMITED_USER}:
+        if kind == PLUGIN:
+            claims = self._users.verified(self._on_behalf_of(token), audience=None)
+        elif kind == USER:
+            claims = self._users.verified(token, audience=_AUDIENCE)
+        else:
             raise _unproved("the token is none of a person who is signed in to the portal")
-        audience = _AUDIENCE if kind == USER else None
-        person = self._users.verified(token, audience=audience)["sub"]
+        person = claims["sub"]
         try:
             return Requester(check_requester(person), f"signed by {self._base}")
         except InvalidInputError as error:

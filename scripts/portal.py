@@ -17,7 +17,7 @@ from pathlib import Path
 
 import requests
 from daemons import Daemon, DaemonError
-from realbackstage import Backstage, Wanted, serving
+from realbackstage import HOST, Backstage, Wanted, serving
 
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.cli.connecting import load_settings
@@ -26,6 +26,7 @@ from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.settings import PlatformSettings
 
 _UP_S = 120.0
+_PROVE = "to prove them: orderkit up --signed-by {}"
 _UP = "Stop with ctrl-C"
 
 
@@ -48,11 +49,12 @@ def main() -> int:
     state = state_path(wanted.state)
     try:
         with contextlib.ExitStack() as undo:
-            up, settings = undo.enter_context(_platform(state))
+            up, settings = undo.enter_context(_platform(state, wanted.port))
             request = Wanted(settings, state / "backstage", wanted.front_end, wanted.port)
             portal = undo.enter_context(serving(request))
             serves.set()
-            print(_welcome(portal, state, front_end=wanted.front_end), flush=True)
+            proved = settings.signed_by == portal.url
+            print(_welcome(portal, state, proved=proved, front_end=wanted.front_end), flush=True)
             _watch([portal.daemon, *([up] if up else [])], stop)
     except (DaemonError, OrderkitError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -76,7 +78,7 @@ def _watch(parts: Sequence[Daemon], stop: threading.Event) -> None:
 
 
 @contextlib.contextmanager
-def _platform(state: Path) -> Iterator[tuple[Daemon | None, PlatformSettings]]:
+def _platform(state: Path, port: int) -> Iterator[tuple[Daemon | None, PlatformSettings]]:
     """Yield the platform of a state folder; start one where none runs."""
     with contextlib.suppress(NotFoundError):
         settings = load_settings(str(state / PLATFORM_FILE))
@@ -87,6 +89,8 @@ def _platform(state: Path) -> Iterator[tuple[Daemon | None, PlatformSettings]]:
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = state / ".up.log"
     command = [sys.executable, "-m", "orderkit", "up", "--state", str(state)]
+    if port:
+        command += ["--signed-by", f"http://{HOST}:{port}"]
     with Daemon("orderkit up", command, log=log) as up:
         up.wait_until(lambda: _UP in up.text(), timeout_s=_UP_S)
         yield up, load_settings(str(state / PLATFORM_FILE))
@@ -99,13 +103,15 @@ def _serves(url: str) -> bool:
         return False
 
 
-def _welcome(portal: Backstage, state: Path, *, front_end: bool) -> str:
+def _welcome(portal: Backstage, state: Path, *, proved: bool, front_end: bool) -> str:
+    users = "proved by its signature" if proved else f"claimed; {_PROVE.format(portal.url)}"
     where = f"{portal.url}/create   (sign in as guest)" if front_end else f"{portal.url}/api"
     return f"""
 Backstage runs on the embedded platform. State: {state}
 
   portal    {where}
   kits      {", ".join(portal.templates)}
+  users     {users}
   log       {portal.daemon.log}
 
 Orders placed here are orders like any other:

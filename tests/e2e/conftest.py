@@ -1,22 +1,23 @@
 """
-An embedded platform, and a real Backstage with its front end on it, as processes.
+Embedded platforms, and a real Backstage on each, as processes: one for each portal profile.
 
 Runs with ``--e2e`` only; ``scripts/backstage.sh --front-end`` installs what is needed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from commands import Command, as_process
 from daemons import Daemon
 from published import Up
-from realbackstage import Backstage, Wanted, serving
+from realbackstage import HOST, Backstage, Wanted, quiet_port, serving
 from scaffolderapi import Scaffolder
 from tests.lab.binaries import keep_log
 
@@ -37,42 +38,78 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="a whole journey: needs --e2e"))
 
 
-@pytest.fixture(scope="session")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    folder = tmp_path_factory.mktemp("up")
+@dataclass(frozen=True)
+class World:
+    """A platform and a Backstage on it that runs templates by one profile."""
+
+    up: Up
+    backstage: Backstage
+
+
+@contextlib.contextmanager
+def _world(folder: Path, profile: str, *, front_end: bool) -> Iterator[World]:
     state = folder / "state"
     ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
-    command = [sys.executable, "-m", "orderkit", "up", "--state", str(state), *ports]
+    portal = quiet_port()  # the platform's service must know whose signatures it checks
+    options = ["--profile", profile, "--signed-by", f"http://{HOST}:{portal}"]
+    command = [sys.executable, "-m", "orderkit", "up", "--state", str(state), *ports, *options]
     with Daemon("orderkit up", command, log=folder / "up.log") as daemon:
         daemon.wait_until(lambda: "Stop with ctrl-C" in daemon.text(), timeout_s=_UP_S)
         settings = load_settings(str(state / "platform.yaml"))
-        yield Up(state, settings, connect(settings))
+        wanted = Wanted(settings, state / "backstage", front_end=front_end, port=portal)
+        try:
+            with serving(wanted) as backstage:
+                yield World(Up(state, settings, connect(settings)), backstage)
+        finally:
+            keep_log(wanted.folder / "backstage.log", as_name=f"backstage-{profile}.log")
 
 
 @pytest.fixture(scope="session")
-def backstage(up: Up) -> Iterator[Backstage]:
-    wanted = Wanted(up.settings, up.state / "backstage", front_end=True)
-    try:
-        with serving(wanted) as found:
-            yield found
-    finally:
-        keep_log(wanted.folder / "backstage.log")
+def service_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """As a platform is by default: the portal asks the service."""
+    with _world(tmp_path_factory.mktemp("service"), "service", front_end=True) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
+def natural_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Backstage runs the natural steps with its own actions."""
+    with _world(tmp_path_factory.mktemp("natural"), "natural", front_end=False) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def world(request: pytest.FixtureRequest) -> World:
+    """The one that a test module names by its `PROFILE`, else the default."""
+    profile = getattr(request.module, "PROFILE", "service")
+    found: World = request.getfixturevalue(f"{profile}_world")
+    return found
+
+
+@pytest.fixture(scope="module")
+def up(world: World) -> Up:
+    return world.up
+
+
+@pytest.fixture(scope="module")
+def backstage(world: World) -> Backstage:
+    return world.backstage
+
+
+@pytest.fixture(scope="module")
 def scaffolder(backstage: Backstage) -> Iterator[Scaffolder]:
     found = Scaffolder(backstage.url)
     yield found
     found.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def orderkit(up: Up) -> Command:
     """Run ``orderkit ARGUMENTS`` as a process."""
     return as_process(up.state / "platform.yaml")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def portal_file(up: Up, backstage: Backstage) -> Path:
     """A platform.yaml whose portal is the real Backstage: its catalog, not the embedded one."""
     portal = replace(up.settings.portal, url=backstage.url)
@@ -84,7 +121,7 @@ def portal_file(up: Up, backstage: Backstage) -> Path:
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def new_team(orderkit: Command) -> Callable[[], str]:
     """Add a team that nobody else uses."""
 

@@ -1,7 +1,8 @@
 """
-The stage kit ordered by a real task of Backstage's scaffolder.
+The stage kit's natural steps run by a real task of Backstage's scaffolder.
 
-Its own publish:gitea, its proxy, its catalog, on the embedded platform.
+Its own publish:gitea, its proxy, its catalog, on an embedded platform with the portal profile
+``natural``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from commands import Command
 from published import Kit, Up, read_kit, wanted_repository
-from realbackstage import GUEST
+from realbackstage import GUEST, Backstage
 from scaffolderapi import Scaffolder, Task
 
 from orderkit.core.names import RepoId
@@ -24,6 +25,7 @@ from orderkit.flows import ordering
 from orderkit.flows.ordering import OrderRequest
 from orderkit.ports.forge import Forge
 
+PROFILE = "natural"
 TEMPLATE = "garage-stage-kit"
 READY_S = 60.0
 
@@ -110,6 +112,18 @@ def test_it_is_registered_and_becomes_ready(ordered: Ordered, up: Up, orderkit: 
     status = _wait_ready(orderkit, ordered.name)
 
     assert status["team"] == ordered.team
+
+
+def test_the_registration_is_proved_by_backstages_signature(
+    ordered: Ordered, up: Up, backstage: Backstage
+) -> None:
+    """The step's request carries the scaffolder's token, and in it the person's."""
+    messages = [commit.message for commit in up.platform.forge.commits(up.platform.ledger)]
+    ours = next(text for text in messages if ordered.name in text)
+
+    assert (
+        f"Orderkit-Requester: {GUEST}\nOrderkit-Requester-Proof: signed by {backstage.url}" in ours
+    )
 
 
 def test_backstages_own_catalog_shows_it(ordered: Ordered, scaffolder: Scaffolder) -> None:

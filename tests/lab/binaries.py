@@ -38,8 +38,8 @@ def built(part: str) -> Path:
     return folder
 
 
-def keep_log(log: Path) -> None:
-    """Copy a log to where it outlives the run; nothing if there is none."""
+def keep_log(log: Path, *, as_name: str = "") -> None:
+    """Copy a log to where it outlives the run, under its own name or another; none is nothing."""
     if log.exists():
         LOGS.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(log, LOGS / log.name)
+        shutil.copyfile(log, LOGS / (as_name or log.name))

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from orderkit.core.pack import Files
+from orderkit.core.profile import natural_path
 from orderkit.core.settings import PlatformSettings
 from orderkit.core.template import Template, parse_template
 from orderkit.flows import scaffolding
@@ -29,25 +30,27 @@ class Up:
 
 @dataclass(frozen=True)
 class Kit:
-    """A published kit with form values: template.yaml and what lies beside it."""
+    """A published kit with form values: its natural template and what lies beside it."""
 
     name: str
     template: Template
     files: Files
     values: Mapping[str, Any]
+    source: PurePosixPath
 
     @property
     def entity(self) -> Mapping[str, Any]:
-        """The whole template.yaml as an object."""
-        found: dict[str, Any] = yaml.safe_load(self.files[PurePosixPath("template.yaml")])
+        """The whole natural template as an object."""
+        found: dict[str, Any] = yaml.safe_load(self.files[self.source])
         return found
 
 
 def read_kit(up: Up, name: str, values: Mapping[str, Any]) -> Kit:
     """Read a kit from the forge; complete the values with the form's defaults, as the form does."""
     files = published_pack(up.platform, kit=name).folder(f"templates/{name}")
-    template = parse_template(files[PurePosixPath("template.yaml")], name=f"{name}/template.yaml")
-    return Kit(name, template, files, template.validate(values))
+    source = natural_path(PurePosixPath(), files)
+    template = parse_template(files[source], name=f"{name}/{source}")
+    return Kit(name, template, files, template.validate(values), source)
 
 
 class _Seen(Exception):  # noqa: N818 - no error: the run ends here

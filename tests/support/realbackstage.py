@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import random
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -210,6 +211,15 @@ def _people(settings: PlatformSettings) -> list[dict[str, Any]]:
 def _file(path: object) -> dict[str, str]:
     """Make a value that Backstage reads from a file, without the newline at its end."""
     return {"$file": str(path)}
+
+
+def quiet_port() -> int:
+    """Return a free port that no system hands out by itself: it is named before it is used."""
+    while True:
+        port = random.randint(20_000, 32_000)  # noqa: S311 - no secret
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind((HOST, port))
+            return port
 
 
 def _free_port() -> int:

@@ -105,7 +105,16 @@ class Scaffolder:
         """Run a task to its end."""
         answer = self.start(template, values)
         assert answer.status == requests.codes.created, answer.body
-        task = answer.body["id"]
+        return self.wait(answer.body["id"], timeout_s=timeout_s)
+
+    def retry(self, task: str, *, timeout_s: float = 60) -> Task:
+        """Start a task again that failed, as the button on its page does; run it to its end."""
+        answer = self._call("POST", f"/api/scaffolder/v2/tasks/{task}/retry", {"secrets": {}})
+        assert answer.status == requests.codes.created, answer.body
+        return self.wait(task, timeout_s=timeout_s)
+
+    def wait(self, task: str, *, timeout_s: float = 60) -> Task:
+        """Wait for a task's end."""
         end = time.monotonic() + timeout_s
         while True:
             status = self._call("GET", f"/api/scaffolder/v2/tasks/{task}").body["status"]

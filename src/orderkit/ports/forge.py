@@ -31,6 +31,7 @@ from orderkit.ports.pulls import (
 )
 from orderkit.ports.revisions import (
     OPERATION_TRAILER,
+    PROOF_TRAILER,
     REQUESTER_TRAILER,
     Commit,
     FileChange,
@@ -42,6 +43,7 @@ from orderkit.ports.revisions import (
 
 __all__ = [
     "OPERATION_TRAILER",
+    "PROOF_TRAILER",
     "REQUESTER_TRAILER",
     "Commit",
     "CommitStatus",

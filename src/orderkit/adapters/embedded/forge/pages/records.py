@@ -14,10 +14,14 @@ from dataclasses import dataclass
 import pygit2
 
 from orderkit.adapters.embedded.forge.pages.visible import decode
-from orderkit.ports.forge import OPERATION_TRAILER, REQUESTER_TRAILER
+from orderkit.ports.forge import OPERATION_TRAILER, PROOF_TRAILER, REQUESTER_TRAILER
 
 _TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*): (\S.*)\Z")
-_NAMES = {OPERATION_TRAILER: "Operation", REQUESTER_TRAILER: "Requester"}
+_NAMES = {
+    OPERATION_TRAILER: "Operation",
+    REQUESTER_TRAILER: "Requester",
+    PROOF_TRAILER: "Proof of the requester",
+}
 NO_SUMMARY = "(no message)"
 
 

@@ -29,11 +29,11 @@ from tests.lab.realgitea import Gitea, add_token, add_user
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
-from orderkit.cli.running import LOCAL_REGISTRY
 from orderkit.core.names import RepoId
 from orderkit.core.objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
-from orderkit.core.settings import Endpoint
+from orderkit.core.settings import LOCAL_REGISTRY, Endpoint
 from orderkit.flows.bootstrapping import Bootstrapped, BootstrapRequest, bootstrap
+from orderkit.flows.packrendering import PlatformValues, render_pack
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 
@@ -90,13 +90,18 @@ def site(real_gitea: Gitea, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         add_token(real_gitea.url, bot, SCOPES),
     )
     with mixedplatform.running(wanted) as up:
-        yield Site(up, real_gitea, bot, bootstrap(up.platform, _pack(), on_step=lambda *_: None))
+        yield Site(
+            up,
+            real_gitea,
+            bot,
+            bootstrap(up.platform, _pack(real_gitea.url), on_step=lambda *_: None),
+        )
 
 
-def _pack() -> BootstrapRequest:
+def _pack(forge_url: str) -> BootstrapRequest:
     files = read_folder(reference_pack())
     commit = pack_commit(reference_pack(), files)
-    return BootstrapRequest(files, commit, LOCAL_REGISTRY, GUEST)
+    return BootstrapRequest(files, PlatformValues(forge_url, commit, LOCAL_REGISTRY), GUEST)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +143,8 @@ def _until_status(orderkit: Command, team: str, wanted: Callable[[Any], bool]) -
 def test_bootstrap_publishes_the_pack_and_delivers_its_layers(site: Site) -> None:
     published = site.files(site.up.platform.pack_repo)
 
-    assert set(published) == set(read_folder(reference_pack()))
+    wanted = _pack(site.gitea.url)
+    assert published == render_pack(wanted.files, wanted.values)
     assert not [path for path, data in published.items() if b"__ORDERKIT_FORGE" in data]
     assert site.bootstrapped.layers
 
@@ -146,7 +152,7 @@ def test_bootstrap_publishes_the_pack_and_delivers_its_layers(site: Site) -> Non
 def test_bootstrap_again_writes_nothing(site: Site) -> None:
     heads = [site.head(repo) for repo in (site.up.platform.pack_repo, site.ledger)]
 
-    bootstrap(site.up.platform, _pack(), on_step=lambda *_: None)
+    bootstrap(site.up.platform, _pack(site.gitea.url), on_step=lambda *_: None)
 
     assert [site.head(repo) for repo in (site.up.platform.pack_repo, site.ledger)] == heads
 

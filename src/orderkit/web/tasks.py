@@ -6,7 +6,7 @@
 201 if the order is new, 200 if it was there with the same values, 409 if it was there with
 others. Where the platform names the Backstage that signs for its users, an order needs a person
 proved by it; else the requester is recorded as claimed. Answers within `ANSWER_S`, before the
-portal's own time limit: what takes longer goes on, and the same request finds it.
+portal's own time limit: what takes longer is not stopped, and the same request finds it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Tasks:
                 self._answer, request, found, abandon_on_cancel=True, limiter=self._limit
             )
         return error_answer(
-            503, f"not finished after {self._answer_s:g} s; it goes on", "start the task again"
+            503,
+            f"not finished after {self._answer_s:g} s",
+            "start the task again: it finds what is done and does the rest",
         )
 
     def _answer(self, request: Request, found: dict[str, Any]) -> Response:

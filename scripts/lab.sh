@@ -32,7 +32,7 @@ fi
 for part in "$@"; do
   from=tests/lab/$part
   key=$(cat "$from/build.sh" "$from/go.mod" "$from/go.sum" | sha256sum | cut -c 1-16)
-  if [ -x "$cache/$key/$part" ]; then
+  if [ -d "$cache/$key" ]; then
     $check || echo "lab: $part is built"
     continue
   fi
@@ -44,8 +44,7 @@ for part in "$@"; do
   rm -rf "$cache/$key.part"
   mkdir -p "$cache/$key.part"
   GOTOOLCHAIN=local "$from/build.sh" "$go" "$cache/$key.part"
-  rm -rf "${cache:?}/$key"
-  mv "$cache/$key.part" "$cache/$key"
-  size=$(($(stat -c %s "$cache/$key/$part") / 1000000))
+  mv "$cache/$key.part" "$cache/$key"   # whole or not there
+  size=$(du -sm "$cache/$key" | cut -f 1)
   echo "lab: $part built in $(($(date +%s) - begun)) s, $size MB"
 done

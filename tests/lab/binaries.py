@@ -1,9 +1,10 @@
 """
 Where ``scripts/lab.sh`` (``make lab``) puts the real systems it builds from this folder.
 
-Each part is a folder here with ``go.mod``, ``go.sum`` and ``build.sh``; what it builds lies in
-``.cache/lab/<key>/``, and the key is a digest of those three files. Beside the parts stand
-the modules that start them: ``realgitea`` is the first.
+Each part is a folder here with ``go.mod``, ``go.sum`` and ``build.sh``, which builds one program or
+several; they lie in ``.cache/lab/<key>/``, and the key is a digest of those three files. Beside
+the parts stand the modules that start them: ``realgitea`` is the first. To add a system, add its
+folder, its module, and a session fixture in ``tests/conftest.py``.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ class NotBuiltError(Exception):
 
 def built(part: str) -> Path:
     """
-    Return the folder that holds the part's program, named as the part, and what it needs.
+    Return the folder that holds the part's programs and what they serve.
 
     Raises:
         NotBuiltError: It was never built, or its recipe changed since.
     """
     recipe = b"".join((HERE / part / name).read_bytes() for name in _RECIPE)
     folder = CACHE / hashlib.sha256(recipe).hexdigest()[:_KEY_LENGTH]
-    if not (folder / part).exists():
+    if not folder.is_dir():
         raise NotBuiltError(f"no {part} here; build it, once, in minutes: make lab")
     return folder
 

@@ -66,8 +66,8 @@ class Operation:
     """What proves the requester; empty: a claim."""
 
     def __post_init__(self) -> None:
-        if not self.id or any(char.isspace() for char in self.id) or "--" in self.id:
-            raise ValueError(f"operation id {self.id!r} is empty, or holds a space or '--'")
+        if not self.id or any(char.isspace() for char in self.id) or "-->" in self.id:
+            raise ValueError(f"operation id {self.id!r} is empty, or holds a space or '-->'")
         for name, text in (("requester", self.requester), ("proof", self.proof)):
             if "\n" in text or "\r" in text or "-->" in text:
                 raise ValueError(f"{name} {text!r} is not one plain line")

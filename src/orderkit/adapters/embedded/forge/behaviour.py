@@ -40,6 +40,9 @@ class Behaviour:
     many_need_sha: bool
     """True: an update or delete in a many-files POST needs ``sha``, unless for a new branch."""
 
+    scheduled_merge_starts_check: bool
+    """False: a merge kept until checks pass is first tried at the next status."""
+
 
 _EDIT: dict[Problem, int] = {
     "invalid": 422,
@@ -72,6 +75,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         put_without_sha_creates=True,
         put_fills_empty_repository=True,
         many_need_sha=False,
+        scheduled_merge_starts_check=True,
     ),
     "1.24": Behaviour(
         name="1.24",
@@ -82,6 +86,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         put_without_sha_creates=False,
         put_fills_empty_repository=False,
         many_need_sha=False,
+        scheduled_merge_starts_check=False,
     ),
     "forgejo": Behaviour(
         name="forgejo",
@@ -92,6 +97,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         put_without_sha_creates=False,
         put_fills_empty_repository=False,
         many_need_sha=True,
+        scheduled_merge_starts_check=False,
     ),
 }
 

@@ -18,11 +18,12 @@ from starlette.applications import Starlette
 
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.accounts import Account, Accounts
-from orderkit.adapters.embedded.forge.api import events
+from orderkit.adapters.embedded.forge.api import events, merging
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.app import forge_app
 from orderkit.adapters.embedded.forge.api.payloads import NOTHING, Move
 from orderkit.adapters.embedded.forge.api.pullshapes import pull_shape
+from orderkit.adapters.embedded.forge.automerges import AutoMerges
 from orderkit.adapters.embedded.forge.behaviour import DEFAULT, behaviour_named
 from orderkit.adapters.embedded.forge.checks import DELAY_S, Checks
 from orderkit.adapters.embedded.forge.comments import Comments
@@ -36,6 +37,7 @@ from orderkit.adapters.embedded.forge.mergesettings import MergeSettings
 from orderkit.adapters.embedded.forge.pullgit import Pull
 from orderkit.adapters.embedded.forge.pulls import Pulls
 from orderkit.adapters.embedded.forge.registry import Registry
+from orderkit.adapters.embedded.forge.statuses import Statuses
 from orderkit.adapters.embedded.forge.store import Store
 from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.names import CommitSha, RepoId
@@ -93,6 +95,8 @@ class EmbeddedForge:
             self.deliveries = Deliveries()
             self.merge_settings = MergeSettings(self._store)
             self.pulls = Pulls(self._store, self.issues, Checks(check_delay_s))
+            self.auto_merges = AutoMerges(self._store)
+            self.statuses = Statuses(self._store)
             self.landings = Landings(self._store, self.issues, self.pulls)
             self.registry.repair()
             for repo in self.registry.all():
@@ -177,6 +181,8 @@ class EmbeddedForge:
                 listener(repo, branch, commit)
             except Exception:
                 log.exception("a push listener failed for %s", repo)
+        if row is not None and commit:
+            merging.land_scheduled(self, row)
         if by is not None:
             self.reference_moved(repo, gitread.HEADS + branch, before, commit or "", by=by)
             for pull in concerned:

@@ -26,6 +26,7 @@ from orderkit.adapters.embedded.forge.api import (
     pulldata,
     pulls,
     repos,
+    statuses,
     users,
 )
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Endpoint, error_answer
@@ -144,6 +145,10 @@ PULL_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("GET", _PULL, "repository", pulls.show),
     ("PATCH", _PULL, "repository", pulls.change),
     ("GET", f"{_REPO}/pulls/{{base}}/{{head:path}}", "repository", pulls.by_branches),
+    ("GET", f"{_REPO}/statuses/{{sha:path}}", "repository", statuses.index),
+    ("POST", f"{_REPO}/statuses/{{sha:path}}", "repository", statuses.create),
+    ("GET", f"{_REPO}/commits/{{ref:path}}/status", "repository", statuses.combine),
+    ("GET", f"{_REPO}/commits/{{ref:path}}/statuses", "repository", statuses.of_ref),
 ]
 
 

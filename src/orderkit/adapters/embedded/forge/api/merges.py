@@ -58,6 +58,9 @@ def merge(call: Call) -> Response:
         head=str(body.get("head_commit_id") or ""),
         delete_branch=_deletes(call, repo, body),
     )
+    if body.get("merge_when_checks_succeed") is True:
+        merging.schedule(call.forge, repo, pull, user, order)
+        return Response(status_code=201)
     merging.land(call.forge, repo, pull, user, order)
     return Response()
 
@@ -143,5 +146,14 @@ def update(call: Call) -> Response:
 
 def cancel(call: Call) -> Response:
     """DELETE /repos/{owner}/{repo}/pulls/{number}/merge: forget a scheduled merge."""
-    of_call(call)
-    raise ApiError(404)
+    user = call.user
+    repo, pull = of_call(call)
+    access.refuse_archived(repo)
+    order = call.forge.auto_merges.of(pull.id)
+    if order is None:
+        raise ApiError(404)
+    right = access.right_on(call.forge.accounts, call.actor, repo)
+    if order.doer_id != user.id and right < Right.WRITE:
+        raise ApiError(403, "user has no permission to cancel the scheduled auto merge")
+    call.forge.auto_merges.remove(pull.id)
+    return empty_answer()

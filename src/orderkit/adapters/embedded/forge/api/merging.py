@@ -6,11 +6,12 @@ compare-and-swap, then the pull request is closed (``landings`` tells what a kil
 leaves). After a merge was tried and refused by git, Gitea checks every pull request of the
 base branch anew, so the next try is told to come back later; so it is here.
 
-Called by ``api.merges`` and, for scheduled merges, by ``api.automerge``.
+Called by ``api.merges`` and, for scheduled merges, by ``api.statuses`` and ``EmbeddedForge``.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from orderkit.adapters.embedded.forge.api import events
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError
 from orderkit.adapters.embedded.forge.api.pullshapes import pull_shape
+from orderkit.adapters.embedded.forge.automerges import AutoMerge
 from orderkit.adapters.embedded.forge.gitmerge import Landing, MergeError
 from orderkit.adapters.embedded.forge.gitwrite import Person
 from orderkit.adapters.embedded.forge.issues import timestamp
@@ -32,6 +34,8 @@ from orderkit.core.names import CommitSha
 
 if TYPE_CHECKING:
     from orderkit.adapters.embedded.forge.forge import EmbeddedForge
+
+log = logging.getLogger(__name__)
 
 LATER = "Please try again later"
 ALREADY = "The PR is already merged"
@@ -166,3 +170,41 @@ def delete_head(forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account) 
         return  # it has new commits: Gitea keeps it too
     if deleted:
         forge.pushed(repo.repo, pull.head, None, by=doer, before=head)
+
+
+def schedule(
+    forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, order: MergeOrder
+) -> None:
+    """
+    Keep a merge until the required checks pass; Gitea 1.26 looks at once whether they do.
+
+    Raises:
+        ConflictError: One is kept already.
+    """
+    forge.auto_merges.add(
+        AutoMerge(pull.id, doer.id, order.style, order.message, order.delete_branch)
+    )
+    if forge.behaviour.scheduled_merge_starts_check:
+        _land_ordered(forge, repo, pull.id)
+
+
+def land_scheduled(forge: EmbeddedForge, repo: RepoRow, *, head: str = "") -> None:
+    """Try the waiting merges of a repository, or those whose head is this commit."""
+    for order in forge.auto_merges.in_repository(repo.id):
+        pull = forge.pulls.by_id(order.pull_id)
+        if pull.open and (not head or pullgit.tips(repo.path, pull).head == head):
+            _land_ordered(forge, repo, pull.id)
+
+
+def _land_ordered(forge: EmbeddedForge, repo: RepoRow, pull_id: int) -> None:
+    """Merge what was ordered if it can be; a refusal leaves it waiting."""
+    ordered = forge.auto_merges.of(pull_id)
+    if ordered is None:
+        return
+    forge.pulls.checks.end(pull_id)  # Gitea tries when its check is over
+    doer, pull = forge.accounts.by_id(ordered.doer_id), forge.pulls.by_id(pull_id)
+    order = MergeOrder(ordered.style, ordered.message, delete_branch=ordered.delete_branch)
+    try:
+        land(forge, repo, pull, doer, order)
+    except ApiError as refusal:
+        log.info("%s#%s waits: %s", repo.full_name, pull.number, refusal)

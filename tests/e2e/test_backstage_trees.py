@@ -22,6 +22,7 @@ from realbackstage import Backstage
 from scaffolderapi import Scaffolder, Task
 
 from orderkit.adapters.backstage import BackstageCatalog
+from orderkit.cli.connecting import token as token_of
 from orderkit.core.names import RepoId
 from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, CONFIG_MAP, ObjectKey
 from orderkit.core.render import SkeletonFile, TreeOptions, render_tree
@@ -122,7 +123,7 @@ def sample(
 ) -> Iterator[Sample]:
     folder = tmp_path_factory.mktemp("sample")
     _push_template(up, folder / "template")
-    token = Path(up.settings.portal.token_file).read_text().strip()
+    token = token_of(up.settings.portal)
     target = f"{up.settings.forge.url}/{REPOSITORY}/src/branch/main/template.yaml"
     catalog = BackstageCatalog(backstage.url, token=token)
     catalog.register(target)

@@ -26,6 +26,7 @@ from daemons import Daemon, DaemonError
 
 from orderkit.adapters.embedded.platform import BOT
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
+from orderkit.cli.connecting import token as token_of
 from orderkit.core import ledger
 from orderkit.core.settings import PlatformSettings
 from orderkit.flows.platform import ledger_snapshot, published_pack
@@ -72,7 +73,7 @@ def serving(wanted: Wanted) -> Iterator[Backstage]:
         raise DaemonError("no Backstage here; install it: scripts/backstage.sh --front-end")
     kits = kit_templates(wanted.settings)
     with _started(wanted, kits) as (url, daemon):
-        token = Path(wanted.settings.portal.token_file).read_text().strip()
+        token = token_of(wanted.settings.portal)
         headers = {"Authorization": f"Bearer {token}"}
         for name in kits.values():
             shown = functools.partial(_shows, url, name, headers)

@@ -36,7 +36,7 @@ def check_url(field: str, url: str, *, allow_http: bool) -> str:
     if parts.scheme == "http" and not allow_http and not _is_loopback(parts.hostname):
         raise RefusedError(
             f"{parts.hostname}: credentials over plain HTTP",
-            hint="use https, or the explicit switch for a lab network",
+            hint="use https; in a lab network only: allowHttp: true beside url in platform.yaml",
         )
     return url.rstrip("/")
 

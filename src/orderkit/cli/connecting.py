@@ -12,6 +12,7 @@ from pathlib import Path
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.gitea.credentials import Sources
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core import settings as platform_settings
 from orderkit.core.errors import NotFoundError
@@ -19,6 +20,7 @@ from orderkit.core.secrets import register
 from orderkit.core.settings import Endpoint, PlatformSettings
 from orderkit.flows.platform import Platform
 from orderkit.ports.clock import SystemClock
+from orderkit.ports.cluster import Cluster
 from orderkit.ports.requesters import Requesters
 
 SERVICE_PROXY = "orderkit"
@@ -58,8 +60,10 @@ def token(endpoint: Endpoint) -> str:
     Read an endpoint's token and register it for redaction.
 
     Raises:
-        NotFoundError: The file cannot be read.
+        NotFoundError: No file is named, or it cannot be read.
     """
+    if endpoint.token_file is None:
+        raise NotFoundError(f"no tokenFile for {endpoint.url}", hint="name one in platform.yaml")
     try:
         found = Path(endpoint.token_file).read_text().strip()
     except OSError as error:
@@ -80,14 +84,46 @@ def requesters(settings: PlatformSettings) -> Requesters | None:
     return BackstageRequesters(settings.signed_by)
 
 
+def connect_forge(endpoint: Endpoint, cluster: Cluster | None) -> GiteaForge:
+    """
+    Make the forge's port with the credentials that platform.yaml means.
+
+    Only if neither environment nor file has any, the cluster and git are asked for them.
+
+    Raises:
+        NotFoundError: No credentials.
+        InvalidInputError: A bad address, CA file or source of credentials.
+        RefusedError: Plain HTTP to another machine.
+    """
+    file = Path(endpoint.token_file) if endpoint.token_file else None
+    sources = Sources(endpoint.url, file, cluster)
+    found = sources.find(endpoint.credentials)
+    return GiteaForge(
+        endpoint.url,
+        token=found.credentials.token,
+        user=found.credentials.user,
+        password=found.credentials.password,
+        ca_bundle=Path(endpoint.ca_file) if endpoint.ca_file else None,
+        allow_http=endpoint.allow_http,
+        source=found.source,
+        renew=lambda: sources.find(endpoint.credentials).credentials,
+    )
+
+
 def connect(settings: PlatformSettings) -> Platform:
-    """Make the ports of a platform. Nothing is contacted yet."""
+    """
+    Make the ports of a platform. Nothing is contacted yet, but see `connect_forge`.
+
+    Raises:
+        OrderkitError: A file that platform.yaml names cannot be used, or what `connect_forge` says.
+    """
+    cluster = KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context)
     service = ProxyTarget(settings.service.url, {SECRET_HEADER: token(settings.service)})
     portal_token = token(settings.portal)
     return Platform(
         name=settings.name,
-        forge=GiteaForge(settings.forge.url, token=token(settings.forge)),
-        cluster=KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context),
+        forge=connect_forge(settings.forge, cluster),
+        cluster=cluster,
         catalog=BackstageCatalog(settings.portal.url, token=portal_token),
         portal=BackstagePortal(
             settings.portal.url, token=portal_token, proxies={SERVICE_PROXY: service}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Literal
 
 from orderkit.core import yamltext
 from orderkit.core.names import RepoId
@@ -35,6 +35,18 @@ _PORTAL = {
         "signedBy": _URL,
     },
 }
+_FORGE = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["url"],
+    "properties": {
+        "url": _ENDPOINT["properties"]["url"],
+        "tokenFile": {"type": "string", "minLength": 1},
+        "credentials": {"enum": ["auto", "environment", "file", "idpbuilder", "git"]},
+        "caFile": {"type": "string", "minLength": 1},
+        "allowHttp": {"type": "boolean"},
+    },
+}
 _REPOSITORY = {"type": "string", "pattern": r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"}
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -54,7 +66,7 @@ SCHEMA: dict[str, Any] = {
             "additionalProperties": False,
             "required": ["forge", "cluster", "portal", "service"],
             "properties": {
-                "forge": _ENDPOINT,
+                "forge": _FORGE,
                 "portal": _PORTAL,
                 "service": _ENDPOINT,
                 "cluster": {
@@ -87,7 +99,14 @@ class Endpoint:
     """An HTTP service: base URL without a final slash, and the file with its token."""
 
     url: str
-    token_file: PurePath
+    token_file: PurePath | None
+    """None only for the forge, whose credentials may come from elsewhere."""
+    credentials: Literal["auto", "environment", "file", "idpbuilder", "git"] = "auto"
+    """Where the forge's credentials come from; auto takes the first that has any."""
+    ca_file: PurePath | None = None
+    """Certificates to trust instead of the usual ones (the forge's)."""
+    allow_http: bool = False
+    """Credentials may go over plain HTTP to another machine: a lab (the forge's)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +131,17 @@ class PlatformSettings:
     def to_yaml(self) -> str:
         """Write it as ``platform.yaml``, paths as they are."""
 
-        def endpoint(value: Endpoint) -> dict[str, str]:
-            return {"url": value.url, "tokenFile": str(value.token_file)}
+        def endpoint(value: Endpoint) -> dict[str, Any]:
+            found: dict[str, Any] = {"url": value.url}
+            if value.token_file is not None:
+                found["tokenFile"] = str(value.token_file)
+            if value.credentials != "auto":
+                found["credentials"] = value.credentials
+            if value.ca_file is not None:
+                found["caFile"] = str(value.ca_file)
+            if value.allow_http:
+                found["allowHttp"] = True
+            return found
 
         cluster = {"kubeconfig": str(self.kubeconfig)}
         if self.context:
@@ -152,7 +180,18 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
     portal = spec["portal"]
 
     def endpoint(key: str) -> Endpoint:
-        return Endpoint(spec[key]["url"], folder / spec[key]["tokenFile"])
+        found = spec[key]
+
+        def file(name: str) -> PurePath | None:
+            return folder / found[name] if name in found else None
+
+        return Endpoint(
+            found["url"],
+            file("tokenFile"),
+            found.get("credentials", "auto"),
+            file("caFile"),
+            found.get("allowHttp", False),
+        )
 
     def repository(key: str, default: RepoId) -> RepoId:
         owner, _, repo = spec.get(key, str(default)).partition("/")

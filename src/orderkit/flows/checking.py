@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from orderkit.core.errors import OrderkitError
+from orderkit.core.errors import AccessError, OrderkitError
 from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, COMPOSITION, XRD, dig, metadata
 from orderkit.flows.orders import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
@@ -32,6 +32,8 @@ def check(platform: Platform) -> Iterator[Finding]:
     """Yield one finding per check, in the order in which a person would look."""
     checks: dict[str, Callable[[Platform], Finding]] = {
         "forge": _forge,
+        "behaviour": _behaviour,
+        "rights": _rights,
         "pack": _pack,
         "ledger": _ledger,
         "cluster": _cluster,
@@ -48,8 +50,39 @@ def check(platform: Platform) -> Iterator[Finding]:
 
 
 def _forge(platform: Platform) -> Finding:
-    version, user = platform.forge.version(), platform.forge.user()
-    return Finding("forge", "ok", f"{platform.forge.base_url}, version {version}, as {user}")
+    forge = platform.forge
+    version = forge.version()
+    try:
+        user = forge.user()
+    except AccessError as error:
+        came = f"credentials from {forge.credentials_source}"
+        return Finding("forge", "fail", f"{error} ({came})", error.hint)
+    detail = f"{forge.base_url}, version {version}, as {user} ({forge.credentials_source})"
+    return Finding("forge", "ok", detail)
+
+
+def _behaviour(platform: Platform) -> Finding:
+    known = platform.forge.evidence()
+    if known.basis == "unknown":
+        return Finding(
+            "behaviour",
+            "warn",
+            f"version {known.version}: {known.detail}",
+            "run the contract suite against such a server first (docs/forge.md)",
+        )
+    return Finding("behaviour", "ok", f"{known.basis}: {known.detail}")
+
+
+def _rights(platform: Platform) -> Finding:
+    missing = platform.forge.missing_rights(platform.ledger)
+    if missing:
+        return Finding(
+            "rights",
+            "fail",
+            f"missing: {', '.join(missing)} (credentials from {platform.forge.credentials_source})",
+            "make a token with these scopes, of a user who may write there (docs/forge.md)",
+        )
+    return Finding("rights", "ok", f"may write to {platform.ledger}")
 
 
 def _pack(platform: Platform) -> Finding:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Protocol
+from typing import Literal, Protocol
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.access import ForgeAccess, Right, Webhook
@@ -47,6 +47,7 @@ __all__ = [
     "REQUESTER_TRAILER",
     "Commit",
     "CommitStatus",
+    "Evidence",
     "FileChange",
     "FileRevision",
     "Forge",
@@ -86,6 +87,16 @@ class Repository:
     """What we, with our credentials, may do."""
 
 
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How well we know a server's behaviour."""
+
+    version: str
+    basis: Literal["observed", "read", "unknown"]
+    """The contract suite ran against it; its source was read; neither."""
+    detail: str
+
+
 class Forge(ForgePulls, ForgeAccess, Protocol):
     """
     A forge such as Gitea.
@@ -105,8 +116,28 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """Return the server's version text."""
         ...
 
+    def evidence(self) -> Evidence:
+        """Return how well this server's behaviour is known to us."""
+        ...
+
+    @property
+    def credentials_source(self) -> str:
+        """Where our credentials came from, in words; never a secret."""
+        ...
+
     def user(self) -> str:
         """Return the login name behind our credentials."""
+        ...
+
+    def missing_rights(self, repo: RepoId) -> tuple[str, ...]:
+        """
+        Return what we lack to make changes there: scopes of the token, write access.
+
+        Writes nothing. Empty if nothing is missing.
+
+        Raises:
+            NotFoundError: No such repository, or hidden from us.
+        """
         ...
 
     def ensure_org(self, name: str) -> bool:

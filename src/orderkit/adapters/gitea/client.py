@@ -6,6 +6,7 @@ Called by the flows through the port, and made by the CLI and the service.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -32,6 +33,8 @@ class GiteaForge(Writing, Merging, Access, Hooks):
         ca_bundle: Path | None = None,
         allow_http: bool = False,
         read_timeout_s: float = READ_TIMEOUT_S,
+        source: str = "given by the caller",
+        renew: Callable[[], Credentials] | None = None,
     ) -> None:
         """
         Prepare; nothing is sent.
@@ -44,9 +47,11 @@ class GiteaForge(Writing, Merging, Access, Hooks):
             ca_bundle: Certificates to trust instead of the usual ones.
             allow_http: Send credentials over plain HTTP to other machines too (a lab).
             read_timeout_s: How long an answer may pause.
+            source: Where the credentials came from, for people.
+            renew: Asked for credentials again when the forge no longer knows ours.
 
         Raises:
-            InvalidInputError: A bad address, or no credentials.
+            InvalidInputError: A bad address or CA bundle, or no credentials.
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
         if not token and not (user and password):
@@ -57,7 +62,14 @@ class GiteaForge(Writing, Merging, Access, Hooks):
             ca_bundle=str(ca_bundle) if ca_bundle else None,
             allow_http=allow_http,
             read_timeout_s=read_timeout_s,
+            renew=renew,
         )
+        self._source = source
+
+    @property
+    def credentials_source(self) -> str:
+        """Where our credentials came from; see the port."""
+        return self._source
 
     def __repr__(self) -> str:
         return f"GiteaForge({self.base_url!r})"

@@ -27,9 +27,10 @@ from orderkit.adapters.gitea.calls import (
     text_in,
 )
 from orderkit.adapters.gitea.transport import GarbledError, path_of, refusal
+from orderkit.adapters.gitea.versions import evidence
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.forge import Commit, FileRevision
+from orderkit.ports.forge import Commit, Evidence, FileRevision
 
 TREE_PAGE = 1000
 DEFAULT_BRANCH = "main"
@@ -39,8 +40,26 @@ class Reading(Calls):
     """The part of the port that only reads."""
 
     def version(self) -> str:
-        """Return the server's version text; see `ports.forge.Forge` for what may be raised."""
-        return text_in(self._object("/version", "read the version"), "version")
+        """
+        Return the server's version text; see `ports.forge.Forge`.
+
+        Raises:
+            NotFoundError: What answers there is no Gitea.
+        """
+        answer = self._http.get("/version")
+        doing = f"ask {self.base_url} for its version"
+        if answer.status == MISSING:
+            raise NotFoundError(
+                f"{doing}: 404, there is no Gitea at that address",
+                hint="is a path missing in the base URL, such as /gitea?",
+            )
+        if answer.status == BAD and "https" in answer.text.lower():
+            raise NotFoundError(f"{doing}: {answer.text}", hint="use https:// in the base URL")
+        return text_in(object_in(checked(answer, doing), doing), "version")
+
+    def evidence(self) -> Evidence:
+        """Return how well this server's behaviour is known to us; see the port."""
+        return evidence(self.version())
 
     def user(self) -> str:
         """Return the login name behind our credentials; see the port."""

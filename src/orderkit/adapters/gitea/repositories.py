@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from orderkit.adapters.gitea.calls import (
     CREATED,
+    FORBIDDEN,
     INVALID,
     MISSING,
     Found,
@@ -18,7 +19,7 @@ from orderkit.adapters.gitea.calls import (
     text_in,
 )
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, Reading
-from orderkit.adapters.gitea.transport import path_of, refusal
+from orderkit.adapters.gitea.transport import missing_scope, path_of, refusal
 from orderkit.adapters.gitea.turns import settle
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.names import RepoId
@@ -87,6 +88,27 @@ class Repositories(Reading):
         """Return the repository, or None if missing or hidden; see the port."""
         found = self._optional(self._path(repo), f"read repository {repo}")
         return self._repository(found, repo) if found is not None else None
+
+    def missing_rights(self, repo: RepoId) -> tuple[str, ...]:
+        """
+        Return what we lack to make changes there. Writes nothing. See the port.
+
+        Asks for changes that are refused for their empty body, after scopes were looked at.
+
+        Raises:
+            NotFoundError: No such repository, or hidden from us.
+        """
+        found = self.repo(repo)
+        if found is None:
+            raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
+        missing = []
+        for path in (self._path(repo, "contents"), self._path(repo, "labels"), "/orgs"):
+            answer = self._http.send("POST", path, body={})
+            if answer.status == FORBIDDEN and (scope := missing_scope(answer.text)):
+                missing.append(f"scope {scope}")
+        if not found.can_write:
+            missing.append(f"write access to {repo}")
+        return tuple(missing)
 
     def repos(self, owner: str) -> Iterator[Repository]:
         """Yield every repository of an organisation; see the port."""

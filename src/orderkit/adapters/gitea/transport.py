@@ -14,9 +14,10 @@ from __future__ import annotations
 import base64
 import json
 import re
+import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,9 @@ import requests
 from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, check_url, read_capped
 from orderkit.core.errors import (
     AccessError,
+    InvalidInputError,
     NotFoundError,
+    OrderkitError,
     RefusedError,
     RemoteError,
     UnreachableError,
@@ -38,7 +41,7 @@ from orderkit.core.secrets import redact, register
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
 _GET_TRIES = 3
 GET_PAUSE_S = 0.05
-_SERVER_FAILED = 500
+_UNKNOWN, _SERVER_FAILED = 401, 500
 _MOVED = (301, 302, 303, 307, 308)
 Query = Mapping[str, str | int]
 """Query parameters; values are encoded."""
@@ -147,24 +150,25 @@ class Transport:
         ca_bundle: str | None = None,
         allow_http: bool = False,
         read_timeout_s: float = READ_TIMEOUT_S,
+        renew: Callable[[], Credentials] | None = None,
     ) -> None:
         """
         Prepare; nothing is sent.
 
+        Args:
+            renew: Asked for credentials again when the forge no longer knows ours.
+
         Raises:
-            InvalidInputError: `base_url` is no address of a forge.
+            InvalidInputError: `base_url` is no address of a forge, or `ca_bundle` no bundle.
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
-        self.base_url = check_url("base_url", base_url, allow_http=allow_http)
-        self._credentials = credentials
-        for secret in (credentials.token, credentials.password):
-            register(secret)
-        if credentials.password:
-            register(f"{credentials.user}:{credentials.password}")
-        self._verify: str | bool = ca_bundle or True
+        self.base_url = _check_base(base_url, allow_http=allow_http)
+        self._credentials, self._renew = _registered(credentials), renew
+        self._verify: str | bool = _check_bundle(ca_bundle) if ca_bundle else True
         self._timeouts = (CONNECT_TIMEOUT_S, read_timeout_s)
         self._idle: list[requests.Session] = []
         self._lock = threading.Lock()
+        self._renewing = threading.Lock()
 
     @property
     def has_password(self) -> bool:
@@ -207,14 +211,35 @@ class Transport:
             UnreachableError: It never went out.
             RemoteError: The address has moved, or the answer is too large.
         """
+        used = self._credentials
+        answer = self._try(used, method, path, body, query)
+        if answer.status == _UNKNOWN and self._renewed(used):
+            answer = self._try(self._credentials, method, path, body, query)
+        if answer.status in _MOVED:
+            raise _moved(path, answer)
+        return answer
+
+    def _renewed(self, used: Credentials) -> bool:
+        """Get credentials again after a 401; say if they are other ones."""
+        if self._renew is None:
+            return False
+        with self._renewing:
+            if self._credentials is used:
+                try:
+                    self._credentials = _registered(self._renew())
+                except OrderkitError:
+                    return False
+            return self._credentials != used
+
+    def _try(
+        self, credentials: Credentials, method: str, path: str, body: object, query: Query | None
+    ) -> Answer:
         with self._session() as session:
+            session.headers["Authorization"] = credentials.header
             try:
-                answer = self._exchange(session, method, path, body, query)
+                return self._exchange(session, method, path, body, query)
             except requests.exceptions.SSLError as error:
-                raise UnreachableError(
-                    f"no trusted TLS connection to {self.base_url}: {_foreign(str(error))}",
-                    hint="pass the CA bundle that signed the forge's certificate",
-                ) from error
+                raise _untrusted(self.base_url, error) from error
             except requests.exceptions.ConnectTimeout as error:
                 raise UnreachableError(
                     f"no connection to {self.base_url} within {CONNECT_TIMEOUT_S:g} s",
@@ -222,9 +247,6 @@ class Transport:
                 ) from error
             except (requests.exceptions.RequestException, OSError) as error:
                 raise self._no_answer(error) from error
-        if answer.status in _MOVED:
-            raise _moved(path, answer)
-        return answer
 
     def _exchange(
         self,
@@ -263,7 +285,6 @@ class Transport:
     def _new_session(self) -> requests.Session:
         session = requests.Session()
         session.trust_env = False
-        session.headers["Authorization"] = self._credentials.header
         session.headers["Accept"] = "application/json"
         return session
 
@@ -283,6 +304,36 @@ class Transport:
             idle, self._idle = self._idle, []
         for session in idle:
             session.close()
+
+
+def _check_base(base_url: str, *, allow_http: bool) -> str:
+    url = check_url("base_url", base_url, allow_http=allow_http)
+    if url.endswith("/api/v1"):
+        raise InvalidInputError(
+            "base_url", url, "must not contain /api/v1", hint=f"use {url.removesuffix('/api/v1')}"
+        )
+    return url
+
+
+def _check_bundle(ca_bundle: str) -> str:
+    try:
+        ssl.create_default_context(cafile=ca_bundle)
+    except OSError as error:  # SSLError is one
+        raise InvalidInputError(
+            "CA bundle",
+            ca_bundle,
+            "cannot be read as certificates",
+            hint="give a PEM file: -----BEGIN CERTIFICATE-----",
+        ) from error
+    return ca_bundle
+
+
+def _registered(credentials: Credentials) -> Credentials:
+    for secret in (credentials.token, credentials.password):
+        register(secret)
+    if credentials.password:
+        register(f"{credentials.user}:{credentials.password}")
+    return credentials
 
 
 def path_of(*segments: str) -> str:
@@ -310,10 +361,17 @@ def refusal(answer: Answer, doing: str) -> Exception:
     return RemoteError(said)
 
 
+def missing_scope(text: str) -> str:
+    """Return the token scope that a refusal asks for; "" if it asks for none."""
+    if "required scope" not in text:
+        return ""
+    _, _, tail = text.partition("required=")
+    return tail.partition(",")[0].strip("[] ") or "the one named in the message"
+
+
 def _forbidden(said: str, text: str) -> AccessError:
-    if "required scope" in text:
-        _, _, tail = text.partition("required=")
-        scope = tail.partition(",")[0].strip("[] ") or "the one named in the message"
+    scope = missing_scope(text)
+    if scope:
         return AccessError(f"missing scope: {said}", hint=f"make a token with scope {scope}")
     return AccessError(
         f"no right: {said}", hint="ask an owner of the organisation for write access"
@@ -322,10 +380,36 @@ def _forbidden(said: str, text: str) -> AccessError:
 
 def _moved(path: str, answer: Answer) -> RemoteError:
     where = urlsplit(answer.headers.get("location", "")).path
+    said = f"{path} has moved to {shorten(redact(where))} ({answer.status})"
+    new = re.search(r"/repos/([^/]+/[^/]+)", where)
+    if new:
+        return RemoteError(said, hint=f"it was renamed: write {new[1]} wherever it is named")
     return RemoteError(
-        f"{path} has moved to {shorten(redact(where))} ({answer.status})",
-        hint="the owner or repository was renamed, or the base URL lacks a path: use the new name",
+        said,
+        hint="the owner or repository was renamed, or the base URL lacks a path or https:"
+        " use the new name or address",
     )
+
+
+def _untrusted(base_url: str, error: Exception) -> UnreachableError:
+    """Say what is wrong with the certificate, and the way out of exactly that."""
+    text = str(error)
+    reason = re.search(r"certificate verify failed: (.*?) \(_ssl", text)
+    said = f"no trusted TLS connection to {base_url}: "
+    if reason is None and re.search(r"WRONG_VERSION_NUMBER|RECORD_LAYER", text):
+        return UnreachableError(
+            f"{said}the port does not speak TLS", hint="use http:// (a lab), or the right port"
+        )
+    if reason is None:
+        return UnreachableError(said + _foreign(text), hint="see the forge's TLS settings")
+    hints = {
+        "expired": "renew the forge's certificate",
+        "mismatch": "use the name that the certificate is for in the base URL",
+        "not valid for": "use the name that the certificate is for in the base URL",
+    }
+    own = "name the CA that signed the certificate: forge.caFile in platform.yaml"
+    hint = next((way for word, way in hints.items() if word in reason[1]), own)
+    return UnreachableError(f"{said}{reason[1]}", hint=hint)
 
 
 def _never_sent(error: Exception) -> bool:

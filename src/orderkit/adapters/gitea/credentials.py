@@ -1,0 +1,180 @@
+"""
+Find our credentials for the forge, in this order.
+
+1. environment: ``ORDERKIT_FORGE_TOKEN``, or ``ORDERKIT_FORGE_USER`` with ``_PASSWORD``;
+2. the file that platform.yaml names;
+3. idpbuilder's Secret ``gitea/gitea-credential`` in the platform's cluster;
+4. git's credential helper for the forge's address, without asking anybody.
+
+Never the command line: other users of a machine can read it. platform.yaml may name one of
+them; then only that one is asked. What is set half, or named and unreadable, is an error
+and not a reason to take another.
+
+Called by ``cli.connecting``, and again when the forge no longer knows us: idpbuilder makes a
+new token when its password changes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from orderkit.adapters.gitea.transport import Credentials
+from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.objects import Kind, ObjectKey
+from orderkit.core.secrets import register
+from orderkit.ports.cluster import Cluster
+
+TOKEN, USER, PASSWORD = (
+    "ORDERKIT_FORGE_TOKEN",
+    "ORDERKIT_FORGE_USER",
+    "ORDERKIT_FORGE_PASSWORD",
+)
+Source = Literal["auto", "environment", "file", "idpbuilder", "git"]
+HELPER_TIMEOUT_S = 10.0
+_SECRET = ObjectKey(Kind("", "v1", "Secret"), "gitea-credential", "gitea")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Credentials, and where they came from in words for a person."""
+
+    credentials: Credentials
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What may hold credentials for the forge at `url`."""
+
+    url: str
+    token_file: Path | None = None
+    cluster: Cluster | None = None
+    environment: Mapping[str, str] | None = None
+    """None: this process's."""
+
+    def find(self, wanted: Source = "auto") -> Found:
+        """
+        Return the credentials of the first source that has any, or of the one that is wanted.
+
+        Every secret is registered for redaction.
+
+        Raises:
+            NotFoundError: No source has any, or the wanted one has none.
+            InvalidInputError: A source is set half, or holds nonsense.
+            RemoteError: The cluster was wanted and failed.
+        """
+        tries = self._tries()
+        names = list(tries) if wanted == "auto" else [wanted]
+        missing = []
+        for name in names:
+            try:
+                found = tries[name]()
+            except OrderkitError:
+                if wanted == "auto" and name == "idpbuilder":
+                    missing.append(f"{name} (its cluster does not answer)")
+                    continue
+                raise
+            if found is not None:
+                _register(found.credentials)
+                return found
+            missing.append(name)
+        raise NotFoundError(
+            f"no credentials for the forge {self.url}; looked at: {', '.join(missing)}",
+            hint=f"set {TOKEN}, or forge.tokenFile in platform.yaml",
+        )
+
+    def _tries(self) -> Mapping[str, Callable[[], Found | None]]:
+        return {
+            "environment": self._environment,
+            "file": self._file,
+            "idpbuilder": self._idpbuilder,
+            "git": self._git,
+        }
+
+    def _environment(self) -> Found | None:
+        given = os.environ if self.environment is None else self.environment
+        token, user, password = (given.get(name, "").strip() for name in (TOKEN, USER, PASSWORD))
+        if token:
+            return Found(Credentials(token=token), f"environment variable {TOKEN}")
+        if bool(user) is not bool(password):
+            missing = PASSWORD if user else USER
+            raise InvalidInputError(missing, "", "is not set, though its other half is")
+        if user:
+            return Found(Credentials(user=user, password=password), f"environment variable {USER}")
+        return None
+
+    def _file(self) -> Found | None:
+        if self.token_file is None:
+            return None
+        try:
+            token = self.token_file.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise NotFoundError(
+                f"the token for {self.url} cannot be read from {self.token_file}",
+                hint="check tokenFile in platform.yaml",
+            ) from error
+        if not token or any(char.isspace() for char in token):
+            raise InvalidInputError("tokenFile", str(self.token_file), "does not hold one token")
+        return Found(Credentials(token=token), f"file {self.token_file}")
+
+    def _idpbuilder(self) -> Found | None:
+        secret = self.cluster.get(_SECRET) if self.cluster else None
+        if secret is None:
+            return None
+        data = secret.get("data") or {}
+        token, user, password = (_decoded(data, key) for key in ("token", "username", "password"))
+        source = "idpbuilder's Secret gitea/gitea-credential"
+        if token:
+            return Found(Credentials(token=token), source)
+        if user and password:
+            return Found(Credentials(user=user, password=password), source)
+        raise InvalidInputError(source, "", "holds neither token nor username and password")
+
+    def _git(self) -> Found | None:
+        parts = urlsplit(self.url)
+        question = f"protocol={parts.scheme}\nhost={parts.netloc}\n"
+        path = parts.path.strip("/")
+        answer = _ask_git(question + (f"path={path}\n" if path else "") + "\n")
+        said = dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
+        user, password = said.get("username", ""), said.get("password", "")
+        if not user or not password:
+            return None
+        return Found(Credentials(user=user, password=password), f"git's credentials of {user}")
+
+
+def _ask_git(question: str) -> str:
+    """Return what ``git credential fill`` says, or "" if it would have to ask somebody."""
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": ""}
+    try:
+        done = subprocess.run(
+            ["git", "-c", "core.askPass=", "credential", "fill"],  # noqa: S607  the user's git
+            input=question,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=HELPER_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _decoded(data: Mapping[str, str], key: str) -> str:
+    try:
+        return base64.b64decode(data.get(key, ""), validate=True).decode().strip()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"gitea/gitea-credential {key}", "", "is no base64 text") from error
+
+
+def _register(credentials: Credentials) -> None:
+    for secret in (credentials.token, credentials.password):
+        register(secret)

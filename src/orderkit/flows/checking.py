@@ -51,9 +51,8 @@ def check(platform: Platform) -> Iterator[Finding]:
 
 def _forge(platform: Platform) -> Finding:
     forge = platform.forge
-    version = forge.version()
     try:
-        user = forge.user()
+        version, user = forge.version(), forge.user()
     except AccessError as error:
         came = f"credentials from {forge.credentials_source}"
         return Finding("forge", "fail", f"{error} ({came})", error.hint)

@@ -21,6 +21,7 @@ from orderkit.core.errors import (
     InvalidInputError,
     NotFoundError,
     RefusedError,
+    RemoteError,
 )
 from orderkit.core.names import RepoId
 from orderkit.core.secrets import redact
@@ -349,3 +350,35 @@ def test_f87_the_record_says_what_we_may_do(shop: Workshop, guest: GiteaForge) -
     assert rights(guest, repo) == (False, False)
     with pytest.raises(AccessError, match="no right"):
         guest.write(repo, [FileChange(PurePosixPath("x"), b"1", None)], shop.op())
+
+
+def test_f88_a_renamed_repository_is_an_error_that_names_the_new_one(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    if shop.api("PATCH", f"/repos/{repo}", {"name": "renamed"}).status_code == 422:
+        pytest.skip("this forge renames no repositories yet")
+
+    for ask in (shop.forge.repo, shop.forge.head, shop.forge.commits):
+        with pytest.raises(RemoteError, match="has moved") as caught:
+            ask(repo)
+        assert f"{repo.owner}/renamed" in caught.value.hint
+    with pytest.raises(RemoteError, match="has moved"):
+        shop.forge.write(repo, [shop.new("x", "1")], shop.op())
+
+
+def test_f89_what_is_missing_to_write_is_told_without_writing(
+    shop: Workshop, guest: GiteaForge
+) -> None:
+    repo, target = shop.seeded_repo(), shop.target
+    reader = shop.token("read:repository", "read:user")[6:]
+    before = shop.forge.head(repo)
+
+    with GiteaForge(target.url, token=reader, allow_http=True) as client:
+        missing = client.missing_rights(repo)
+
+    assert missing == ("scope write:repository", "scope write:issue", "scope write:organization")
+    assert guest.missing_rights(repo) == (f"write access to {repo}",)
+    assert shop.forge.missing_rights(repo) == ()
+    with pytest.raises(NotFoundError):
+        shop.forge.missing_rights(NOWHERE)
+    assert shop.forge.head(repo) == before
+    assert shop.api("GET", f"/repos/{repo}/labels").json() == []

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 BOT = "orderkit"
 """The forge user that writes; a person's name stands in each commit's trailer."""
-BOT_SCOPES = ("write:organization", "write:repository", "write:user", "read:admin")
+BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "write:user", "read:admin")
 VIEWER = "viewer"
 """A forge user without rights, to look around with (password: viewer)."""
 

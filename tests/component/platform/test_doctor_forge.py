@@ -1,0 +1,351 @@
+"""``orderkit doctor`` explains what is wrong with the forge, each case over real HTTP."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path, PurePath
+
+import pytest
+import requests
+from answering import Answering, own_certificate, says, server
+from commands import Command
+
+from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
+from orderkit.adapters.embedded.forge import EmbeddedForge
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.adapters.gitea import credentials
+from orderkit.cli.connecting import token
+from orderkit.cli.running import Running
+from orderkit.core.names import RepoId
+from orderkit.core.objects import Kind, ObjectKey
+from orderkit.core.settings import Endpoint
+
+PAGE = b"<html><title>Welcome to the gateway</title></html>"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A finding of the doctor."""
+
+    verdict: str
+    detail: str
+    advice: str
+
+
+@pytest.fixture
+def doctor(
+    platform: Running, orderkit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Endpoint], dict[str, Said]]:
+    """Ask the doctor about the shared platform with another forge entry."""
+    for name in (credentials.TOKEN, credentials.USER, credentials.PASSWORD):
+        monkeypatch.delenv(name, raising=False)
+
+    def ask(forge: Endpoint, ledger: RepoId = platform.settings.ledger) -> dict[str, Said]:
+        path = tmp_path / "platform.yaml"
+        settings = dataclasses.replace(platform.settings, forge=forge, ledger=ledger)
+        path.write_text(settings.to_yaml())
+        done = orderkit("doctor", "--json", platform_file=path)
+        assert token(platform.settings.forge) not in done.out + done.err
+        return {
+            each["what"]: Said(each["verdict"], each["detail"], each["advice"])
+            for each in done.json["findings"]
+        }
+
+    return ask
+
+
+Doctor = Callable[..., dict[str, Said]]
+
+
+def file_of(platform: Running) -> PurePath:
+    found = platform.settings.forge.token_file
+    assert found is not None
+    return found
+
+
+def test_a_healthy_forge_says_who_we_are_from_where_and_how_well_it_is_known(
+    platform: Running, doctor: Doctor
+) -> None:
+    found = doctor(platform.settings.forge)
+
+    assert found["forge"].verdict == found["rights"].verdict == found["behaviour"].verdict == "ok"
+    assert f"(file {file_of(platform)})" in found["forge"].detail
+    assert found["behaviour"].detail.startswith("observed: Gitea 1.26.0")
+
+
+def test_a_bad_token_is_named_with_its_source(
+    platform: Running, doctor: Doctor, tmp_path: Path
+) -> None:
+    (tmp_path / "bad").write_text("0" * 40)
+
+    found = doctor(Endpoint(platform.settings.forge.url, tmp_path / "bad"))
+
+    assert found["forge"].verdict == "fail"
+    assert "bad credentials" in found["forge"].detail
+    assert f"credentials from file {tmp_path / 'bad'}" in found["forge"].detail
+    assert "expired" in found["forge"].advice
+
+
+def test_missing_scopes_are_found_before_they_are_needed(
+    platform: Running, doctor: Doctor, tmp_path: Path
+) -> None:
+    url = platform.settings.forge.url
+    answer = requests.post(
+        f"{url}/api/v1/users/viewer/tokens",
+        auth=("viewer", "viewer"),
+        json={"name": tmp_path.name, "scopes": ["read:repository", "read:user"]},
+        timeout=10,
+    )
+    (tmp_path / "weak").write_text(answer.json()["sha1"])
+
+    found = doctor(Endpoint(url, tmp_path / "weak"))
+
+    assert found["forge"].verdict == "ok"
+    assert found["rights"].verdict == "fail"
+    for missing in (
+        "scope write:repository",
+        "scope write:issue",
+        "scope write:organization",
+        "write access to platform/ledger",
+    ):
+        assert missing in found["rights"].detail
+    assert "make a token" in found["rights"].advice
+
+
+def test_looking_for_rights_writes_nothing(platform: Running, doctor: Doctor) -> None:
+    forge, ledger = platform.platform.forge, platform.settings.ledger
+    before = forge.head(ledger)
+    labels = requests.get(f"{forge.base_url}/api/v1/repos/{ledger}/labels", timeout=10).text
+
+    doctor(platform.settings.forge)
+
+    assert forge.head(ledger) == before
+    after = requests.get(f"{forge.base_url}/api/v1/repos/{ledger}/labels", timeout=10).text
+    assert after == labels
+
+
+@dataclass(frozen=True)
+class Wrong:
+    reason: str
+    answer: Answering
+    detail: str
+    advice: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Wrong("a gateway's page", says(200, PAGE), "without JSON", "not to a proxy's page"),
+        Wrong("a path is missing", says(404, PAGE), "no Gitea at that address", "/gitea"),
+        Wrong(
+            "the port speaks TLS",
+            says(400, b"Client sent an HTTP request to an HTTPS server.\n"),
+            "HTTPS server",
+            "use https://",
+        ),
+        Wrong(
+            "the way to https is a redirect",
+            says(301, b"", Location="https://forge.example.org/"),
+            "has moved",
+            "https",
+        ),
+        Wrong("a broken gateway", says(502, PAGE), "502", "forge's log"),
+        Wrong("some other API", says(200, b'{"name": "x"}'), "no version", "is this a Gitea?"),
+    ],
+    ids=lambda case: case.reason,
+)
+def test_a_wrong_address_is_explained(platform: Running, doctor: Doctor, case: Wrong) -> None:
+    with server(case.answer) as url:
+        found = doctor(Endpoint(url, file_of(platform)))
+
+    assert found["forge"].verdict == "fail"
+    assert case.detail in found["forge"].detail
+    assert case.advice in found["forge"].advice
+
+
+def test_a_base_url_with_the_apis_path_is_refused_with_the_right_one(
+    platform: Running, doctor: Doctor
+) -> None:
+    url = platform.settings.forge.url
+
+    found = doctor(Endpoint(f"{url}/api/v1", file_of(platform)))
+
+    assert found["platform"].advice == f"use {url}"
+
+
+def test_credentials_over_plain_http_are_refused_unless_allowed(
+    platform: Running, doctor: Doctor
+) -> None:
+    far = Endpoint("http://forge.example.org", file_of(platform))
+
+    assert "plain HTTP" in doctor(far)["platform"].detail
+    assert "allowHttp: true" in doctor(far)["platform"].advice
+
+
+def test_a_renamed_repository_is_named_with_its_new_name(platform: Running, doctor: Doctor) -> None:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        if "/repos/ae86/before" in handler.path:
+            new = handler.path.replace("before", "after")
+            says(301, b"", Location=f"https://elsewhere.example.org{new}")(handler)
+        else:
+            says(200, b'{"version": "1.26.0", "login": "eve"}')(handler)
+
+    with server(answer) as url:
+        found = doctor(Endpoint(url, file_of(platform)), RepoId("ae86", "before"))
+
+    for what in ("ledger", "rights"):
+        assert found[what].verdict == "fail"
+        assert "has moved to /api/v1/repos/ae86/after" in found[what].detail
+        assert "write ae86/after wherever it is named" in found[what].advice
+
+
+@pytest.fixture
+def other(tmp_path: Path, platform: Running) -> Iterator[EmbeddedForge]:
+    """Another forge that knows the platform's token."""
+    forge = EmbeddedForge(tmp_path / "other")
+    forge.ensure_user("warden", "warden-pw1", admin=True)
+    forge.ensure_token("warden", "t", token(platform.settings.forge), ["all"])
+    yield forge
+    forge.close()
+
+
+def served(forge: EmbeddedForge, certificate: Certificate | None) -> HttpServer:
+    found = HttpServer(forge.app, bind("forge", 0), certificate)
+    found.start()
+    return found
+
+
+def test_a_certificate_of_our_own_authority_needs_its_file(
+    platform: Running, doctor: Doctor, other: EmbeddedForge, tmp_path: Path
+) -> None:
+    (tmp_path / "tls").mkdir()
+    certificate = ensure_certificate(tmp_path / "tls")
+    https = served(other, certificate)
+    try:
+        bare = doctor(Endpoint(https.url, file_of(platform)))["forge"]
+        trusted = Endpoint(https.url, file_of(platform), ca_file=Path(certificate.authority))
+        good = doctor(trusted)["forge"]
+        elsewhere = dataclasses.replace(trusted, url=https.url.replace("127.0.0.1", "127.1"))
+        wrong_name = doctor(elsewhere)["forge"]
+    finally:
+        https.stop()
+
+    assert (bare.verdict, good.verdict, wrong_name.verdict) == ("fail", "ok", "fail")
+    assert "certificate" in bare.detail
+    assert "forge.caFile in platform.yaml" in bare.advice
+    assert "the name that the certificate is for" in wrong_name.advice
+
+
+def test_an_expired_certificate_is_told_from_an_unknown_one(
+    platform: Running, doctor: Doctor, other: EmbeddedForge, tmp_path: Path
+) -> None:
+    certificate = own_certificate(tmp_path, days_ago=30, days=20)
+    https = served(other, certificate)
+    try:
+        trusted = Endpoint(https.url, file_of(platform), ca_file=Path(certificate.server))
+        found = doctor(trusted)["forge"]
+    finally:
+        https.stop()
+
+    assert "expired" in found.detail
+    assert "renew" in found.advice
+
+
+def test_https_to_a_port_without_tls_is_told_from_a_bad_certificate(
+    platform: Running, doctor: Doctor
+) -> None:
+    url = platform.settings.forge.url.replace("http://", "https://")
+
+    found = doctor(Endpoint(url, file_of(platform)))["forge"]
+
+    assert "does not speak TLS" in found.detail
+    assert "use http://" in found.advice
+
+
+def test_a_ca_file_that_holds_no_certificates_is_named(
+    platform: Running, doctor: Doctor, tmp_path: Path
+) -> None:
+    (tmp_path / "ca.crt").write_text("no certificate")
+
+    for name in ("ca.crt", "missing.crt"):
+        forge = dataclasses.replace(platform.settings.forge, ca_file=tmp_path / name)
+        assert name in doctor(forge)["platform"].detail
+        assert "PEM" in doctor(forge)["platform"].advice
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "detail"), [("1.24", "read: Gitea 1.24"), ("forgejo", "read: Forgejo")]
+)
+def test_a_server_we_only_read_about_is_said_to_be_so(
+    platform: Running, doctor: Doctor, tmp_path: Path, behaviour: str, detail: str
+) -> None:
+    forge = EmbeddedForge(tmp_path / "forge", behaviour=behaviour)
+    forge.ensure_user("warden", "warden-pw1", admin=True)
+    forge.ensure_token("warden", "t", token(platform.settings.forge), ["all"])
+    http = served(forge, None)
+    try:
+        found = doctor(Endpoint(http.url, file_of(platform)))["behaviour"]
+    finally:
+        http.stop()
+        forge.close()
+
+    assert found.verdict == "ok"
+    assert found.detail.startswith(detail)
+
+
+def test_a_server_we_do_not_know_is_a_warning(platform: Running, doctor: Doctor) -> None:
+    with server(says(200, b'{"version": "1.99.0", "login": "x"}')) as url:
+        found = doctor(Endpoint(url, file_of(platform)))["behaviour"]
+
+    assert found.verdict == "warn"
+    assert "1.99.0" in found.detail
+    assert "contract suite" in found.advice
+
+
+@pytest.fixture
+def idpbuilder_secret(platform: Running) -> Iterator[None]:
+    """Keep idpbuilder's Secret in the platform's cluster."""
+    cluster, owner = platform.platform.cluster, "test"
+    encoded = base64.b64encode(token(platform.settings.forge).encode()).decode()
+    metadata = {"name": "gitea-credential", "namespace": "gitea"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gitea"}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata,
+        "data": {"token": encoded},
+    }
+    cluster.apply(namespace, owner=owner)
+    cluster.apply(secret, owner=owner)
+    yield
+    cluster.delete(ObjectKey(Kind("", "v1", "Secret"), "gitea-credential", "gitea"))
+
+
+@pytest.mark.usefixtures("idpbuilder_secret")
+@pytest.mark.parametrize("source", ["auto", "idpbuilder"])
+def test_idpbuilders_secret_is_found_through_the_cluster(
+    platform: Running, doctor: Doctor, source: str
+) -> None:
+    forge = Endpoint(platform.settings.forge.url, None, source)  # type: ignore[arg-type]  # a table
+
+    found = doctor(forge)["forge"]
+
+    assert found.verdict == "ok"
+    assert "idpbuilder's Secret gitea/gitea-credential" in found.detail
+
+
+def test_no_credentials_anywhere_says_where_was_looked(
+    platform: Running, doctor: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+    found = doctor(Endpoint(platform.settings.forge.url, None))["platform"]
+
+    assert "looked at: environment, file, idpbuilder, git" in found.detail
+    assert credentials.TOKEN in found.advice

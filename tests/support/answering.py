@@ -1,0 +1,92 @@
+"""Small real HTTP servers whose answers a test decides, and certificates for them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from orderkit.adapters.embedded.certificates import Certificate
+
+Answering = Callable[[BaseHTTPRequestHandler], None]
+
+
+@contextmanager
+def server(answer: Answering) -> Iterator[str]:
+    """Serve GET and POST with `answer` on a port of its own."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer(self)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            answer(self)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
+            """Stay silent."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{http.server_port}"
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
+
+
+def says(status: int, body: bytes, **headers: str) -> Answering:
+    """Return an answer that is always the same."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+def own_certificate(folder: Path, *, days_ago: int = 1, days: int = 30) -> Certificate:
+    """Return a self-signed certificate for 127.0.0.1 that began some days ago."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "forge")])
+    begin = dt.datetime.now(dt.UTC) - dt.timedelta(days=days_ago)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(begin + dt.timedelta(days=days))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+            critical=False,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    pem = made.public_bytes(serialization.Encoding.PEM)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    server_file, key_file = folder / "own.crt", folder / "own.key"
+    server_file.write_bytes(pem)
+    key_file.write_bytes(secret)
+    return Certificate(server_file, server_file, key_file)

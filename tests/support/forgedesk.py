@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -68,17 +69,19 @@ class Desk:
         files: Mapping[str, str | bytes | None],
         summary: str = "Change files",
         requester: str = "user:default/takumi",
+        *,
+        branch: str = "main",
     ) -> CommitSha:
-        """Commit files to main; None deletes."""
-        empty = self.client.head(repo) is None
+        """Commit files to a branch; None deletes."""
+        empty = self.client.head(repo, branch) is None
         changes = []
         for name, data in files.items():
             path = PurePosixPath(name)
-            seen = None if empty else self.client.read(repo, path, "main")
+            seen = None if empty else self.client.read(repo, path, branch)
             content = data.encode() if isinstance(data, str) else data
             changes.append(FileChange(path, content, seen.sha if seen else None))
         operation = Operation(f"op{next(_numbers):08d}", requester, summary)
-        return self.client.write(repo, changes, operation).commit
+        return self.client.write(repo, changes, operation, branch=branch).commit
 
     def file(self, repo: RepoId, path: str) -> Page:
         """Return the page of a file on main."""
@@ -89,6 +92,16 @@ class Desk:
         self.api(
             "POST", f"/repos/{repo}/branches", {"new_branch_name": name, "old_ref_name": start}
         )
+
+    def settle(self, repo: RepoId, number: int) -> None:
+        """Wait until the forge has checked whether a pull request can be merged."""
+        row = self.forge.registry.find(repo.owner, repo.name)
+        pull = self.forge.pulls.find(row.id, number) if row else None
+        assert pull is not None
+        deadline = time.monotonic() + TIMEOUT_S
+        while self.forge.pulls.checks.running(pull.id):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
     def api(self, method: str, path: str, body: object = None) -> Any:
         """Call the API as the site admin; fails on a refusal."""

@@ -61,6 +61,7 @@ class Home:
             ("history", "History", self.address("commits/branch", self.row.default_branch)),
             ("branches", "Branches", self.address("branches")),
             ("tags", "Tags", self.address("tags")),
+            ("pulls", "Pull requests", self.address("pulls")),
         ]
 
     def branch_page(self, branch: str) -> str:

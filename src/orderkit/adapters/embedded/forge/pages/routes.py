@@ -9,7 +9,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, Endpoint
-from orderkit.adapters.embedded.forge.pages import history, overview, site, tree
+from orderkit.adapters.embedded.forge.pages import history, overview, pulls, site, tree
 
 _REPO = "/{owner}/{repo}"
 _READ = "repository"
@@ -36,6 +36,11 @@ _PAGES: list[tuple[str, Endpoint]] = [
     (f"{_REPO}/branches", history.branches),
     (f"{_REPO}/tags", history.tags),
     (f"{_REPO}/commit/{{sha}}", history.commit),
+    (f"{_REPO}/pulls", pulls.index),
+    (f"{_REPO}/pulls/{{number}}", pulls.conversation),
+    (f"{_REPO}/pulls/{{number}}/commits", pulls.conversation),
+    (f"{_REPO}/pulls/{{number}}/files", pulls.files),
+    (f"{_REPO}/issues/{{number}}", pulls.of_issue),
 ]
 _SUBTREES: list[tuple[str, Endpoint]] = [
     (f"{_REPO}/src/{{kind}}/{{rest:path}}", tree.source),

@@ -23,6 +23,20 @@ PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 
 
 @dataclass(frozen=True)
+class Case:
+    """One address and what it answers."""
+
+    id: str
+    reason: str
+    path: str
+    status: int = 200
+    leads_to: str = ""
+    data: bytes = b""
+    media_type: str = ""
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Shelf:
     """One repository with two commits and what its addresses are made of."""
 
@@ -35,6 +49,14 @@ class Shelf:
             path = path.replace(f"{{{name}}}", value).replace(f"{{{name}7}}", value[:7])
             path = path.replace(f"{{{name}6}}", value[:6]).replace(f"{{UP{name}}}", value.upper())
         return f"/{self.repo}{path}"
+
+
+@dataclass(frozen=True)
+class Desk:
+    """One repository with an open pull request."""
+
+    repo: RepoId
+    number: int
 
 
 @pytest.fixture(scope="module")
@@ -72,137 +94,194 @@ def shelf(shop: Workshop) -> Shelf:
 
 
 PAGES = [
-    ("Y01", "/", 200, "with a slash at the end"),
-    ("Y02", "/src/branch/main", 200, "a branch"),
-    ("Y03", "/src/branch/main/dir/", 200, "a folder with a slash"),
-    ("Y04", "/src/branch/main//dir", 200, "two slashes"),
-    ("Y05", "/src/branch/main/dir/a.txt/", 200, "a file with a slash"),
-    ("Y06", "/src/branch/feature/x", 200, "a branch with a slash in its name"),
-    ("Y07", "/src/branch/feature/x/dir/a.txt", 200, "a file on it"),
-    ("Y08", "/src/branch/feature", 404, "half of its name"),
-    ("Y09", "/src/branch/main/%C3%BC%20%23%3F%25%26.txt", 200, "a name that must be encoded"),
-    ("Y10", "/src/branch/{first}", 404, "a commit is no branch"),
-    ("Y11", "/src/tag/v1", 200, "a tag"),
-    ("Y12", "/src/tag/v1/dir/a.txt", 200, "a file at a tag"),
-    ("Y13", "/src/tag/none", 404, "no such tag"),
-    ("Y14", "/src/commit/{first}", 200, "a commit"),
-    ("Y15", "/src/commit/{first}/dir/a.txt", 200, "a file at a commit"),
-    ("Y16", "/src/commit/{first7}/dir/a.txt", 200, "a short id"),
-    ("Y17", "/src/commit/{first6}", 404, "too short an id"),
-    ("Y18", "/src/commit/{UPfirst}", 404, "ids are lower case"),
-    ("Y19", "/src/commit/0000000000000000000000000000000000000000", 404, "no such commit"),
-    ("Y20", "/src/commit/main", 404, "a branch is no commit"),
-    ("Y21", "/raw/branch/main", 404, "raw without a file"),
-    ("Y22", "/raw/branch/main/dir", 404, "a folder has no bytes"),
-    ("Y23", "/raw/tag/none/README.md", 404, "raw at no tag"),
-    ("Y24", "/commit/{second}", 200, "a commit's page"),
-    ("Y25", "/commit/{second7}", 200, "by its short id"),
-    ("Y26", "/commit/{second6}", 404, "too short"),
-    ("Y27", "/commit/{UPsecond}", 404, "upper case"),
-    ("Y28", "/commit/0000000000000000000000000000000000000000", 404, "no such commit"),
-    ("Y29", "/commit/main", 404, "a branch is no commit"),
-    ("Y30", "/commit/{second}.zip", 404, "no such form"),
-    ("Y31", "/commits", 404, "history of what?"),
-    ("Y32", "/commits/branch/main", 200, "history of a branch"),
-    ("Y33", "/commits/branch/feature/x", 200, "of one with a slash"),
-    ("Y34", "/commits/branch/main/dir", 200, "of a folder"),
-    ("Y35", "/commits/branch/main/dir/a.txt", 200, "of a file"),
-    ("Y36", "/commits/branch/main/none", 404, "of nothing"),
-    ("Y37", "/commits/branch/nope", 404, "of no branch"),
-    ("Y38", "/commits/tag/v1", 200, "of a tag"),
-    ("Y39", "/commits/commit/{first}", 200, "of a commit"),
-    ("Y40", "/commits/branch/main?page=99", 200, "a page beyond the last"),
-    ("Y41", "/commits/branch/main?page=-1", 200, "a page before the first"),
-    ("Y42", "/branches", 200, "all branches"),
-    ("Y43", "/tags", 200, "all tags"),
-    ("Y44", "/none", 404, "no such page"),
+    Case("Y01", "with a slash at the end", "/", status=200),
+    Case("Y02", "a branch", "/src/branch/main", status=200),
+    Case("Y03", "a folder with a slash", "/src/branch/main/dir/", status=200),
+    Case("Y04", "two slashes", "/src/branch/main//dir", status=200),
+    Case("Y05", "a file with a slash", "/src/branch/main/dir/a.txt/", status=200),
+    Case("Y06", "a branch with a slash in its name", "/src/branch/feature/x", status=200),
+    Case("Y07", "a file on it", "/src/branch/feature/x/dir/a.txt", status=200),
+    Case("Y08", "half of its name", "/src/branch/feature", status=404),
+    Case(
+        "Y09",
+        "a name that must be encoded",
+        "/src/branch/main/%C3%BC%20%23%3F%25%26.txt",
+        status=200,
+    ),
+    Case("Y10", "a commit is no branch", "/src/branch/{first}", status=404),
+    Case("Y11", "a tag", "/src/tag/v1", status=200),
+    Case("Y12", "a file at a tag", "/src/tag/v1/dir/a.txt", status=200),
+    Case("Y13", "no such tag", "/src/tag/none", status=404),
+    Case("Y14", "a commit", "/src/commit/{first}", status=200),
+    Case("Y15", "a file at a commit", "/src/commit/{first}/dir/a.txt", status=200),
+    Case("Y16", "a short id", "/src/commit/{first7}/dir/a.txt", status=200),
+    Case("Y17", "too short an id", "/src/commit/{first6}", status=404),
+    Case("Y18", "ids are lower case", "/src/commit/{UPfirst}", status=404),
+    Case(
+        "Y19", "no such commit", "/src/commit/0000000000000000000000000000000000000000", status=404
+    ),
+    Case("Y20", "a branch is no commit", "/src/commit/main", status=404),
+    Case("Y21", "raw without a file", "/raw/branch/main", status=404),
+    Case("Y22", "a folder has no bytes", "/raw/branch/main/dir", status=404),
+    Case("Y23", "raw at no tag", "/raw/tag/none/README.md", status=404),
+    Case("Y24", "a commit's page", "/commit/{second}", status=200),
+    Case("Y25", "by its short id", "/commit/{second7}", status=200),
+    Case("Y26", "too short", "/commit/{second6}", status=404),
+    Case("Y27", "upper case", "/commit/{UPsecond}", status=404),
+    Case("Y28", "no such commit", "/commit/0000000000000000000000000000000000000000", status=404),
+    Case("Y29", "a branch is no commit", "/commit/main", status=404),
+    Case("Y30", "no such form", "/commit/{second}.zip", status=404),
+    Case("Y31", "history of what?", "/commits", status=404),
+    Case("Y32", "history of a branch", "/commits/branch/main", status=200),
+    Case("Y33", "of one with a slash", "/commits/branch/feature/x", status=200),
+    Case("Y34", "of a folder", "/commits/branch/main/dir", status=200),
+    Case("Y35", "of a file", "/commits/branch/main/dir/a.txt", status=200),
+    Case("Y36", "of nothing", "/commits/branch/main/none", status=404),
+    Case("Y37", "of no branch", "/commits/branch/nope", status=404),
+    Case("Y38", "of a tag", "/commits/tag/v1", status=200),
+    Case("Y39", "of a commit", "/commits/commit/{first}", status=200),
+    Case("Y40", "a page beyond the last", "/commits/branch/main?page=99", status=200),
+    Case("Y41", "a page before the first", "/commits/branch/main?page=-1", status=200),
+    Case("Y42", "all branches", "/branches", status=200),
+    Case("Y43", "all tags", "/tags", status=200),
+    Case("Y44", "no such page", "/none", status=404),
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "reason"), [row[1:] for row in PAGES], ids=[row[0] for row in PAGES]
-)
-def test_y_pages(shop: Workshop, shelf: Shelf, path: str, status: int, reason: str) -> None:
-    answer = shop.call("GET", shelf.address(path), auth=None)
+@pytest.mark.parametrize("case", PAGES, ids=lambda case: case.id)
+def test_y_pages(shop: Workshop, shelf: Shelf, case: Case) -> None:
+    answer = shop.call("GET", shelf.address(case.path), auth=None)
 
-    assert answer.status_code == status, reason
-    if status == 200:
-        assert answer.headers["Content-Type"].lower().startswith("text/html"), reason
+    assert answer.status_code == case.status, case.reason
+    if case.status == 200:
+        assert answer.headers["Content-Type"].lower().startswith("text/html"), case.reason
 
 
 LEADS = [
-    ("Y50", "/src", "", "the repository"),
-    ("Y51", "/src/main", "/src/branch/main", "the kind is added"),
-    ("Y52", "/src/feature/x/dir", "/src/branch/feature/x/dir", "with a folder"),
-    ("Y53", "/src/dir/a.txt", "/src/branch/main/dir/a.txt", "no branch: a path on the default"),
-    ("Y54", "/raw/main/dir/a.txt", "/raw/branch/main/dir/a.txt", "raw too"),
-    ("Y55", "/commits/main", "/commits/branch/main", "history too"),
-    ("Y56", "/src/v1/dir", "/src/tag/v1/dir", "a tag"),
-    ("Y57", "/src/{first}", "/src/commit/{first}", "a commit"),
+    Case("Y50", "the repository", "/src", leads_to=""),
+    Case("Y51", "the kind is added", "/src/main", leads_to="/src/branch/main"),
+    Case("Y52", "with a folder", "/src/feature/x/dir", leads_to="/src/branch/feature/x/dir"),
+    Case(
+        "Y53",
+        "no branch: a path on the default",
+        "/src/dir/a.txt",
+        leads_to="/src/branch/main/dir/a.txt",
+    ),
+    Case("Y54", "raw too", "/raw/main/dir/a.txt", leads_to="/raw/branch/main/dir/a.txt"),
+    Case("Y55", "history too", "/commits/main", leads_to="/commits/branch/main"),
+    Case("Y56", "a tag", "/src/v1/dir", leads_to="/src/tag/v1/dir"),
+    Case("Y57", "a commit", "/src/{first}", leads_to="/src/commit/{first}"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "leads_to", "reason"), [row[1:] for row in LEADS], ids=[row[0] for row in LEADS]
-)
-def test_y_short_addresses_lead_to_full_ones(
-    shop: Workshop, shelf: Shelf, path: str, leads_to: str, reason: str
-) -> None:
-    answer = shop.call("GET", shelf.address(path), auth=None)
+@pytest.mark.parametrize("case", LEADS, ids=lambda case: case.id)
+def test_y_short_addresses_lead_to_full_ones(shop: Workshop, shelf: Shelf, case: Case) -> None:
+    answer = shop.call("GET", shelf.address(case.path), auth=None)
 
-    assert answer.status_code == 303, reason
-    assert answer.headers["Location"] == shelf.address(leads_to), reason
+    assert answer.status_code == 303, case.reason
+    assert answer.headers["Location"] == shelf.address(case.leads_to), case.reason
 
 
 RAW = [
-    ("Y60", "/raw/branch/main/all.bin", bytes(range(256)), "application/octet-stream"),
-    ("Y61", "/raw/branch/main/p.png", PICTURE, "image/png"),
-    ("Y62", "/raw/branch/main/dir/a.txt", b"aa", "text/plain"),
-    ("Y63", "/raw/commit/{first}/dir/a.txt", b"a\n", "text/plain"),
-    ("Y64", "/raw/commit/{first7}/dir/a.txt", b"a\n", "text/plain"),
-    ("Y65", "/raw/tag/v1/dir/to.txt", b"one\ntwo\nthree\n", "text/plain"),
-    ("Y66", "/raw/branch/main/%C3%BC%20%23%3F%25%26.txt", b"odd\n", "text/plain"),
+    Case(
+        "Y60",
+        "bytes that are no text",
+        "/raw/branch/main/all.bin",
+        data=bytes(range(256)),
+        media_type="application/octet-stream",
+    ),
+    Case("Y61", "a picture", "/raw/branch/main/p.png", data=PICTURE, media_type="image/png"),
+    Case("Y62", "a text", "/raw/branch/main/dir/a.txt", data=b"aa", media_type="text/plain"),
+    Case(
+        "Y63",
+        "as it was at a commit",
+        "/raw/commit/{first}/dir/a.txt",
+        data=b"a\n",
+        media_type="text/plain",
+    ),
+    Case(
+        "Y64",
+        "at a short id",
+        "/raw/commit/{first7}/dir/a.txt",
+        data=b"a\n",
+        media_type="text/plain",
+    ),
+    Case(
+        "Y65",
+        "at a tag",
+        "/raw/tag/v1/dir/to.txt",
+        data=b"one\ntwo\nthree\n",
+        media_type="text/plain",
+    ),
+    Case(
+        "Y66",
+        "a name that must be encoded",
+        "/raw/branch/main/%C3%BC%20%23%3F%25%26.txt",
+        data=b"odd\n",
+        media_type="text/plain",
+    ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "data", "media_type"), [row[1:] for row in RAW], ids=[row[0] for row in RAW]
-)
-def test_y_raw_bytes(shop: Workshop, shelf: Shelf, path: str, data: bytes, media_type: str) -> None:
-    answer = shop.call("GET", shelf.address(path), auth=None)
+@pytest.mark.parametrize("case", RAW, ids=lambda case: case.id)
+def test_y_raw_bytes(shop: Workshop, shelf: Shelf, case: Case) -> None:
+    answer = shop.call("GET", shelf.address(case.path), auth=None)
 
     assert answer.status_code == 200
-    assert answer.content == data
-    assert answer.headers["Content-Type"].startswith(media_type)
+    assert answer.content == case.data
+    assert answer.headers["Content-Type"].startswith(case.media_type)
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert "sandbox" in answer.headers["Content-Security-Policy"]
 
 
 FORMS = [
-    ("Y70", "/commit/{second}.diff", ("diff", "--find-renames=50%", "{first}", "{second}")),
-    ("Y71", "/commit/{second7}.diff", ("diff", "--find-renames=50%", "{first}", "{second}")),
-    ("Y72", "/commit/{first}.diff", ("show", "{first}")),
-    ("Y73", "/commit/{second}.patch", ("format-patch", "-1", "{second}")),
-    ("Y74", "/commit/{first}.patch", ("format-patch", "--root", "{first}")),
+    Case(
+        "Y70",
+        "a commit as diff",
+        "/commit/{second}.diff",
+        command=("diff", "--find-renames=50%", "{first}", "{second}"),
+    ),
+    Case(
+        "Y71",
+        "by its short id",
+        "/commit/{second7}.diff",
+        command=("diff", "--find-renames=50%", "{first}", "{second}"),
+    ),
+    Case(
+        "Y72",
+        "the first commit as diff, with its message",
+        "/commit/{first}.diff",
+        command=("show", "{first}"),
+    ),
+    Case(
+        "Y73",
+        "a commit as patch",
+        "/commit/{second}.patch",
+        command=("format-patch", "-1", "{second}"),
+    ),
+    Case(
+        "Y74",
+        "the first commit as patch",
+        "/commit/{first}.patch",
+        command=("format-patch", "--root", "{first}"),
+    ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "command"), [row[1:] for row in FORMS], ids=[row[0] for row in FORMS]
-)
+@pytest.mark.parametrize("case", FORMS, ids=lambda case: case.id)
 def test_y_a_commit_as_diff_and_patch_is_what_git_says(
-    shop: Workshop, shelf: Shelf, path: str, command: tuple[str, ...]
+    shop: Workshop, shelf: Shelf, case: Case
 ) -> None:
-    answer = shop.call("GET", shelf.address(path), auth=None)
-    extra = ("--no-signature", "--stdout") if command[0] == "format-patch" else ()
+    answer = shop.call("GET", shelf.address(case.path), auth=None)
+    extra = ("--no-signature", "--stdout") if case.command[0] == "format-patch" else ()
     said = shop.git(
         "-c",
         "core.quotePath=false",
         "-c",
         "diff.algorithm=histogram",
-        command[0],
+        case.command[0],
         *extra,
-        *(each.format(first=shelf.first, second=shelf.second) for each in command[1:]),
+        *(each.format(first=shelf.first, second=shelf.second) for each in case.command[1:]),
         cwd=shop.clone(shelf.repo),
     )
 
@@ -213,43 +292,37 @@ def test_y_a_commit_as_diff_and_patch_is_what_git_says(
 
 
 EMPTY = [
-    ("Y80", "", 200, "says how to fill it"),
-    ("Y81", "/src/branch/main/", 200, "says the same"),
-    ("Y82", "/commits/branch/main", 404, "no history"),
-    ("Y83", "/branches", 404, "no branches"),
-    ("Y84", "/raw/branch/main/a", 404, "no files"),
+    Case("Y80", "says how to fill it", "", status=200),
+    Case("Y81", "says the same", "/src/branch/main/", status=200),
+    Case("Y82", "no history", "/commits/branch/main", status=404),
+    Case("Y83", "no branches", "/branches", status=404),
+    Case("Y84", "no files", "/raw/branch/main/a", status=404),
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "reason"), [row[1:] for row in EMPTY], ids=[row[0] for row in EMPTY]
-)
-def test_y_pages_of_an_empty_repository(
-    shop: Workshop, path: str, status: int, reason: str
-) -> None:
+@pytest.mark.parametrize("case", EMPTY, ids=lambda case: case.id)
+def test_y_pages_of_an_empty_repository(shop: Workshop, case: Case) -> None:
     repo = shop.empty_repo()
 
-    assert shop.call("GET", f"/{repo}{path}", auth=None).status_code == status, reason
+    assert shop.call("GET", f"/{repo}{case.path}", auth=None).status_code == case.status, (
+        case.reason
+    )
 
 
 HIDDEN = [
-    ("Y90", "", 200, "the first page of a repository"),
-    ("Y91", "/raw/branch/main/README.md", 200, "raw bytes"),
+    Case("Y90", "the first page of a repository", "", status=200),
+    Case("Y91", "raw bytes", "/raw/branch/main/README.md", status=200),
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "reason"), [row[1:] for row in HIDDEN], ids=[row[0] for row in HIDDEN]
-)
-def test_y_private_pages_with_and_without_credentials(
-    shop: Workshop, path: str, status: int, reason: str
-) -> None:
+@pytest.mark.parametrize("case", HIDDEN, ids=lambda case: case.id)
+def test_y_private_pages_with_and_without_credentials(shop: Workshop, case: Case) -> None:
     repo = shop.seeded_repo(private=True)
-    address = f"/{repo}{path}"
+    address = f"/{repo}{case.path}"
 
-    assert shop.call("GET", address, auth=None).status_code == 404, reason
-    assert shop.call("GET", address, auth=shop.outsider).status_code == 404, reason
-    assert shop.call("GET", address, auth=shop.admin).status_code == status, reason
+    assert shop.call("GET", address, auth=None).status_code == 404, case.reason
+    assert shop.call("GET", address, auth=shop.outsider).status_code == 404, case.reason
+    assert shop.call("GET", address, auth=shop.admin).status_code == case.status, case.reason
 
 
 def test_y95_owners_have_a_page_and_letters_may_have_any_case(shop: Workshop, shelf: Shelf) -> None:
@@ -258,3 +331,75 @@ def test_y95_owners_have_a_page_and_letters_may_have_any_case(shop: Workshop, sh
     assert shop.call("GET", "/nobody-of-that-name", auth=None).status_code == 404
     assert shop.call("GET", "/a/b/c/d", auth=None).status_code == 404
     assert shop.call("GET", "/", auth=None).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def desk(shop: Workshop) -> Desk:
+    repo = shop.seeded_repo()
+    copy = shop.clone(repo)
+    (copy / "dir" / "a.txt").write_text("changed on a branch\n")
+    (copy / "all.bin").write_bytes(bytes(range(256)))
+    assert shop.git("add", "-A", cwd=copy).returncode == 0
+    assert shop.git("commit", "-qm", "One\n\nbody", cwd=copy).returncode == 0
+    (copy / "new.txt").write_text("new\n")
+    assert shop.git("add", "-A", cwd=copy).returncode == 0
+    assert shop.git("commit", "-qm", "Two", cwd=copy).returncode == 0
+    assert shop.git("push", "-q", "origin", "HEAD:more", cwd=copy).returncode == 0
+    wanted = {"head": "more", "base": "main", "title": "More"}
+    made = shop.api("POST", f"/repos/{repo}/pulls", wanted)
+    assert made.status_code == 201, made.text
+    return Desk(repo, int(made.json()["number"]))
+
+
+PULLS = [
+    Case("Y100", "the list", "", status=200),
+    Case("Y101", "the closed ones", "?state=closed", status=200),
+    Case("Y102", "one", "/{number}", status=200),
+    Case("Y103", "its commits", "/{number}/commits", status=200),
+    Case("Y104", "its changes", "/{number}/files", status=200),
+    Case("Y105", "none", "/99", status=404),
+    Case("Y106", "no number", "/x", status=404),
+    Case("Y107", "changes of none", "/99/files", status=404),
+]
+
+
+@pytest.mark.parametrize("case", PULLS, ids=lambda case: case.id)
+def test_y_pages_of_pull_requests(shop: Workshop, desk: Desk, case: Case) -> None:
+    address = f"/{desk.repo}/pulls{case.path.format(number=desk.number)}"
+
+    assert shop.call("GET", address, auth=None).status_code == case.status, case.reason
+
+
+def test_y110_the_number_as_an_issue_leads_to_the_pull_request(shop: Workshop, desk: Desk) -> None:
+    answer = shop.call("GET", f"/{desk.repo}/issues/{desk.number}", auth=None)
+
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == f"/{desk.repo}/pulls/{desk.number}"
+
+
+PULL_FORMS = [
+    Case(
+        "Y111",
+        "a pull request as diff",
+        "diff",
+        command=("diff", "-p", "origin/main...origin/more"),
+    ),
+    Case(
+        "Y112",
+        "a pull request as patch",
+        "patch",
+        command=("format-patch", "--binary", "--stdout", "origin/main...origin/more"),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", PULL_FORMS, ids=lambda case: case.id)
+def test_y_a_pull_request_as_diff_and_patch_is_what_git_says(
+    shop: Workshop, desk: Desk, case: Case
+) -> None:
+    answer = shop.call("GET", f"/{desk.repo}/pulls/{desk.number}.{case.path}", auth=None)
+    said = shop.git("-c", "diff.algorithm=histogram", *case.command, cwd=shop.clone(desk.repo))
+
+    assert answer.status_code == 200
+    assert "new.txt" in said.stdout
+    assert answer.text == said.stdout

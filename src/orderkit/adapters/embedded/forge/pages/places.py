@@ -59,9 +59,9 @@ class Home:
         return [
             ("files", "Files", self.address()),
             ("history", "History", self.address("commits/branch", self.row.default_branch)),
+            ("pulls", "Pull requests", self.address("pulls")),
             ("branches", "Branches", self.address("branches")),
             ("tags", "Tags", self.address("tags")),
-            ("pulls", "Pull requests", self.address("pulls")),
         ]
 
     def branch_page(self, branch: str) -> str:

@@ -162,7 +162,7 @@ def _welcome(running: Running) -> str:
     return f"""
 Orderkit's embedded platform runs. State: {folder}
 
-  forge     {settings.forge.url}   (look around: user viewer, password viewer)
+  forge     {settings.forge.url}   (open it in a browser; sign in as viewer, password viewer)
   cluster   {running.embedded.url("cluster")}   export KUBECONFIG={folder / "kubeconfig"}
   catalog   {settings.portal.url}/api/catalog/entities
   service   {settings.service.url}

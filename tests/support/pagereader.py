@@ -2,8 +2,9 @@
 Read a page as a strict person would: what it says, where it leads, and whether it is accessible.
 
 `read_page` fails on what no page may have: markup that does not nest, a script, an event
-handler, an inline style, something from elsewhere, no title or language, headings out of
-order, a table without a caption, a control without a label, two elements with one id.
+handler, an inline style, something from elsewhere (a link may lead there if its ``rel`` says
+so), no title or language, headings out of order, a table without a caption, a control without
+a label, two elements with one id.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class _Reader(HTMLParser):
         self.page.faults += [f"{key}=" for key in found if key.startswith("on") or key == "style"]
         for key in ("href", "src", "action"):
             value = found.get(key, "")
+            if "external" in found.get("rel", "") and value.startswith(("http://", "https://")):
+                continue
             if ":" in value.split("/")[0] or value.startswith("//"):
                 self.page.faults.append(f"leads elsewhere: {value}")
         if tag == "img" and "alt" not in found:

@@ -130,3 +130,25 @@ def test_the_number_as_an_issue_leads_to_the_pull_request(desk: Desk) -> None:
     led = desk.get(f"/{repo}/issues/{number}")
 
     assert (led.status_code, led.headers["Location"]) == (303, f"/{repo}/pulls/{number}")
+
+
+def test_what_robots_said_last_is_shown_with_the_commit_and_the_pull_request(desk: Desk) -> None:
+    repo, number = proposed(desk)
+    head = desk.client.head(repo, "more")
+    for state, context, url in (
+        ("pending", "plan", ""),
+        ("success", "plan", "https://ci.example/1"),
+        ("failure", "<b>\u202elint", "javascript:alert(1)"),
+        ("<odd>", "c", "http://[bad"),
+    ):
+        said = {"state": state, "context": context, "target_url": url, "description": "in words"}
+        desk.api("POST", f"/repos/{repo}/statuses/{head}", said)
+
+    for path in (f"/{repo}/commit/{head}", f"/{repo}/pulls/{number}"):
+        shown = desk.page(path)
+        assert "success plan in words details of plan" in shown.text
+        assert "pending" not in shown.text
+        assert "failure <b>U+202Elint in words" in shown.text
+        assert "<odd> c in words" in shown.text
+        assert "https://ci.example/1" in shown.links
+        assert not [each for each in shown.links if each.startswith(("javascript", "http://[bad"))]

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
-from orderkit.adapters.embedded.forge.pages import changes, places, rawdiff, site
+from orderkit.adapters.embedded.forge.pages import changes, places, rawdiff, robots, site
 from orderkit.adapters.embedded.forge.pages.places import Home, Place
 from orderkit.adapters.embedded.forge.pages.records import Record, record
 
@@ -75,6 +75,7 @@ def commit(call: Call) -> Response:
         home=here,
         tab="history",
         commit=shown,
+        said=robots.said_of(here, shown.id),
         changes=changes.of_commit(here.git, found),
         files_at=Place(here, found, "commit", shown.id, ""),
     )

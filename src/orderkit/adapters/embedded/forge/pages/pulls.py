@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.issues import Issue, Label
-from orderkit.adapters.embedded.forge.pages import changes, places, rawdiff, site
+from orderkit.adapters.embedded.forge.pages import changes, places, rawdiff, robots, site
 from orderkit.adapters.embedded.forge.pages.places import Home, Place
 from orderkit.adapters.embedded.forge.pages.records import record
 from orderkit.adapters.embedded.forge.pullgit import Pull
@@ -57,7 +57,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Remark:
     """One text of the discussion."""
 
     by: str
@@ -118,6 +118,7 @@ def conversation(call: Call) -> Response:
         merged_by=_name(call, shown.pull.merged.by) if shown.pull.merged else "",
         origin=marker.groups() if marker else None,
         body=_text(shown.issue.body),
+        said=robots.said_of(here, pullgit.last_head(here.row.path, shown.pull)),
         comments=_comments(call, shown.issue),
         commits=[record(each) for each in commits[:COMMITS_MAX]],
         more=max(len(commits) - COMMITS_MAX, 0),
@@ -202,10 +203,11 @@ def _commits(here: Home, pull: Pull, span: Span | None) -> list[pygit2.Commit]:
     return gitmerge.commits_between(here.git, base, span.head)
 
 
-def _comments(call: Call, issue: Issue) -> list[Said]:
+def _comments(call: Call, issue: Issue) -> list[Remark]:
     found = call.forge.comments.on_issue(issue.id)
     return [
-        Said(_name(call, each.poster_id), each.created, _text(each.body), each.id) for each in found
+        Remark(_name(call, each.poster_id), each.created, _text(each.body), each.id)
+        for each in found
     ]
 
 

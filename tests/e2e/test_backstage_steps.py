@@ -13,6 +13,8 @@ from published import Up
 from realbackstage import GUEST
 from scaffolderapi import Scaffolder
 
+from orderkit.core.render import RenderError
+from orderkit.core.render.integrations import BUILT_IN
 from orderkit.core.template import parse_template
 from orderkit.flows import scaffolding
 
@@ -242,7 +244,52 @@ def test_both_engines_come_to_the_same(case: Case, scaffolder: Scaffolder, up: U
     files = {PurePosixPath(path): text.encode() for path, text in case.files.items()}
 
     theirs = scaffolder.dry_run(case.template, values, files)
-    ours = scaffolding.run(
+    ours = _ours(case, values, files, up)
+
+    assert {path: file.data for path, file in ours.workspace.items()} == {
+        path: file.data for path, file in theirs.files.items()
+    }
+    assert dict(ours.outputs) == dict(theirs.output)
+
+
+PARSED = "${{ values.url | parseRepoUrl | pick('host') }}\n"
+
+
+PARSING = Case("parseRepoUrl", [_fetch(values={"url": "${{ parameters.url }}"})], {"url": ""})
+SKELETON = {PurePosixPath("skeleton/a.txt"): PARSED.encode()}
+
+
+def _on(host: str) -> dict[str, str]:
+    return {"url": f"{host}?owner=o&repo=r&workspace=w&project=p"}
+
+
+@pytest.mark.parametrize("host", [*sorted(BUILT_IN), "FORGE"])
+def test_both_engines_know_the_platforms_forge_and_the_built_in_ones(
+    host: str, scaffolder: Scaffolder, up: Up
+) -> None:
+    values = _on(host.replace("FORGE", up.settings.forge.url.partition("://")[2]))
+
+    theirs = scaffolder.dry_run(PARSING.template, values, SKELETON).files
+    ours = _ours(PARSING, values, SKELETON, up).workspace
+
+    path = PurePosixPath("a.txt")
+    assert ours[path].data == theirs[path].data == f"{values['url'].partition('?')[0]}\n".encode()
+
+
+@pytest.mark.parametrize("host", ["git.elsewhere.example", "127.0.0.1:1", "gitlab.com.example"])
+def test_both_engines_fail_on_any_other_host(host: str, scaffolder: Scaffolder, up: Up) -> None:
+    theirs = scaffolder.try_dry_run(PARSING.template, _on(host), SKELETON)
+
+    assert theirs.status >= 400
+    assert "No matching integration configuration" in str(theirs.body)
+    with pytest.raises(RenderError, match="no integration for host"):
+        _ours(PARSING, _on(host), SKELETON, up)
+
+
+def _ours(
+    case: Case, values: Mapping[str, Any], files: Mapping[PurePosixPath, bytes], up: Up
+) -> scaffolding.TaskResult:
+    return scaffolding.run(
         parse_template(json.dumps(case.template).encode(), name="case"),
         values,
         files=files,
@@ -257,11 +304,6 @@ def test_both_engines_come_to_the_same(case: Case, scaffolder: Scaffolder, up: U
         task_id="case",
         on_step=lambda _event: None,
     )
-
-    assert {path: file.data for path, file in ours.workspace.items()} == {
-        path: file.data for path, file in theirs.files.items()
-    }
-    assert dict(ours.outputs) == dict(theirs.output)
 
 
 def _never(request: scaffolding.PublishRequest) -> scaffolding.Published:

@@ -80,12 +80,7 @@ class Scaffolder:
         files: Mapping[PurePosixPath, bytes],
     ) -> DryRun:
         """Run a template on the files beside it; nothing is written anywhere."""
-        contents = [
-            {"path": str(path), "base64Content": base64.b64encode(data).decode()}
-            for path, data in files.items()
-        ]
-        body = {"template": template, "values": values, "directoryContents": contents}
-        answer = self._call("POST", "/api/scaffolder/v2/dry-run", body)
+        answer = self.try_dry_run(template, values, files)
         assert answer.status == requests.codes.ok, answer.body
         found = {
             PurePosixPath(entry["path"]): DryFile(
@@ -95,6 +90,20 @@ class Scaffolder:
         }
         log = "\n".join(entry["body"]["message"] for entry in answer.body["log"])
         return DryRun(found, answer.body["output"], log)
+
+    def try_dry_run(
+        self,
+        template: Mapping[str, Any],
+        values: Mapping[str, Any],
+        files: Mapping[PurePosixPath, bytes],
+    ) -> Answer:
+        """Run a template that may fail."""
+        contents = [
+            {"path": str(path), "base64Content": base64.b64encode(data).decode()}
+            for path, data in files.items()
+        ]
+        body = {"template": template, "values": values, "directoryContents": contents}
+        return self._call("POST", "/api/scaffolder/v2/dry-run", body)
 
     def start(self, template: str, values: Mapping[str, Any]) -> Answer:
         """Ask for a task, as the form's last button does."""

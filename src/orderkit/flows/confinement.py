@@ -39,6 +39,7 @@ from orderkit.core.render import (
     judge_tree,
     lint_tree,
 )
+from orderkit.core.render.integrations import hosts_known, integrations
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def judge_confined(
         "files": [[str(path), *_file(file)] for path, file in files.items()],
         "values": values,
         "options": _options(options),
+        "hosts": None if (hosts := hosts_known()) is None else sorted(hosts),
     }
     answer = _ask(json.dumps(request), limits)
     if "error" in answer:
@@ -149,7 +151,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         else (lambda: judge_tree(files, values, options))
     )
     try:
-        return {"outcomes": [_written(outcome) for outcome in judge()]}
+        with integrations(request["hosts"]):
+            return {"outcomes": [_written(outcome) for outcome in judge()]}
     except OrderkitError as error:
         return {"error": _written_error(error)}
 

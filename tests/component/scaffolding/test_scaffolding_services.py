@@ -13,7 +13,7 @@ from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, RemoteE
 from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import RepoId
 from orderkit.core.objects import APPLICATION, ObjectKey
-from orderkit.core.render import UndefinedValueError
+from orderkit.core.render import RenderError, UndefinedValueError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -257,3 +257,62 @@ def test_a_skeleton_is_fetched_from_a_repository_of_the_forge(world: Any) -> Non
     done = world.run(json.dumps(spec), {})
 
     assert done.log[-1] == "a.txt\nfrom the forge"
+
+
+PARSING = """apiVersion: scaffolder.backstage.io/v1beta3
+kind: Template
+metadata: {name: t}
+spec:
+  type: service
+  parameters: {properties: {url: {type: string}}}
+  steps:
+    - id: fetch
+      action: fetch:template
+      input: {url: SOURCE, values: {url: '${{ parameters.url }}'}}
+    - id: say
+      action: debug:log
+      input: {message: 'on ${{ (parameters.url | parseRepoUrl).host }}'}
+"""
+
+
+@pytest.mark.parametrize("host", ["FORGE", "github.com"])
+def test_an_address_on_a_forge_the_portal_knows_is_parsed(world: Any, host: str) -> None:
+    url = f"{host.replace('FORGE', world.forge.base_url.partition('://')[2])}?owner=o&repo=r"
+
+    done = world.run(
+        PARSING.replace("SOURCE", "./skeleton"),
+        {"url": url},
+        {"skeleton/a.txt": b"${{ (values.url | parseRepoUrl).repo }}"},
+    )
+
+    assert done.log[-1] == f"on {url.partition('?')[0]}"
+
+
+@pytest.mark.parametrize("where", ["beside the template", "in another repository"])
+def test_an_address_on_any_other_host_fails_as_in_the_portal(world: Any, where: str) -> None:
+    """In this process and in the confined child."""
+    source = "./skeleton"
+    text = "${{ (values.url | parseRepoUrl).repo }}"
+    if where == "in another repository":
+        repo = RepoId("others", "skeletons")
+        world.forge.ensure_org(repo.owner)
+        world.forge.ensure_repo(repo, description="")
+        world.push(repo, {"skeleton/a.txt": text})
+        source = f"{world.forge.base_url}/{repo}/src/branch/main/skeleton"
+
+    with pytest.raises(RenderError, match="no integration for host 'git.elsewhere.example'"):
+        world.run(
+            PARSING.replace("SOURCE", source),
+            {"url": "git.elsewhere.example?owner=o&repo=r"},
+            {"skeleton/a.txt": text.encode()},
+        )
+
+
+def test_a_step_that_parses_an_unknown_host_fails_instead_of_passing_its_source_on(
+    world: Any,
+) -> None:
+    text = PARSING.replace("SOURCE", "./skeleton")
+
+    with pytest.raises(RenderError, match="no integration") as error:
+        world.run(text, {"url": "x.example?owner=o&repo=r"}, {"skeleton/a.txt": b"plain"})
+    assert "Backstage would pass the text on" in error.value.hint

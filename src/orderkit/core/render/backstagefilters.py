@@ -1,8 +1,8 @@
 """
 Backstage's own filters: parseRepoUrl, projectSlug, parseEntityRef, pick.
 
-They know the shape of a forge's address and what the public forges require; which forges a
-portal has integrations for, they do not know.
+They know the shape of a forge's address and what the public forges require. Which forges the
+portal has integrations for is known where a platform's task runs (``integrations``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 from orderkit.core.render import javascript as js
 from orderkit.core.render import refusals
 from orderkit.core.render.faults import Fault, UnsupportedFault
+from orderkit.core.render.integrations import has_integration, hosts_known
 from orderkit.core.render.javascript import UNDEFINED, Undefined, Value
 from orderkit.core.render.operands import must_be_text, used
 
@@ -39,6 +40,11 @@ def parse_repo_url(value: Value) -> Value:
             hint="the form is 'host?owner=team&repo=name', without https://",
         )
     host = found["name"].lower() + (found["port"] or "").removesuffix(":443")
+    if not has_integration(host):
+        raise Fault(
+            f"parseRepoUrl: the portal has no integration for host '{host}'",
+            hint=f"hosts of this platform: {', '.join(sorted(hosts_known() or ()))}",
+        )
     given: dict[str, str] = {}
     for key, text in parse_qsl(found["query"] or "", keep_blank_values=True):
         given.setdefault(key, text)

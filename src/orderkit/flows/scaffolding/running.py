@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 from orderkit.core.errors import OrderkitError
 from orderkit.core.render import SkeletonFile
+from orderkit.core.render.integrations import integrations
 from orderkit.core.template import Step, Template
 from orderkit.flows.actions.context import (
     Action,
@@ -78,11 +80,17 @@ def run(
         options.dry_run,
     )
     task = Task(template, values, context, options, masker, on_step, log)
-    for step in template.steps:
-        _run_step(task, step)
-    if task.failure:
-        raise task.failure
-    return _result(task)
+    with integrations(_hosts(services)):
+        for step in template.steps:
+            _run_step(task, step)
+        if task.failure:
+            raise task.failure
+        return _result(task)
+
+
+def _hosts(services: Services | None) -> list[str] | None:
+    """Return the hosts the portal has integrations for: the platform's forge, if there is one."""
+    return None if services is None else [urlsplit(services.forge.base_url).netloc.lower()]
 
 
 def _result(task: Task) -> TaskResult:

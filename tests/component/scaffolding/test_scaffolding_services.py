@@ -300,7 +300,7 @@ def test_an_address_on_any_other_host_fails_as_in_the_portal(world: Any, where: 
         world.push(repo, {"skeleton/a.txt": text})
         source = f"{world.forge.base_url}/{repo}/src/branch/main/skeleton"
 
-    with pytest.raises(RenderError, match="no integration for host 'git.elsewhere.example'"):
+    with pytest.raises(RenderError, match="no integration for host"):
         world.run(
             PARSING.replace("SOURCE", source),
             {"url": "git.elsewhere.example?owner=o&repo=r"},

@@ -28,6 +28,22 @@ def test_a_state_of_the_first_release_is_opened_and_kept(tmp_path: Path) -> None
         assert store.rows("SELECT * FROM issues") == []
 
 
+def test_owners_of_an_earlier_release_are_the_owners_team_of_this_one(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "forge.sqlite", isolation_level=None)) as old:
+        old.executescript(f"BEGIN;{MIGRATIONS[0]}PRAGMA user_version=1;COMMIT;")
+        for name, is_org in (("ann", 0), ("bob", 0), ("lonely", 1), ("team", 1)):
+            sql = "INSERT INTO accounts (name, lower_name, is_org) VALUES (?, ?, ?)"
+            old.execute(sql, (name, name, is_org))
+        old.execute("INSERT INTO owners VALUES (4, 1)")
+
+    with closing(Store(tmp_path / "forge.sqlite")) as store:
+        accounts = Accounts(store)
+        assert accounts.is_owner(4, 1)
+        assert not accounts.is_owner(4, 2)
+        assert not accounts.is_owner(3, 1)
+        assert [team.settings.name for team in accounts.teams.of(3)] == ["Owners"]
+
+
 def test_numbers_are_given_once_however_many_ask(tmp_path: Path) -> None:
     with closing(EmbeddedForge(tmp_path)) as forge:
         forge.ensure_user("ann", "ann-pw1")

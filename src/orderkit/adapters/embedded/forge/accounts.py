@@ -20,7 +20,8 @@ import threading
 from dataclasses import dataclass
 
 from orderkit.adapters.embedded.forge.store import Store
-from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError
+from orderkit.adapters.embedded.forge.teams import Teams
+from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
 
 NAME = re.compile(r"[A-Za-z0-9](?:[-._]?[A-Za-z0-9])*\Z")
 NAME_MAX = 40
@@ -80,6 +81,10 @@ class Actor:
     scopes: frozenset[str] | None = None
     by_token: bool = False
 
+    @property
+    def public_only(self) -> bool:
+        return self.scopes is not None and "public-only" in self.scopes
+
 
 ANONYMOUS = Actor(None)
 
@@ -89,10 +94,11 @@ class BadCredentialsError(Exception):
 
 
 class Accounts:
-    """Users, organisations and tokens in the store."""
+    """Users, organisations and tokens in the store, and through `teams` who belongs where."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.teams = Teams(store)
         self._seen: set[bytes] = set()
         self._seen_key = secrets.token_bytes(32)
         self._lock = threading.Lock()
@@ -164,7 +170,7 @@ class Accounts:
         check_name(name)
         with self._store.transaction():
             org = self._create(name, is_org=True, description=description, visibility=visibility)
-            self._store.insert("INSERT INTO owners VALUES (?, ?)", org.id, owner.id)
+            self.teams.create_owners(org.id, owner.id)
         return org
 
     def orgs(self) -> list[Account]:
@@ -172,14 +178,45 @@ class Accounts:
         rows = self._store.rows("SELECT * FROM accounts WHERE is_org = 1 ORDER BY id")
         return [_account(row) for row in rows]
 
-    def ensure_owner(self, org: Account, user: Account) -> None:
-        """Make `user` an owner of `org`. Idempotent."""
-        self._store.insert("INSERT OR IGNORE INTO owners VALUES (?, ?)", org.id, user.id)
+    def change_org(
+        self, org: Account, *, description: str | None = None, visibility: str | None = None
+    ) -> Account:
+        """
+        Change what is given.
+
+        Raises:
+            NotFoundError: It was deleted meanwhile.
+        """
+        self._store.change(
+            "UPDATE accounts SET description = coalesce(?, description),"
+            " visibility = coalesce(?, visibility) WHERE id = ?",
+            description,
+            visibility,
+            org.id,
+        )
+        return self.by_id(org.id)
+
+    def delete_org(self, org: Account) -> None:
+        """
+        Remove an organisation with its teams and webhooks.
+
+        Raises:
+            RefusedError: It still owns repositories.
+        """
+        try:
+            self._store.change("DELETE FROM accounts WHERE id = ? AND is_org = 1", org.id)
+        except sqlite3.IntegrityError as error:
+            raise RefusedError(
+                f"user still has ownership of repositories [uid: {org.id}]"
+            ) from error
 
     def is_owner(self, org_id: int, user_id: int) -> bool:
         """Say whether a user owns an organisation."""
-        sql = "SELECT 1 FROM owners WHERE org_id = ? AND account_id = ?"
-        return self._store.row(sql, org_id, user_id) is not None
+        return any(team.owns for team in self.teams.of_user(user_id, org_id=org_id))
+
+    def is_member(self, org_id: int, user_id: int) -> bool:
+        """Say whether a user is in any team of an organisation."""
+        return bool(self.teams.of_user(user_id, org_id=org_id))
 
     def _create(  # one INSERT, named columns
         self,

@@ -15,9 +15,14 @@ from enum import IntEnum
 
 from starlette.requests import Request
 
-from orderkit.adapters.embedded.forge.accounts import ANONYMOUS, Accounts, Actor
+from orderkit.adapters.embedded.forge.accounts import ANONYMOUS, Account, Accounts, Actor
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.registry import RepoRow
+from orderkit.adapters.embedded.forge.teams import LEVELS, UNITS, highest
+
+CODE = "repo.code"
+ISSUES = "repo.issues"
+NO_PART = "user should have specific read permission or be a repo admin or a site admin"
 
 
 class Right(IntEnum):
@@ -97,34 +102,62 @@ def _has(scopes: frozenset[str], wanted: str) -> bool:
     return wanted in scopes or wanted.replace("read:", "write:") in scopes
 
 
-def right_on(accounts: Accounts, actor: Actor, repo: RepoRow) -> Right:
-    """Return what the actor may do with a repository, archived or not."""
-    account = actor.account
+def right_on(accounts: Accounts, actor: Actor, repo: RepoRow, unit: str = CODE) -> Right:
+    """
+    Return what the actor may do with a repository, archived or not.
+
+    Args:
+        unit: The part of the repository that it is about; empty: any, whichever right is highest.
+    """
+    account, owner = actor.account, accounts.by_id(repo.owner_id)
+    floor = Right.NONE if repo.private or not sees(accounts, account, owner) else Right.READ
     if account is None:
-        return Right.NONE if repo.private else Right.READ
-    owns = repo.owner_id == account.id or accounts.is_owner(repo.owner_id, account.id)
-    if account.admin or owns:
+        return floor
+    if account.admin or account.id == owner.id:
         return Right.ADMIN
-    return Right.NONE if repo.private else Right.READ
+    levels = [accounts.teams.collaboration(repo.id, account.id)]
+    for team in accounts.teams.of_user_on(account.id, owner.id, repo.id):
+        units = (unit,) if unit else UNITS
+        levels += [team.settings.level(each) for each in units]
+    return max(floor, Right(min(Right.ADMIN, LEVELS.index(highest(levels)))))
 
 
-def repository(call: Call, *, suffix: str = "") -> RepoRow:
+def sees(accounts: Accounts, account: Account | None, owner: Account) -> bool:
+    """Say whether somebody may know that an account exists."""
+    if owner.visibility == "public" or (account and owner.visibility == "limited"):
+        return True
+    return account is not None and (
+        account.admin or account.id == owner.id or accounts.is_member(owner.id, account.id)
+    )
+
+
+def repository(call: Call, *, suffix: str = "", unit: str = CODE) -> RepoRow:
     """
     Return the repository of the path if the caller may read it.
 
     Args:
         suffix: What may follow its name: pages answer at the clone address too, the API does not.
+        unit: The part of it that is asked for; empty: any.
 
     Raises:
-        ApiError: 404, missing or hidden; 403, a public-only token on a private one.
+        ApiError: 404, missing or hidden; 403, a part the caller may not read, or a public-only
+            token on a private repository.
     """
     name = call.param("repo").removesuffix(suffix)
     repo = call.forge.registry.find(call.param("owner"), name)
-    if repo is None or right_on(call.forge.accounts, call.actor, repo) < Right.READ:
+    accounts, actor = call.forge.accounts, call.actor
+    if repo is None or right_on(accounts, actor, repo, "") < Right.READ:
         raise ApiError(404)
-    if repo.private and call.actor.scopes and "public-only" in call.actor.scopes:
+    if actor.public_only and is_hidden(accounts, repo):
         raise ApiError(403, "token scope is limited to public repos")
+    if unit and right_on(accounts, actor, repo, unit) < Right.READ:
+        raise ApiError(403, NO_PART)
     return repo
+
+
+def is_hidden(accounts: Accounts, repo: RepoRow) -> bool:
+    """Say whether a repository is kept from some: private, or of a private owner."""
+    return repo.private or accounts.by_id(repo.owner_id).visibility == "private"
 
 
 def writable(call: Call, *, refusal: str = "is archived") -> RepoRow:
@@ -139,14 +172,15 @@ def writable(call: Call, *, refusal: str = "is archived") -> RepoRow:
     return repo
 
 
-def maintained(call: Call) -> RepoRow:
+def maintained(call: Call, unit: str = CODE) -> RepoRow:
     """
     Return the repository of the path if the caller may write to it, archived or not.
 
     Raises:
         ApiError: 401, 403, 404 as for reading.
     """
-    return _with_right(call, Right.WRITE, "user should have a permission to write to a repo")
+    refusal = "user should have a permission to write to a repo"
+    return _with_right(call, Right.WRITE, refusal, unit)
 
 
 def refuse_archived(repo: RepoRow, refusal: str = "is archived") -> None:
@@ -174,10 +208,10 @@ def administered(call: Call) -> RepoRow:
     )
 
 
-def _with_right(call: Call, needed: Right, refusal: str) -> RepoRow:
-    repo = repository(call)
+def _with_right(call: Call, needed: Right, refusal: str, unit: str = CODE) -> RepoRow:
+    repo = repository(call, unit="")
     if call.actor.account is None:
         raise ApiError(401, "token is required")
-    if right_on(call.forge.accounts, call.actor, repo) < needed:
+    if right_on(call.forge.accounts, call.actor, repo, unit) < needed:
         raise ApiError(403, refusal)
     return repo

@@ -17,16 +17,19 @@ from starlette.routing import BaseRoute, Route
 
 from orderkit.adapters.embedded.forge.api import (
     branches,
+    collaborators,
     contents,
     gitdata,
     hooks,
     issues,
     labels,
     merges,
+    orgs,
     pulldata,
     pulls,
     repos,
     statuses,
+    teams,
     users,
 )
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Endpoint, error_answer
@@ -54,10 +57,14 @@ ACCOUNT_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("GET", f"{_V1}/users/{{name}}/tokens", "", users.tokens),
     ("POST", f"{_V1}/users/{{name}}/tokens", "", users.create_token),
     ("DELETE", f"{_V1}/users/{{name}}/tokens/{{token}}", "", users.delete_token),
-    ("GET", f"{_V1}/orgs", "organization", users.orgs),
-    ("POST", f"{_V1}/orgs", "organization", users.create_org),
-    ("GET", f"{_V1}/orgs/{{org}}", "organization", users.show_org),
-    ("GET", f"{_V1}/orgs/{{org}}/repos", "organization repository", repos.of_org),
+    ("GET", f"{_V1}/orgs", "organization", orgs.listed),
+    ("POST", f"{_V1}/orgs", "organization", orgs.create),
+    ("GET", f"{_V1}/orgs/{{org}}", "organization", orgs.show),
+    ("PATCH", f"{_V1}/orgs/{{org}}", "organization", orgs.edit),
+    ("DELETE", f"{_V1}/orgs/{{org}}", "organization", orgs.delete),
+    ("GET", f"{_V1}/user/orgs", "user organization", orgs.of_current),
+    ("GET", f"{_V1}/users/{{name}}/orgs", "user organization", orgs.of_user),
+    ("GET", f"{_V1}/orgs/{{org}}/repos", "organization", repos.of_org),
     ("POST", f"{_V1}/orgs/{{org}}/repos", "organization", repos.create_for_org),
 ]
 
@@ -90,6 +97,40 @@ REPO_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("DELETE", f"{_REPO}/branches/{{branch:path}}", "repository", branches.delete),
     ("GET", f"{_REPO}/compare/{{spec:path}}", "repository", branches.compare),
     ("GET", f"{_REPO}/archive/{{name:path}}", "repository", gitdata.archive),
+]
+
+_ORG = f"{_V1}/orgs/{{org}}"
+_TEAM = f"{_V1}/teams/{{team}}"
+TEAM_ROUTES: list[tuple[str, str, str, Endpoint]] = [
+    ("GET", f"{_V1}/user/teams", "user", teams.of_current),
+    ("GET", f"{_ORG}/teams", "organization", teams.listed),
+    ("POST", f"{_ORG}/teams", "organization", teams.create),
+    ("GET", f"{_ORG}/teams/search", "organization", teams.search),
+    ("GET", f"{_ORG}/members", "organization", orgs.members),
+    ("GET", f"{_ORG}/members/{{name}}", "organization", orgs.member),
+    ("DELETE", f"{_ORG}/members/{{name}}", "organization", orgs.remove_member),
+    ("GET", f"{_ORG}/public_members", "organization", orgs.public_members),
+    ("GET", f"{_ORG}/public_members/{{name}}", "organization", orgs.public_member),
+    ("GET", _TEAM, "organization", teams.show),
+    ("PATCH", _TEAM, "organization", teams.edit),
+    ("DELETE", _TEAM, "organization", teams.delete),
+    ("GET", f"{_TEAM}/members", "organization", teams.members),
+    ("GET", f"{_TEAM}/members/{{name}}", "organization", teams.member),
+    ("PUT", f"{_TEAM}/members/{{name}}", "organization", teams.add_member),
+    ("DELETE", f"{_TEAM}/members/{{name}}", "organization", teams.remove_member),
+    ("GET", f"{_TEAM}/repos", "organization", teams.repositories),
+    ("GET", f"{_TEAM}/repos/{{owner}}/{{repo}}", "organization", teams.repository),
+    ("PUT", f"{_TEAM}/repos/{{owner}}/{{repo}}", "organization", teams.add_repository),
+    ("DELETE", f"{_TEAM}/repos/{{owner}}/{{repo}}", "organization", teams.remove_repository),
+    ("GET", f"{_REPO}/teams", "repository", teams.of_repository),
+    ("GET", f"{_REPO}/teams/{{team}}", "repository", teams.on_repository),
+    ("PUT", f"{_REPO}/teams/{{team}}", "repository", teams.give_repository),
+    ("DELETE", f"{_REPO}/teams/{{team}}", "repository", teams.take_repository),
+    ("GET", f"{_REPO}/collaborators", "repository", collaborators.listed),
+    ("GET", f"{_REPO}/collaborators/{{name}}", "repository", collaborators.show),
+    ("PUT", f"{_REPO}/collaborators/{{name}}", "repository", collaborators.put),
+    ("DELETE", f"{_REPO}/collaborators/{{name}}", "repository", collaborators.delete),
+    ("GET", f"{_REPO}/collaborators/{{name}}/permission", "repository", collaborators.permission),
 ]
 
 HOOK_ROUTES: list[tuple[str, str, str, Endpoint]] = [
@@ -170,6 +211,7 @@ def forge_app(forge: EmbeddedForge) -> Starlette:
         *api_routes(forge, ISSUE_ROUTES),
         *api_routes(forge, HOOK_ROUTES),
         *api_routes(forge, PULL_ROUTES),
+        *api_routes(forge, TEAM_ROUTES),
         Route("/api/{rest:path}", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         *smart,
         *api_routes(forge, PAGE_ROUTES, refuse),

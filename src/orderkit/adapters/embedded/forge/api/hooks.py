@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitread
-from orderkit.adapters.embedded.forge.api import access, events, fields, users
+from orderkit.adapters.embedded.forge.api import access, events, fields, orgs
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
     Call,
@@ -125,7 +125,7 @@ def try_out(call: Call) -> Response:
 def _place(call: Call) -> Place:
     if "repo" in call.request.path_params:
         return Place(repo_id=access.administered(call).id)
-    return Place(owner_id=users.owned(call).id)
+    return Place(owner_id=orgs.owned(call).id)
 
 
 def _hook(call: Call, place: Place) -> Hook:

@@ -28,7 +28,7 @@ from orderkit.adapters.embedded.forge.registry import RepoRow
 
 def listed(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues?state=&type=&labels=, newest first."""
-    repo = access.repository(call)
+    repo = access.repository(call, unit=access.ISSUES)
     found = [issue for issue in call.forge.issues.all(repo.id) if _wanted(call, issue)]
     return paged(call, found, lambda issue: told.issue_as_shown(call, repo, issue))
 
@@ -45,17 +45,17 @@ def _wanted(call: Call, issue: Issue) -> bool:
 
 def show(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues/{index}: an issue or a pull request."""
-    repo = access.repository(call)
+    repo = access.repository(call, unit=access.ISSUES)
     return json_answer(told.issue_as_shown(call, repo, _issue(call, repo)))
 
 
 def create(call: Call) -> Response:
     """POST /repos/{owner}/{repo}/issues, for everybody who may read; unknown labels are ignored."""
-    repo, user = access.repository(call), call.user
+    repo, user = access.repository(call, unit=access.ISSUES), call.user
     access.refuse_archived(repo)
     body = call.json()
     ids = tuple(each for each in body.get("labels") or () if isinstance(each, int))
-    may_label = access.right_on(call.forge.accounts, call.actor, repo) >= Right.WRITE
+    may_label = access.right_on(call.forge.accounts, call.actor, repo, access.ISSUES) >= Right.WRITE
     new = NewIssue(
         user.id,
         fields.required_text(body, "title", "Title"),
@@ -69,9 +69,9 @@ def create(call: Call) -> Response:
 
 def edit(call: Call) -> Response:
     """PATCH /repos/{owner}/{repo}/issues/{index}: title, body, state."""
-    repo, user, body = access.repository(call), call.user, call.json()
+    repo, user, body = access.repository(call, unit=access.ISSUES), call.user, call.json()
     issue = _issue(call, repo)
-    right = access.right_on(call.forge.accounts, call.actor, repo)
+    right = access.right_on(call.forge.accounts, call.actor, repo, access.ISSUES)
     if issue.poster_id != user.id and right < Right.WRITE:
         raise ApiError(403)
     state = fields.text(body, "state")
@@ -99,7 +99,7 @@ def _issue(call: Call, repo: RepoRow) -> Issue:
 
 def comments(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues/{index}/comments: all of them, whatever `limit` says."""
-    repo = access.repository(call)
+    repo = access.repository(call, unit=access.ISSUES)
     issue = _commented(call, repo)
     found = call.forge.comments.on_issue(issue.id)
     return json_answer(
@@ -110,20 +110,20 @@ def comments(call: Call) -> Response:
 
 def all_comments(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues/comments, paged."""
-    repo = access.repository(call)
+    repo = access.repository(call, unit=access.ISSUES)
     found = call.forge.comments.in_repository(repo.id)
     return paged(call, found, lambda comment: told.comment_as_shown(call, repo, comment))
 
 
 def comment(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues/comments/{id}."""
-    repo = access.repository(call)
+    repo = access.repository(call, unit=access.ISSUES)
     return json_answer(told.comment_as_shown(call, repo, _comment(call, repo)))
 
 
 def create_comment(call: Call) -> Response:
     """POST /repos/{owner}/{repo}/issues/{index}/comments, for everybody who may read."""
-    repo, user = access.repository(call), call.user
+    repo, user = access.repository(call, unit=access.ISSUES), call.user
     access.refuse_archived(repo)
     body = fields.required_text(call.json(), "body", "Body")
     made = call.forge.comments.create(_commented(call, repo), user.id, body)
@@ -133,7 +133,7 @@ def create_comment(call: Call) -> Response:
 
 def edit_comment(call: Call) -> Response:
     """PATCH /repos/{owner}/{repo}/issues/comments/{id}, by its author or a writer."""
-    repo = access.repository(call)
+    repo = access.repository(call, unit=access.ISSUES)
     access.refuse_archived(repo)
     found = _own_comment(call, repo)
     call.forge.comments.edit(found, fields.required_text(call.json(), "body", "Body"))
@@ -144,7 +144,7 @@ def edit_comment(call: Call) -> Response:
 
 def delete_comment(call: Call) -> Response:
     """DELETE /repos/{owner}/{repo}/issues/comments/{id}, by its author or a writer."""
-    repo = access.repository(call)
+    repo = access.repository(call, unit=access.ISSUES)
     found = _own_comment(call, repo)
     told.comment(call, repo, found, "deleted")
     call.forge.comments.delete(found)
@@ -170,7 +170,7 @@ def _comment(call: Call, repo: RepoRow) -> Comment:
 
 def _own_comment(call: Call, repo: RepoRow) -> Comment:
     user, found = call.user, _comment(call, repo)
-    right = access.right_on(call.forge.accounts, call.actor, repo)
+    right = access.right_on(call.forge.accounts, call.actor, repo, access.ISSUES)
     if found.poster_id != user.id and right < Right.WRITE:
         raise ApiError(403)
     return found

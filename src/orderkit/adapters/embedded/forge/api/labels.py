@@ -31,20 +31,20 @@ from orderkit.adapters.embedded.forge.registry import RepoRow
 
 def listed(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/labels, by name."""
-    repo = access.repository(call)
+    repo = access.repository(call, unit="")
     found = call.forge.issues.labels(repo.id)
     return paged(call, found, lambda label: label_shape(repo, label, call.forge.base_url))
 
 
 def show(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/labels/{id}."""
-    repo = access.repository(call)
+    repo = access.repository(call, unit="")
     return json_answer(label_shape(repo, _label(call, repo), call.forge.base_url))
 
 
 def create(call: Call) -> Response:
     """POST /repos/{owner}/{repo}/labels."""
-    repo, body = access.maintained(call), call.json()
+    repo, body = access.maintained(call, access.ISSUES), call.json()
     label = call.forge.labels.create(
         repo.id,
         fields.required_text(body, "name", "Name"),
@@ -57,7 +57,7 @@ def create(call: Call) -> Response:
 
 def edit(call: Call) -> Response:
     """PATCH /repos/{owner}/{repo}/labels/{id}: what is given."""
-    repo, body = access.maintained(call), call.json()
+    repo, body = access.maintained(call, access.ISSUES), call.json()
     label = call.forge.labels.edit(
         _label(call, repo),
         name=fields.optional_text(body, "name"),
@@ -71,7 +71,7 @@ def edit(call: Call) -> Response:
 
 def delete(call: Call) -> Response:
     """DELETE /repos/{owner}/{repo}/labels/{id}; 204 also if there is none."""
-    repo = access.maintained(call)
+    repo = access.maintained(call, access.ISSUES)
     call.forge.labels.delete(repo.id, call.path_number("id"))
     return empty_answer()
 
@@ -85,7 +85,7 @@ def _label(call: Call, repo: RepoRow) -> Label:
 
 def on_issue(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/issues/{index}/labels."""
-    repo = access.repository(call)
+    repo = access.repository(call, unit="")
     return _shown(call, repo, _issue(call, repo))
 
 
@@ -128,9 +128,9 @@ def _issue(call: Call, repo: RepoRow) -> Issue:
 
 
 def _labelled(call: Call) -> tuple[RepoRow, Issue]:
-    repo, _ = access.repository(call), call.user
+    repo, _ = access.repository(call, unit=""), call.user
     issue = _issue(call, repo)
-    if access.right_on(call.forge.accounts, call.actor, repo) < Right.WRITE:
+    if access.right_on(call.forge.accounts, call.actor, repo, access.ISSUES) < Right.WRITE:
         raise ApiError(403, "write permission is required")
     return repo, issue
 

@@ -27,8 +27,8 @@ from orderkit.adapters.embedded.forge.api.calls import (
     paged,
 )
 from orderkit.adapters.embedded.forge.api.contents import make_first_commit
+from orderkit.adapters.embedded.forge.api.orgs import organisation
 from orderkit.adapters.embedded.forge.api.shapes import Json, repo_shape
-from orderkit.adapters.embedded.forge.api.users import organisation
 from orderkit.adapters.embedded.forge.registry import DESCRIPTION_MAX, NewRepo, RepoRow
 
 TOPIC = re.compile(r"[a-z0-9][-.a-z0-9]{0,34}\Z")
@@ -59,10 +59,11 @@ def create_for_user(call: Call) -> Response:
 
 
 def create_for_org(call: Call) -> Response:
-    """POST /orgs/{org}/repos, for its owners and site admins."""
+    """POST /orgs/{org}/repos, for members whose team may create them; they administer it."""
     user, org = call.user, organisation(call)
-    if not user.admin and not call.forge.accounts.is_owner(org.id, user.id):
-        raise ApiError(403, "user should be a member with the right to create repositories")
+    teams = call.forge.accounts.teams.of_user(user.id, org_id=org.id)
+    if not user.admin and not any(team.settings.may_create for team in teams):
+        raise ApiError(403, "User is not allowed to create repositories in this organization.")
     return _create(call, org)
 
 
@@ -94,6 +95,9 @@ def _create(call: Call, owner: Account) -> Response:
     if _optional(body, "object_format_name", str) not in (None, "", "sha1"):
         raise ApiError(422, "[ObjectFormatName]: this forge keeps sha1 repositories only")
     repo = call.forge.registry.create(owner, new)
+    accounts = call.forge.accounts
+    if access.right_on(accounts, call.actor, repo) < Right.ADMIN:
+        accounts.teams.set_collaborator(repo.id, call.user.id, "admin")
     if _optional(body, "auto_init", bool):
         make_first_commit(call, repo)
     events.repository_changed(call.forge, repo, "created", by=call.user)
@@ -102,7 +106,7 @@ def _create(call: Call, owner: Account) -> Response:
 
 def show(call: Call) -> Response:
     """GET /repos/{owner}/{repo}."""
-    return json_answer(shape(call, access.repository(call)))
+    return json_answer(shape(call, access.repository(call, unit="")))
 
 
 def change(call: Call) -> Response:
@@ -157,8 +161,13 @@ def _list(call: Call, owner: Account) -> Response:
 
 def visible(call: Call, repos: list[RepoRow]) -> list[RepoRow]:
     """Return those that the caller may read."""
-    accounts = call.forge.accounts
-    return [repo for repo in repos if access.right_on(accounts, call.actor, repo) >= Right.READ]
+    accounts, actor = call.forge.accounts, call.actor
+    return [
+        repo
+        for repo in repos
+        if access.right_on(accounts, actor, repo, "") >= Right.READ
+        and not (actor.public_only and access.is_hidden(accounts, repo))
+    ]
 
 
 def search(call: Call) -> Response:
@@ -196,7 +205,7 @@ def _matches(call: Call, repo: RepoRow) -> bool:
 
 def topics(call: Call) -> Response:
     """GET /repos/{owner}/{repo}/topics."""
-    return json_answer({"topics": list(access.repository(call).topics)})
+    return json_answer({"topics": list(access.repository(call, unit="").topics)})
 
 
 def replace_topics(call: Call) -> Response:

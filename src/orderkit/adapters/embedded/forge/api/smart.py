@@ -184,7 +184,7 @@ class GitHttp:
             raise _unauthorized("Unauthorized")
         if repo is None or right < Right.READ:
             raise ApiError(404, "Repository not found")
-        if repo.private and actor.scopes and "public-only" in actor.scopes:
+        if actor.public_only and access.is_hidden(self._forge.accounts, repo):
             raise ApiError(403, "token scope is limited to public repos")
         if writes and right < Right.WRITE:
             raise ApiError(403, "User permission denied for writing.")

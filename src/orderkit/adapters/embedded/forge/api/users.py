@@ -9,6 +9,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge.accounts import Account
+from orderkit.adapters.embedded.forge.api import access
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
     Call,
@@ -16,10 +17,8 @@ from orderkit.adapters.embedded.forge.api.calls import (
     json_answer,
     paged,
 )
-from orderkit.adapters.embedded.forge.api.shapes import account_shape, org_shape, token_shape
+from orderkit.adapters.embedded.forge.api.shapes import account_shape, token_shape
 from orderkit.core.errors import ConflictError, InvalidInputError
-
-VISIBILITIES = ("public", "limited", "private")
 
 
 def version(call: Call) -> Response:
@@ -110,67 +109,9 @@ def _token_owner(call: Call) -> Account:
     return user
 
 
-def create_org(call: Call) -> Response:
-    """POST /orgs; the caller becomes an owner. 422 if the name is taken."""
-    body = call.json()
-    name, visibility = _text(body, "username"), _text(body, "visibility") or "public"
-    if not name:
-        raise ApiError(422, "[UserName]: Required")
-    if visibility not in VISIBILITIES:
-        raise ApiError(422, "[Visibility]: In")
-    try:
-        org = call.forge.accounts.create_org(
-            name, call.user, description=_text(body, "description"), visibility=visibility
-        )
-    except ConflictError as error:
-        raise ApiError(422, str(error)) from error
-    return json_answer(org_shape(org), 201)
-
-
-def orgs(call: Call) -> Response:
-    """GET /orgs."""
-    return paged(call, [org for org in call.forge.accounts.orgs() if sees(call, org)], org_shape)
-
-
-def show_org(call: Call) -> Response:
-    """GET /orgs/{org}."""
-    return json_answer(org_shape(organisation(call)))
-
-
-def organisation(call: Call) -> Account:
-    """
-    Return the organisation of the path if the caller may see it.
-
-    Raises:
-        ApiError: 404, missing or hidden.
-    """
-    org = call.forge.accounts.find(call.param("org"))
-    if org is None or not org.is_org or not sees(call, org):
-        raise ApiError(404)
-    return org
-
-
-def owned(call: Call) -> Account:
-    """
-    Return the organisation of the path if the caller is one of its owners or a site admin.
-
-    Raises:
-        ApiError: 401, 404 as for reading; 403, somebody else.
-    """
-    org = organisation(call)
-    if not call.user.admin and not call.forge.accounts.is_owner(org.id, call.user.id):
-        raise ApiError(403, "Must be an organization owner")
-    return org
-
-
 def sees(call: Call, org: Account) -> bool:
     """Say whether the caller may know that an account exists."""
-    account = call.actor.account
-    if org.visibility == "public" or (account and org.visibility == "limited"):
-        return True
-    return account is not None and (
-        account.admin or call.forge.accounts.is_owner(org.id, account.id)
-    )
+    return access.sees(call.forge.accounts, call.actor.account, org)
 
 
 def _text(body: dict[str, object], key: str) -> str:

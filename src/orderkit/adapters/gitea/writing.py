@@ -33,7 +33,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, INVALID
+from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, INVALID, MISSING
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH
 from orderkit.adapters.gitea.repositories import Repositories
 from orderkit.adapters.gitea.transport import (
@@ -217,7 +217,8 @@ class _Write:
             return _Failure(problem, again=True)
         self.doubtful.pop()
         is_conflict = status == CONFLICT or (status == INVALID and _FILE_CONFLICT.search(text))
-        may_be_race = status == FORBIDDEN or status >= 500  # noqa: PLR2004  500: a race in 1.24
+        # 403 in 1.26, 500 in 1.24; 404 if somebody just deleted a file of ours
+        may_be_race = status in (FORBIDDEN, MISSING) or status >= 500  # noqa: PLR2004
         if is_conflict or (may_be_race and self._is_race(text, head)):
             return _Failure(ConflictError(f"{self.repo}: {text}"), again=True)
         return _Failure(problem, again=status >= 500)  # noqa: PLR2004

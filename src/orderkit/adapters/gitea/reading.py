@@ -27,6 +27,7 @@ from orderkit.adapters.gitea.calls import (
     text_in,
 )
 from orderkit.adapters.gitea.transport import GarbledError, path_of, refusal
+from orderkit.adapters.gitea.unnoted import BROKEN, says_empty
 from orderkit.adapters.gitea.versions import evidence
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import BlobSha, CommitSha, RepoId
@@ -67,9 +68,11 @@ class Reading(Calls):
 
     def head(self, repo: RepoId, branch: str = DEFAULT_BRANCH) -> CommitSha | None:
         """Return the commit a branch points to, or None; see the port."""
-        path = self._path(repo, "branches") + path_of(branch)
-        found = self._optional(path, f"read branch {branch} of {repo}")
-        return CommitSha(text_in(found.get("commit"), "id")) if found is not None else None
+        doing = f"read branch {branch} of {repo}"
+        answer = self._http.get(self._path(repo, "branches") + path_of(branch))
+        if answer.status == MISSING or (answer.status == BROKEN and says_empty(self, repo)):
+            return None
+        return CommitSha(text_in(object_in(checked(answer, doing), doing).get("commit"), "id"))
 
     def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
         """

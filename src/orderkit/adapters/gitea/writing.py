@@ -28,6 +28,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -44,6 +45,7 @@ from orderkit.adapters.gitea.transport import (
     refusal,
 )
 from orderkit.adapters.gitea.turns import ROUNDS, pauses, turn
+from orderkit.adapters.gitea.unnoted import have_noted
 from orderkit.core.errors import (
     ConflictError,
     NotFoundError,
@@ -87,7 +89,18 @@ class Writing(Repositories):
         """
         _check_paths(changes)
         with turn(self.base_url, repo):
+            try:
+                return _Write(self, repo, changes, operation, branch).run()
+            except OrderkitError:
+                if not self._have_noted(repo, branch, operation):
+                    raise
             return _Write(self, repo, changes, operation, branch).run()
+
+    def _have_noted(self, repo: RepoId, branch: str, operation: Operation) -> bool:
+        """Say whether the write failed because the first commit was cut off, and mend that."""
+        with suppress(OrderkitError):  # what made the write fail says more
+            return have_noted(self, repo, branch, operation)
+        return False
 
 
 def blob_sha(data: bytes, like: str = "") -> BlobSha:

@@ -403,3 +403,25 @@ def test_y_a_pull_request_as_diff_and_patch_is_what_git_says(
     assert answer.status_code == 200
     assert "new.txt" in said.stdout
     assert answer.text == said.stdout
+
+
+def test_y120_a_commit_in_an_unknown_encoding_is_read_as_utf8(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    copy = shop.clone(repo)
+    tree = shop.git("rev-parse", "HEAD^{tree}", cwd=copy).stdout.strip()
+    odd = copy / "odd-commit"
+    odd.write_bytes(
+        f"tree {tree}\n".encode()
+        + b"author A\xe9 <a@x> 1700000000 +0000\ncommitter B <b@x> 1700000000 +0000\n"
+        + b"encoding nonsense\n\ncaf\xe9\n"
+    )
+    made = shop.git("hash-object", "-t", "commit", "-w", "--literally", str(odd), cwd=copy)
+    sha = made.stdout.strip()
+    assert shop.git("push", "-q", "origin", f"{sha}:refs/heads/odd", cwd=copy).returncode == 0
+
+    shown = shop.api("GET", f"/repos/{repo}/git/commits/{sha}").json()["commit"]
+    branch = shop.api("GET", f"/repos/{repo}/branches/odd").json()["commit"]
+
+    assert (shown["message"], shown["author"]["name"]) == ("caf\ufffd\n", "A\ufffd")
+    assert (branch["message"], branch["author"]["name"]) == ("caf\ufffd\n", "A\ufffd")
+    assert shop.call("GET", f"/{repo}/commit/{sha}", auth=None).status_code == 200

@@ -168,14 +168,14 @@ def _replay(
     parent = commit.parents[0]
     index = git.merge_trees(parent.tree, onto.tree, commit.tree)
     if index.conflicts:
-        subject = commit.message.partition("\n")[0]
+        subject = gitread.message(commit).partition("\n")[0]
         message = f"could not apply {str(commit.id)[:7]}... {subject}"
         raise MergeError("conflict", "rebase", message, commit=str(commit.id))
     tree = index.write_tree(git)
     if tree == onto.tree_id and commit.tree_id != parent.tree_id:
         return onto
     new = git.create_commit(
-        None, commit.author, committer.signature(), commit.message, tree, [onto.id]
+        None, commit.author, committer.signature(), gitread.message(commit), tree, [onto.id]
     )
     return _commit(git, str(new))
 

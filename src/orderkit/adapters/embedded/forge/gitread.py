@@ -226,3 +226,13 @@ def by_short_id(repo: pygit2.Repository, prefix: str) -> pygit2.Commit | None:
 def tag_commit(repo: pygit2.Repository, tag: str) -> pygit2.Commit | None:
     """Return the commit a tag points to, or None."""
     return _reference_commit(repo, TAGS + tag) if is_branch_name(tag) else None
+
+
+def message(commit: pygit2.Commit) -> str:
+    """Return a commit's message. As Gitea it takes bytes for UTF-8, whatever the commit claims."""
+    return commit.raw_message.decode(errors="replace")
+
+
+def name_and_email(person: pygit2.Signature) -> tuple[str, str]:
+    """Return who an author or committer is, read as `message` is."""
+    return (person.raw_name.decode(errors="replace"), person.raw_email.decode(errors="replace"))

@@ -49,12 +49,15 @@ def commit_payload(repo: RepoRow, commit: pygit2.Commit, base_url: str, name_of:
     """Return a commit with the paths it touched."""
     changed = _changed(commit)
     people = {
-        role: {"name": who.name, "email": who.email, "username": name_of(who.email)}
-        for role, who in (("author", commit.author), ("committer", commit.committer))
+        role: {"name": name, "email": email, "username": name_of(email)}
+        for role, (name, email) in (
+            ("author", gitread.name_and_email(commit.author)),
+            ("committer", gitread.name_and_email(commit.committer)),
+        )
     }
     return {
         "id": str(commit.id),
-        "message": commit.message,
+        "message": gitread.message(commit),
         "url": f"{base_url}/{repo.full_name}/commit/{commit.id}",
         **people,
         "verification": UNSIGNED,

@@ -135,15 +135,16 @@ def patch(call: Call) -> Response:
 
 
 def _mail(git: pygit2.Repository, commit: pygit2.Commit, place: str) -> str:
-    subject, _, body = commit.message.partition("\n")
+    subject, _, body = gitread.message(commit).partition("\n")
     changed = git.diff(commit.parents[0], commit)
     stats = changed.stats.format(
         DiffStatsFormat.FULL | DiffStatsFormat.INCLUDE_SUMMARY, _STAT_WIDTH
     )
+    name, email = gitread.name_and_email(commit.author)
     note = f"{body.strip()}\n" if body.strip() else ""
     return (
         f"From {commit.id} {_MBOX_DATE}\n"
-        f"From: {commit.author.name} <{commit.author.email}>\n"
+        f"From: {name} <{email}>\n"
         f"Date: {format_datetime(signed_at(commit.author))}\n"
         f"Subject: [PATCH{' ' + place if place else ''}] {subject}\n\n"
         f"{note}---\n{stats}\n{changed.patch or ''}-- \nlibgit2 {pygit2.LIBGIT2_VERSION}\n\n"

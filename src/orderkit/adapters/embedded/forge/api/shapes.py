@@ -21,6 +21,8 @@ from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.registry import RepoRow
 
 Json = dict[str, Any]
+_FIRST_STAMP, _LAST_STAMP = -62_135_510_400, 253_402_214_400
+"""A day after the calendar of Python begins, and a day before it ends."""
 BLOB_MAX_BYTES = 10 * 1024 * 1024
 UNSIGNED: Json = {
     "verified": False,
@@ -114,22 +116,33 @@ def repo_shape(repo: RepoRow, owner: Account, right: Right, base_url: str) -> Js
 
 def when(stamp: int, offset_minutes: int = 0) -> str:
     """Return a git time stamp as RFC 3339."""
-    zone = timezone(timedelta(minutes=offset_minutes)) if offset_minutes else UTC
-    return datetime.fromtimestamp(stamp, zone).isoformat().replace("+00:00", "Z")
+    return _moment(stamp, offset_minutes).isoformat().replace("+00:00", "Z")
 
 
 def signed_at(person: pygit2.Signature) -> datetime:
     """Return when somebody wrote or committed, in their own time zone."""
-    return datetime.fromtimestamp(person.time, timezone(timedelta(minutes=person.offset)))
+    return _moment(person.time, person.offset)
+
+
+def _moment(stamp: int, offset_minutes: int) -> datetime:
+    """Return a time; git keeps stamps that no calendar has, they become the nearest one it has."""
+    zone = timezone(timedelta(minutes=offset_minutes)) if offset_minutes else UTC
+    return datetime.fromtimestamp(min(max(stamp, _FIRST_STAMP), _LAST_STAMP), zone)
 
 
 def person_shape(person: pygit2.Signature) -> Json:
     """Return an author or committer."""
+    name, email = gitread.name_and_email(person)
     return {
-        "name": person.name,
-        "email": person.email,
+        "name": name,
+        "email": email,
         "date": when(person.time, person.offset),
     }
+
+
+def _who(person: pygit2.Signature) -> Json:
+    name, email = gitread.name_and_email(person)
+    return {"name": name, "email": email, "username": ""}
 
 
 def _commit_links(repo: RepoRow, commit_id: str, base_url: str) -> Json:
@@ -153,7 +166,7 @@ def commit_shape(
             "url": f"{api}/git/commits/{commit.id}",
             "author": person_shape(commit.author),
             "committer": person_shape(commit.committer),
-            "message": commit.message,
+            "message": gitread.message(commit),
             "tree": {
                 "url": f"{api}/git/trees/{commit.tree_id}",
                 "sha": str(commit.tree_id),
@@ -197,14 +210,10 @@ def branch_shape(
         "name": name,
         "commit": {
             "id": str(commit.id),
-            "message": commit.message,
+            "message": gitread.message(commit),
             "url": f"{base_url}/{repo.full_name}/commit/{commit.id}",
-            "author": {"name": commit.author.name, "email": commit.author.email, "username": ""},
-            "committer": {
-                "name": commit.committer.name,
-                "email": commit.committer.email,
-                "username": "",
-            },
+            "author": _who(commit.author),
+            "committer": _who(commit.committer),
             "verification": UNSIGNED,
             "timestamp": when(commit.commit_time, commit.commit_time_offset),
             "added": None,

@@ -1,8 +1,6 @@
 """
 Commits as people read them: summary, text, trailers, who and when.
 
-Reads raw bytes: a commit may claim an encoding that nobody knows.
-
 Called by the modules that make pages.
 """
 
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 
 import pygit2
 
-from orderkit.adapters.embedded.forge.pages.visible import decode
+from orderkit.adapters.embedded.forge import gitread
 from orderkit.ports.forge import OPERATION_TRAILER, PROOF_TRAILER, REQUESTER_TRAILER
 
 _TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*): (\S.*)\Z")
@@ -51,17 +49,19 @@ class Record:
 
 def record(commit: pygit2.Commit) -> Record:
     """Return what there is to say of a commit."""
-    message = decode(commit.raw_message).strip()
+    message = gitread.message(commit).strip()
     summary, _, rest = message.partition("\n")
     text, trailers = split_trailers(rest.strip())
+    author, author_email = gitread.name_and_email(commit.author)
+    committer, _ = gitread.name_and_email(commit.committer)
     return Record(
         id=str(commit.id),
         summary=summary.strip() or NO_SUMMARY,
         text=text,
         trailers=trailers,
-        author=decode(commit.author.raw_name),
-        author_email=decode(commit.author.raw_email),
-        committer=decode(commit.committer.raw_name),
+        author=author,
+        author_email=author_email,
+        committer=committer,
         stamp=commit.commit_time,
         parents=tuple(str(parent) for parent in commit.parent_ids),
     )

@@ -69,7 +69,7 @@ def published_template(platform: Platform, name: str) -> Source:
     """
     found = snapshot(platform, platform.pack_repo)
     names: dict[str, str] = {}
-    for path in sorted(found.blobs if found else ()):
+    for path in sorted(found.blobs if found else (), key=lambda p: (p.parent.name != name, p)):
         if found is None or not path.match(TEMPLATES):
             continue
         natural = natural_path(path.parent, found.blobs)

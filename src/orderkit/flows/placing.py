@@ -13,7 +13,7 @@ Called by the service behind the portal's copy of a template (``core.servicecopy
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orderkit.core import ledger
@@ -44,7 +44,7 @@ class TaskRequest:
     values: Mapping[str, Any]
     requester: Requester
     id: str = ""
-    authorization: str = ""
+    authorization: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class _OnBehalf:
     """A portal whose proxied requests carry the token that came with the task."""
 
     portal: Portal
-    authorization: str
+    authorization: str = field(repr=False)
 
     def request(
         self,

@@ -16,7 +16,7 @@ import requests
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.forge.api import dispatch, smart
 from orderkit.adapters.embedded.forge.api.calls import ApiError
-from orderkit.adapters.embedded.forge.api.smart import Command, read_commands
+from orderkit.adapters.embedded.forge.api.pushguard import Command, read_commands
 from orderkit.adapters.embedded.forge.gitread import is_branch_name
 from orderkit.adapters.embedded.forge.gitwrite import WriteError, clean_path
 from orderkit.adapters.embedded.serving import HttpServer, bind

@@ -5,10 +5,9 @@ What it is: the subset of Gitea 1.26 that the flows, Backstage's scaffolder and 
 git need, with Gitea's status codes, the unpleasant ones included (a lost race is a 403,
 identical content is an empty commit). Every write survives kill -9 of the process.
 
-What it does not do (yet): webhooks, commit statuses, branch protection, reviews, forks,
-milestones, assignees, teams other than an organisation's owners, collaborators, LFS, mirrors,
-SSH, TLS, sha256 repositories, signatures, garbage collection of git objects, durability
-against power loss. It listens on loopback only (``adapters.embedded.serving``).
+What it does not do: reviews, forks, milestones, assignees, LFS, mirrors, SSH, TLS, sha256
+repositories, signatures, garbage collection of git objects, durability against power loss.
+It listens on loopback only (``adapters.embedded.serving``).
 
 Started by ``orderkit up`` and by tests; the flows reach it over HTTP like a real Gitea.
 """

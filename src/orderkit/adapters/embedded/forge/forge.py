@@ -34,6 +34,7 @@ from orderkit.adapters.embedded.forge.labels import Labels
 from orderkit.adapters.embedded.forge.landings import Landings
 from orderkit.adapters.embedded.forge.locks import FolderLock
 from orderkit.adapters.embedded.forge.mergesettings import MergeSettings
+from orderkit.adapters.embedded.forge.protections import Protections
 from orderkit.adapters.embedded.forge.pullgit import Pull
 from orderkit.adapters.embedded.forge.pulls import Pulls
 from orderkit.adapters.embedded.forge.registry import Registry
@@ -97,6 +98,7 @@ class EmbeddedForge:
             self.pulls = Pulls(self._store, self.issues, Checks(check_delay_s))
             self.auto_merges = AutoMerges(self._store)
             self.statuses = Statuses(self._store)
+            self.protections = Protections(self._store)
             self.landings = Landings(self._store, self.issues, self.pulls)
             self.registry.repair()
             for repo in self.registry.all():

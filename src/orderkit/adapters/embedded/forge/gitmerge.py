@@ -122,6 +122,14 @@ def merge_base_of(git: pygit2.Repository, one: str, other: str) -> str:
     return str(found) if found is not None else ""
 
 
+def changed_paths(git: pygit2.Repository, old: str, new: str) -> tuple[str, ...]:
+    """Return every path that differs between two commits, in both trees' names."""
+    if not old or not new:
+        return ()
+    deltas = list(git.diff(old, new).deltas)
+    return tuple({path for each in deltas for path in (each.old_file.path, each.new_file.path)})
+
+
 def is_ancestor(git: pygit2.Repository, old: str, new: str) -> bool:
     """Say whether `new` contains `old`; a commit contains itself."""
     if git.get(old) is None or git.get(new) is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -181,6 +182,12 @@ class Pulls:
         """Check again every open pull request that goes to the branch."""
         for pull in self._open_with(repo.id, "base", branch):
             self.checks.start(pull.id)
+
+    def check_matching(self, repo: RepoRow, matches: Callable[[str], bool]) -> None:
+        """Check again what goes to a branch that `matches`, as after a change of its rule."""
+        for pull in self.index(repo.id, PullFilter(state="open")):
+            if matches(pull.base):
+                self.checks.start(pull.id)
 
     def is_head_of_open(self, repo_id: int, branch: str) -> bool:
         """Say whether an open pull request comes from the branch."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pygit2
 from starlette.responses import Response
 
-from orderkit.adapters.embedded.forge import gitmerge, gitread, gitwrite
-from orderkit.adapters.embedded.forge.api import access
+from orderkit.adapters.embedded.forge import gitmerge, gitread, gitwrite, guards
+from orderkit.adapters.embedded.forge.api import access, guarding
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
@@ -20,6 +20,7 @@ from orderkit.adapters.embedded.forge.api.calls import (
     paged,
 )
 from orderkit.adapters.embedded.forge.api.shapes import Json, branch_shape, commit_shape
+from orderkit.adapters.embedded.forge.protections import Rule
 from orderkit.adapters.embedded.forge.registry import RepoRow
 from orderkit.core.names import CommitSha
 
@@ -48,7 +49,23 @@ def _shape(call: Call, repo: RepoRow, git: pygit2.Repository, name: str) -> Json
     if tip is None:
         raise ApiError(404)
     right = access.right_on(call.forge.accounts, call.actor, repo)
-    return branch_shape(repo, name, tip, call.forge.base_url, right)
+    shape = branch_shape(repo, name, tip, call.forge.base_url, right)
+    rule = guarding.rule_for(call.forge, repo, name)
+    return shape | _protection(call, repo, rule) if rule is not None else shape
+
+
+def _protection(call: Call, repo: RepoRow, rule: Rule) -> Json:
+    account, contexts = call.actor.account, rule.settings.status_check_contexts
+    doer = guarding.doer_on(call.forge, repo, account) if account is not None else None
+    return {
+        "protected": True,
+        "required_approvals": rule.settings.required_approvals,
+        "enable_status_check": rule.settings.enable_status_check,
+        "status_check_contexts": list(contexts) if contexts is not None else None,
+        "user_can_push": doer is not None and guards.may_push(rule, doer),
+        "user_can_merge": doer is not None and guards.may_merge(rule, doer),
+        "effective_branch_protection_name": rule.name if _right(call, repo) >= Right.ADMIN else "",
+    }
 
 
 def create(call: Call) -> Response:
@@ -59,6 +76,7 @@ def create(call: Call) -> Response:
     if git.references.get(gitread.TAGS + name) is not None:
         raise ApiError(409, "The branch with the same tag already exists.")
     start = _start(git, repo, body)
+    guarding.refuse_new_branch(call.forge, repo, call.user, name, (), status=500)
     try:
         gitwrite.create_branch(repo.path, name, str(start.id))
     except gitwrite.WriteError as error:
@@ -116,21 +134,31 @@ def rename(call: Call) -> Response:
     tip = gitread.branch_commit(git, old)
     if tip is None:
         raise ApiError(404, "Branch doesn't exist.")
-    if old == repo.default_branch and _right(call, repo) < Right.ADMIN:
-        raise ApiError(
-            403, "User must be a repo or site admin to rename default or protected branches."
-        )
+    _refuse_protected_rename(call, repo, old, new)
     try:
         gitwrite.create_branch(repo.path, new, str(tip.id))
         if old == repo.default_branch:
             call.forge.registry.update(repo, default_branch=new)
         call.forge.pulls.branch_renamed(repo.id, old, new)
+        call.forge.protections.rename(repo.id, old, new)
         gitwrite.delete_branch(repo.path, old, expected=str(tip.id))
     except gitwrite.WriteError as error:
         raise ApiError(500, str(error)) from error
     call.forge.pushed(repo.repo, old, None, by=call.user, before=str(tip.id))
     call.forge.pushed(repo.repo, new, CommitSha(str(tip.id)), by=call.user)
     return empty_answer()
+
+
+def _refuse_protected_rename(call: Call, repo: RepoRow, old: str, new: str) -> None:
+    guarded = old == repo.default_branch or call.forge.protections.find(repo.id, old)
+    if guarded and _right(call, repo) < Right.ADMIN:
+        raise ApiError(
+            403, "User must be a repo or site admin to rename default or protected branches."
+        )
+    rule = guarding.rule_for(call.forge, repo, new)
+    doer = guarding.doer_on(call.forge, repo, call.user)
+    if rule is not None and not guards.may_push(rule, doer):
+        raise ApiError(403, "Failed to rename branch due to branch protection rules.")
 
 
 def _right(call: Call, repo: RepoRow) -> Right:
@@ -143,6 +171,8 @@ def delete(call: Call) -> Response:
     _filled(repo)
     if name == repo.default_branch:
         raise ApiError(403, "can not delete default or pull request target branch")
+    if guarding.rule_for(call.forge, repo, name) is not None:
+        raise ApiError(403, "branch protected")
     before = gitread.heads(repo.path).get(name, "")
     try:
         if not gitwrite.delete_branch(repo.path, name):

@@ -19,7 +19,7 @@ import pygit2
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitread, gitwrite
-from orderkit.adapters.embedded.forge.api import access
+from orderkit.adapters.embedded.forge.api import access, guarding
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, json_answer
 from orderkit.adapters.embedded.forge.api.shapes import (
     UNSIGNED,
@@ -211,6 +211,7 @@ def _commit(
         files=files,
         needs_sha=call.forge.behaviour.many_need_sha,
     )
+    _refuse_protected(call, repo, request, refusals["race"])
     try:
         result = gitwrite.commit_files(repo.path, request)
     except gitwrite.WriteError as error:
@@ -246,6 +247,17 @@ def _written(call: Call, repo: RepoRow, result: CommitResult) -> Json:
     ]
     shown = file_commit_shape(repo, commit, call.forge.base_url)
     return {"files": files or None, "commit": shown, "verification": UNSIGNED}
+
+
+def _refuse_protected(call: Call, repo: RepoRow, request: CommitRequest, declined: int) -> None:
+    """Ask the rule of the branch that would move; a new one is asked for as git's hook does."""
+    paths = {each for file in request.files for each in (file.path, file.from_path) if each}
+    if request.new_branch in ("", request.branch):
+        guarding.refuse_write(call.forge, repo, call.user, request.branch, sorted(paths))
+        return
+    guarding.refuse_new_branch(
+        call.forge, repo, call.user, request.new_branch, sorted(paths), status=declined
+    )
 
 
 def make_first_commit(call: Call, repo: RepoRow) -> None:

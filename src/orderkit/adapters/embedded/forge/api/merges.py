@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread, gitwrite, pullgit
-from orderkit.adapters.embedded.forge.api import access, merging
+from orderkit.adapters.embedded.forge.api import access, guarding, merging
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, empty_answer
 from orderkit.adapters.embedded.forge.api.merging import MergeOrder
@@ -57,6 +57,7 @@ def merge(call: Call) -> Response:
         message=_message(call, pull, body, style),
         head=str(body.get("head_commit_id") or ""),
         delete_branch=_deletes(call, repo, body),
+        force=body.get("force_merge") is True,
     )
     if body.get("merge_when_checks_succeed") is True:
         merging.schedule(call.forge, repo, pull, user, order)
@@ -72,7 +73,7 @@ def _admitted(call: Call) -> tuple[RepoRow, Pull]:
         raise ApiError(405, merging.ALREADY)
     if pull.closed:
         raise ApiError(404)
-    if access.right_on(call.forge.accounts, call.actor, repo) < Right.WRITE:
+    if not guarding.may_merge(call.forge, repo, call.user, pull.base):
         raise ApiError(405, "User not allowed to merge PR")
     return repo, pull
 
@@ -117,14 +118,14 @@ def update(call: Call) -> Response:
     repo, pull = of_call(call)
     if pull.merged or pull.closed:
         raise ApiError(422, "%!s(<nil>)")
-    if access.right_on(call.forge.accounts, call.actor, repo) < Right.WRITE:
+    rebases = call.query("style") == "rebase"
+    if not guarding.may_update(call.forge, repo, user, pull.head, rebases=rebases):
         raise ApiError(403)
     tips = pullgit.tips(repo.path, pull)
     git = gitread.open_repository(repo.path)
     if not tips.head_exists or not tips.base or gitmerge.is_ancestor(git, tips.base, tips.head):
         raise ApiError(500, f"HeadBranch of PR {pull.number} is up to date")
     person = Person(user.name, user.email, datetime.now(UTC))
-    rebases = call.query("style") == "rebase"
     words = f"Merge branch '{pull.base}' into {pull.head}"
     # rebase replays head on base; a merge makes head the first parent
     joined = (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread, gitwrite, pullgit
 from orderkit.adapters.embedded.forge.accounts import Account
-from orderkit.adapters.embedded.forge.api import events
+from orderkit.adapters.embedded.forge.api import events, guarding
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError
 from orderkit.adapters.embedded.forge.api.pullshapes import pull_shape
@@ -50,6 +50,7 @@ class MergeOrder:
     message: str
     head: str = ""
     delete_branch: bool = False
+    force: bool = False
 
 
 def refuse_unmergeable(forge: EmbeddedForge, repo: RepoRow, pull: Pull) -> None:
@@ -89,6 +90,7 @@ def land(forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, order: 
         ApiError: 405 as above; 409 another head, a conflict, a race; 500 no fast-forward.
     """
     refuse_style(forge, repo, order.style)
+    guarding.refuse_unready(forge, repo, pull, doer, force=order.force)
     with forge.pulls.lock(repo.id):
         pull = forge.landings.settle(repo, forge.pulls.by_id(pull.id))
         refuse_unmergeable(forge, repo, pull)
@@ -162,7 +164,9 @@ def _refusal(error: MergeError) -> ApiError:
 def delete_head(forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account) -> None:
     """Delete the head branch of a merged pull request unless something still needs it."""
     head = pullgit.last_head(repo.path, pull)
-    if pull.head == repo.default_branch or forge.pulls.is_head_of_open(repo.id, pull.head):
+    if pull.head == repo.default_branch or guarding.rule_for(forge, repo, pull.head):
+        return
+    if forge.pulls.is_head_of_open(repo.id, pull.head):
         return
     try:
         deleted = gitwrite.delete_branch(repo.path, pull.head, expected=head)

@@ -17,7 +17,6 @@ import subprocess
 import tempfile
 import zlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
@@ -26,7 +25,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.accounts import Actor
-from orderkit.adapters.embedded.forge.api import access
+from orderkit.adapters.embedded.forge.api import access, pushguard
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError
 from orderkit.adapters.embedded.forge.gitprogram import environment
@@ -56,15 +55,6 @@ _CONFIG = {
     "gc.auto": "0",
 }
 _NO_CACHE = {"Cache-Control": "no-cache, max-age=0, must-revalidate", "Pragma": "no-cache"}
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One ref update that a push asks for."""
-
-    old: str
-    new: str
-    ref: str
 
 
 class GitHttp:
@@ -130,12 +120,22 @@ class GitHttp:
         )
 
     def _receive(self, request: Request, repo: RepoRow, spool: IO[bytes], actor: Actor) -> Response:
-        commands = read_commands(spool)
+        commands, reason = self._judge(repo, spool, actor)
+        if reason:
+            body = pushguard.declined(spool, commands, reason)
+            return Response(body, 200, _NO_CACHE, "application/x-git-receive-pack-result")
         before = gitread.targets(repo.path, [command.ref for command in commands])
         process = self._start(request, "git-receive-pack", repo, spool)
         output, _ = process.communicate(timeout=PROCESS_TIMEOUT_S)
         self._announce(repo, actor, before)
         return Response(output, 200, _NO_CACHE, "application/x-git-receive-pack-result")
+
+    def _judge(
+        self, repo: RepoRow, spool: IO[bytes], actor: Actor
+    ) -> tuple[list[pushguard.Command], str]:
+        if actor.account is None:
+            raise RuntimeError("a push was admitted without a user")
+        return pushguard.why_refused(self._forge, repo, actor.account, spool)
 
     def _start(
         self, request: Request, service: str, repo: RepoRow, spool: IO[bytes]
@@ -265,24 +265,6 @@ class _Sink:
         if self._size > REQUEST_MAX_BYTES:
             raise ApiError(413, f"push too large: more than {REQUEST_MAX_BYTES} bytes")
         self._out.write(data)
-
-
-def read_commands(spool: IO[bytes]) -> list[Command]:
-    """Return the ref updates at the head of a receive-pack request; malformed ones end the list."""
-    spool.seek(0)
-    commands: list[Command] = []
-    while True:
-        head = spool.read(4)
-        try:
-            length = int(head, 16)
-        except ValueError:
-            return commands
-        if length <= len(head):
-            return commands
-        words = spool.read(length - len(head)).split(b"\0")[0].decode(errors="replace").split()
-        match words:
-            case [old, new, ref]:
-                commands.append(Command(old, new, ref))
 
 
 async def _output(process: subprocess.Popen[bytes], spool: IO[bytes]) -> AsyncIterator[bytes]:

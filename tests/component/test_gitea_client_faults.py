@@ -20,7 +20,13 @@ from orderkit.adapters.gitea import GiteaForge, turns
 from orderkit.adapters.gitea.transport import LostAnswerError, ServerError
 from orderkit.adapters.gitea.turns import ROUNDS, pauses
 from orderkit.adapters.gitea.writing import blob_sha
-from orderkit.core.errors import ConflictError, RefusedError, RemoteError, UnreachableError
+from orderkit.core.errors import (
+    AccessError,
+    ConflictError,
+    RefusedError,
+    RemoteError,
+    UnreachableError,
+)
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
 
@@ -226,20 +232,76 @@ def test_one_write_per_repository_is_in_flight(stand: Stand) -> None:
     assert len(stand.operations()) == 6
 
 
-def test_a_change_takes_three_requests(stand: Stand) -> None:
+@pytest.mark.parametrize("files", [1, 6])
+def test_a_write_takes_one_request(stand: Stand, files: int) -> None:
+    """The caller has read; the forge compares with what was seen."""
+    stand.write("0", "op-0")
+    changes = [FileChange(PurePosixPath(f"n{number}"), b"1", None) for number in range(files)]
+    stand.proxy.log.clear()
+
+    stand.client.write(REPO, changes, Operation("op-1", "me", "Write"))
+
+    (line,) = stand.proxy.log
+    assert line.split()[1:] == ["POST", f"/api/v1/repos/{REPO}/contents"]
+
+
+def test_a_write_that_changes_nothing_sends_nothing(stand: Stand) -> None:
+    stand.write("0", "op-0")
+    stand.proxy.log.clear()
+
+    stand.write("0", "op-1")
+
+    assert {line.split()[1] for line in stand.proxy.log} == {"GET"}
+    assert stand.operations() == ["op-0"]
+
+
+def test_a_lost_race_for_a_file_takes_no_second_request_to_write(stand: Stand) -> None:
     stand.write("0", "op-0")
     seen = stand.client.read(REPO, FILE, "main")
     assert seen is not None
+    stand.write("1", "rival")
     stand.proxy.log.clear()
 
-    stand.client.write(REPO, [FileChange(FILE, b"1", seen.sha)], Operation("op-1", "me", "W"))
+    with pytest.raises(ConflictError, match="nothing was written"):
+        stand.client.write(REPO, [FileChange(FILE, b"2", seen.sha)], Operation("op-1", "me", "W"))
 
-    base = f"/api/v1/repos/{REPO}"
-    assert [line.split(maxsplit=1)[1].partition("?")[0] for line in stand.proxy.log] == [
-        f"GET {base}/branches/main",
-        f"GET {base}/contents/f",
-        f"POST {base}/contents",
-    ]
+    assert stand.posts() == 1
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["a lost race", "a missing right"])
+def test_a_refusal_without_words_is_told_by_the_head(
+    stand: Stand,
+    lost: bool,  # noqa: FBT001  a table
+) -> None:
+    """Forges differ in their words; a branch that moved says that it was a race."""
+    stand.write("0", "op-0")
+    told = Decision(Fault.REFUSE_BEFORE, Falsehood(403, b'{"message":""}'))
+    stand.proxy.plan = Listed([told] * (1 if lost else 99), is_contents)
+
+    if lost:
+        stand.write("1", "op-1")
+    else:
+        with pytest.raises(AccessError):
+            stand.write("1", "op-1")
+
+    assert stand.operations() == (["op-0", "op-1"] if lost else ["op-0"])
+    assert stand.posts() <= 3
+
+
+@pytest.mark.parametrize("later", [1, 40])
+def test_a_repeated_command_finds_its_commit_below_others(stand: Stand, later: int) -> None:
+    stand.write("0", "op-0")
+    seen = stand.client.read(REPO, FILE, "main")
+    assert seen is not None
+    stand.write("1", "op-1")
+    for number in range(later):
+        stand.write(f"later {number}", f"later-{number}")
+
+    change = FileChange(FILE, b"1", seen.sha)
+    written = stand.client.write(REPO, [change], Operation("op-1", "me", "Write"))
+
+    assert written.changed
+    assert stand.operations().count("op-1") == 1
 
 
 class Chance(random.Random):

@@ -19,16 +19,13 @@ from typing import TYPE_CHECKING
 from faultproxy import Seeded
 from tests.faults import history
 
-from orderkit.adapters.gitea.transport import LostAnswerError, ServerError
-from orderkit.core.errors import OrderkitError
+from orderkit.core.errors import OrderkitError, RemoteError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation, Written
 
 if TYPE_CHECKING:
     from tests.faults.conftest import Bench
 
-UNKNOWN = (LostAnswerError, ServerError)
-"""Errors that say: it may have been carried out."""
 BEGINNING = {f"{folder}{number}": "0" for folder in ("f", "d", "dir/f") for number in range(3)}
 
 
@@ -145,14 +142,14 @@ class Run:
 
     def finish(self, deed: Deed) -> None:
         """Repeat what ended without a clear answer, before or after it is carried out late."""
-        if not isinstance(deed.error, UNKNOWN):
+        if not is_open(deed.error):
             return
         deed.repeated = True
         self.counts["repeated"] += 1
         if self.random.random() < 0.5:
             self.bench.proxy.deliver_late()
         self.attempt(deed)
-        assert not isinstance(deed.error, UNKNOWN), f"undisturbed, and no answer: {deed.error}"
+        assert not is_open(deed.error), f"undisturbed, and no answer: {deed.error}"
 
     def go(self, writes: int) -> None:
         """Write a number of times, let come what is late, and judge."""
@@ -172,6 +169,11 @@ class Run:
             self.finish(deed)
         self.counts["late to the end"] += self.bench.proxy.deliver_late()
         judge(self)
+
+
+def is_open(error: OrderkitError | None) -> bool:
+    """Say whether an error leaves open what became of a write (`ports.forge.Forge`)."""
+    return isinstance(error, RemoteError) and error.retryable
 
 
 def judge(run: Run) -> None:

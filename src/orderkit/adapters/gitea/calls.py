@@ -17,8 +17,8 @@ from orderkit.core.names import RepoId
 PAGE = 50
 PASSES = 3
 """How often a list is read again because it changed while we read it."""
-OK, CREATED, BAD, FORBIDDEN, MISSING, NOT_NOW, CONFLICT, INVALID = (
-    200, 201, 400, 403, 404, 405, 409, 422,
+OK, CREATED, BAD, UNAUTHORIZED, FORBIDDEN, MISSING, NOT_NOW, CONFLICT, INVALID = (
+    200, 201, 400, 401, 403, 404, 405, 409, 422,
 )  # fmt: skip
 Found = Mapping[str, Any]
 """A JSON object of the forge."""

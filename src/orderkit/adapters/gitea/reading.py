@@ -179,8 +179,9 @@ class Reading(Calls):
     ) -> Sequence[Commit]:
         """Return the newest commits first; see the port."""
         found: list[Commit] = []
+        size = min(limit, PAGE)
         query: dict[str, str | int] = {
-            "sha": ref, "stat": "false", "files": "false", "verification": "false", "limit": PAGE,
+            "sha": ref, "stat": "false", "files": "false", "verification": "false", "limit": size,
         }  # fmt: skip
         if path is not None:
             query["path"] = str(path)
@@ -193,7 +194,7 @@ class Reading(Calls):
                 raise refusal(answer, f"read the history of {repo}")
             items = list_in(answer.json())
             found += [commit_of(item) for item in items]
-            if len(items) < PAGE:
+            if len(items) < size:
                 break
             page += 1
         return found[:limit]

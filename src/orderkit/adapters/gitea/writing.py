@@ -1,12 +1,13 @@
 """
 Write several files in one commit so that no edit is lost and none is made twice.
 
-The steps: read the head of the branch and the blob ids of the files there; drop what
-already has its content; refuse what is not as the caller saw it; send one request with a
-sha on every entry and the operation id as a trailer: three requests. Whatever then comes back
-that is no success is not believed, neither a time-out nor a refusal (a proxy may have made
-it): the history is read again for the trailer. Where another round may help it is made, a
-bounded number of times, with a growing random pause. An error that leaves the outcome open is
+It begins with one request: all files, each with the blob id that the caller saw, and the
+operation id as a trailer. The forge compares and swaps, so nothing has to be read before.
+Whatever comes back that is no success is not believed, neither a time-out nor a refusal (a
+proxy may have made it): the files at the head and, if they are not as they were, the history
+are read, for the trailer. What already has its content is dropped, what is not as the caller
+saw it is a conflict, the rest is sent again: a bounded number of rounds, with a growing random
+pause between them. An error that leaves the outcome open is
 a `LostAnswerError` or a `ServerError`; after every other one nothing was written, and nothing
 that is still under way can be.
 
@@ -34,7 +35,13 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, INVALID, MISSING
+from orderkit.adapters.gitea.calls import (
+    CONFLICT,
+    FORBIDDEN,
+    INVALID,
+    MISSING,
+    UNAUTHORIZED,
+)
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH
 from orderkit.adapters.gitea.repositories import Repositories
 from orderkit.adapters.gitea.transport import (
@@ -57,8 +64,8 @@ from orderkit.core.errors import (
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.forge import FileChange, Operation, Written
 
-SEARCH_DEPTH = 200
-"""How many commits are searched for our trailer."""
+FILE_DEPTH, SEARCH_DEPTH = 50, 200
+"""How many commits are searched for our trailer: of one file, and of the branch."""
 
 _DENIED = re.compile(
     r"required scope|cannot commit to repo|permission|not allowed|owner", re.IGNORECASE
@@ -132,11 +139,17 @@ class _Write:
     """Whether a request went out."""
     doubtful: list[frozenset[PurePosixPath]] = field(default_factory=list)
     """The paths of each request that may still be carried out: nobody said what became of it."""
+    refused: bool = False
+    """Whether the last of them was answered as lost to another, which reading must confirm."""
+    head: CommitSha | None = None
+    """The head that this round read."""
+    looked: bool = False
+    """Whether this round read it."""
 
     def run(self) -> Written:
         waits = pauses()
         for number in range(1, ROUNDS + 1):
-            outcome = self._round()
+            outcome = self._round(last=number == ROUNDS)
             if isinstance(outcome, Written):
                 return outcome
             if number == ROUNDS or not outcome.again:
@@ -144,11 +157,21 @@ class _Write:
             time.sleep(next(waits))
         raise RuntimeError("unreachable")
 
-    def _round(self) -> Written | _Failure:
+    def _round(self, *, last: bool) -> Written | _Failure:
         try:
-            head = self._head()
-            entries = self._entries(head)
-            return self._send(entries, head) if isinstance(entries, list) else entries
+            if not self.sent and not any(_is_done(each, each.seen) for each in self.changes):
+                return self._send([_entry(each) for each in self.changes], last=last)
+            self.head, self.looked = self._head(), True
+            entries = self._entries(self.head)
+            if not isinstance(entries, list):
+                return entries
+            if self.refused:  # every file is as it was: the refusal was true
+                self.doubtful.pop()
+            return self._send(entries, last=last)
+        except NotFoundError as error:
+            if self.refused:  # no branch: the refusal was true
+                self.doubtful.pop()
+            return _Failure(error, again=False)
         except OrderkitError as error:
             # Reading failed. After a request of ours that says nothing of what became of it.
             again = self.sent and isinstance(error, (RemoteError, RefusedError))
@@ -186,7 +209,7 @@ class _Write:
 
     def _entries(self, head: CommitSha | None) -> list[dict[str, str]] | Written | _Failure:
         """Return what to send, or how it ended if there is nothing to send."""
-        here = self._blobs(head)
+        here = self._blobs(head) if head else {}
         entries = []
         for change in self.changes:
             now = here.get(change.path)
@@ -201,13 +224,12 @@ class _Write:
             raise NotFoundError(f"{self.repo} is empty and nothing was to be written")
         return (self._found() if self.sent else None) or Written(head, changed=False)
 
-    def _blobs(self, commit: CommitSha | None) -> Mapping[PurePosixPath, BlobSha]:
-        paths = [change.path for change in self.changes]
-        return self.forge.blobs(self.repo, commit, paths) if commit else {}
+    def _blobs(self, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
+        return self.forge.blobs(self.repo, commit, [change.path for change in self.changes])
 
-    def _send(self, entries: list[dict[str, str]], head: CommitSha | None) -> Written | _Failure:
+    def _send(self, entries: list[dict[str, str]], *, last: bool) -> Written | _Failure:
         path = self.forge._path(self.repo, "contents")  # noqa: SLF001  one module
-        self.sent = True
+        self.sent, self.refused = True, False
         self.doubtful.append(frozenset(PurePosixPath(entry["path"]) for entry in entries))
         try:
             answer = self.forge._http.send("POST", path, body=self._body(entries))  # noqa: SLF001
@@ -216,10 +238,16 @@ class _Write:
         except UnreachableError as error:
             self.doubtful.pop()  # it never went out
             return _Failure(error, again=True)
+        if answer.status == UNAUTHORIZED:  # then we could not look either
+            self.doubtful.pop()
+            return _Failure(refusal(answer, f"write to {self.repo}"), again=False)
         # A proxy may refuse in the forge's place what the forge carried out: look, always.
-        return _written(answer) or self._found() or self._judge(answer, head)
+        if not last and (RACE.search(answer.text) or (not self.looked and _is_stale(answer))):
+            self.refused = True  # the next round looks
+            return _Failure(ConflictError(f"{self.repo}: {answer.text}"), again=True)
+        return _written(answer) or self._found() or self._judge(answer)
 
-    def _judge(self, answer: Answer, head: CommitSha | None) -> _Failure:
+    def _judge(self, answer: Answer) -> _Failure:
         """Say what an answer means that is no success, when our commit is not there."""
         text, status = answer.text, answer.status
         if answer.ok:
@@ -229,20 +257,20 @@ class _Write:
         if status >= 500 and not _is_own(answer):  # noqa: PLR2004  the forge may be at it still
             return _Failure(problem, again=True)
         self.doubtful.pop()
-        is_conflict = status == CONFLICT or (status == INVALID and _FILE_CONFLICT.search(text))
         # 403 in 1.26, 500 in 1.24; 404 if somebody just deleted a file of ours
         may_be_race = status in (FORBIDDEN, MISSING) or status >= 500  # noqa: PLR2004
-        if is_conflict or (may_be_race and self._is_race(text, head)):
+        if _is_lost(answer) or (may_be_race and self._is_race(text)):
             return _Failure(ConflictError(f"{self.repo}: {text}"), again=True)
         return _Failure(problem, again=status >= 500)  # noqa: PLR2004
 
-    def _is_race(self, text: str, head: CommitSha | None) -> bool:
+    def _is_race(self, text: str) -> bool:
         """Tell a lost race from a missing right: by the text, else by reading again."""
         if RACE.search(text):
             return True
         if _DENIED.search(text):
             return False
-        return self.forge.head(self.repo, self.branch) != head
+        # Without a head to compare with: perhaps. The next round will know.
+        return not self.looked or self.forge.head(self.repo, self.branch) != self.head
 
     def _found(self, changed: PurePosixPath | None = None) -> Written | None:
         """
@@ -256,7 +284,8 @@ class _Write:
         """
         only = self.changes[0].path if len(self.changes) == 1 else changed
         for path in [only] if len(self.changes) == 1 or only is None else [only, None]:
-            found = self.forge.commits(self.repo, ref=self.branch, path=path, limit=SEARCH_DEPTH)
+            depth = SEARCH_DEPTH if path is None else FILE_DEPTH
+            found = self.forge.commits(self.repo, ref=self.branch, path=path, limit=depth)
             for commit in found:
                 if commit.operation == self.operation.id and self._is_ours(commit.id):
                     return Written(commit.id, changed=True)
@@ -303,6 +332,18 @@ def _is_done(change: FileChange, now: BlobSha | None) -> bool:
     if change.data is None:
         return now is None
     return now is not None and now == blob_sha(change.data, now)
+
+
+def _is_lost(answer: Answer) -> bool:
+    """Say whether the forge says that a file or the branch is not as we think."""
+    if answer.status == CONFLICT:
+        return True
+    return answer.status == INVALID and bool(_FILE_CONFLICT.search(answer.text))
+
+
+def _is_stale(answer: Answer) -> bool:
+    """Say whether we may just have to look: at a file, a branch or a repository that is gone."""
+    return answer.status == MISSING or _is_lost(answer)
 
 
 def _is_own(answer: Answer) -> bool:

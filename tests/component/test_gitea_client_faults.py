@@ -17,7 +17,7 @@ from tests.faults import history
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge, turns
-from orderkit.adapters.gitea.transport import LostAnswerError, ServerError
+from orderkit.adapters.gitea.answers import LostAnswerError, ServerError
 from orderkit.adapters.gitea.turns import ROUNDS, pauses
 from orderkit.adapters.gitea.writing import blob_sha
 from orderkit.core.errors import (

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from orderkit.adapters.gitea import GiteaForge, transport
-from orderkit.adapters.gitea.transport import Answer, path_of, refusal
+from orderkit.adapters.gitea.answers import Answer, refusal
+from orderkit.adapters.gitea.transport import path_of
 from orderkit.core.errors import (
     AccessError,
     InvalidInputError,

@@ -19,7 +19,7 @@ from tests.faults import history
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge, turns
-from orderkit.adapters.gitea.transport import ServerError
+from orderkit.adapters.gitea.answers import ServerError
 from orderkit.core.errors import ConflictError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation

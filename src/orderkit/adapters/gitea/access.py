@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from orderkit.adapters.gitea.answers import refusal
 from orderkit.adapters.gitea.calls import (
     BAD,
     CREATED,
@@ -23,7 +24,7 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.gitea.transport import path_of, refusal
+from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.turns import ROUNDS, UNCLEAR, pauses, settle
 from orderkit.core.errors import (
     AccessError,

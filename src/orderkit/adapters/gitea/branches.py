@@ -6,9 +6,10 @@ Called through ``client.GiteaForge``; the docstrings of ``ports.pulls.ForgePulls
 
 from __future__ import annotations
 
+from orderkit.adapters.gitea.answers import refusal
 from orderkit.adapters.gitea.calls import FORBIDDEN, INVALID, MISSING, done, list_in, object_in
 from orderkit.adapters.gitea.reading import Reading, commit_of
-from orderkit.adapters.gitea.transport import path_of, refusal
+from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.turns import settle
 from orderkit.core.errors import (
     ConflictError,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.adapters.gitea.transport import Answer, GarbledError, Query, Transport, path_of
-from orderkit.adapters.gitea.transport import refusal as refusal_of
+from orderkit.adapters.gitea.answers import Answer, GarbledError
+from orderkit.adapters.gitea.answers import refusal as refusal_of
+from orderkit.adapters.gitea.transport import Query, Transport, path_of
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import RepoId
 

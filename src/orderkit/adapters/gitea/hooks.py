@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from orderkit.adapters.gitea.answers import Answer
 from orderkit.adapters.gitea.calls import (
     INVALID,
     MISSING,
@@ -21,7 +22,7 @@ from orderkit.adapters.gitea.calls import (
     number_in,
     object_in,
 )
-from orderkit.adapters.gitea.transport import Answer, path_of
+from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.turns import settle
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from orderkit.adapters.gitea.answers import RACE, Answer, ServerError, refusal
 from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, NOT_NOW, list_in, text_in
 from orderkit.adapters.gitea.pulls import Pulls
-from orderkit.adapters.gitea.transport import RACE, Answer, ServerError, refusal
 from orderkit.adapters.gitea.turns import UNCLEAR, pauses, turn
 from orderkit.core.errors import (
     AccessError,

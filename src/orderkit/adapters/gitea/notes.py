@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
+from orderkit.adapters.gitea.answers import Answer, ServerError
 from orderkit.adapters.gitea.calls import (
     INVALID,
     MISSING,
@@ -24,7 +25,6 @@ from orderkit.adapters.gitea.calls import (
     text_in,
 )
 from orderkit.adapters.gitea.reading import Reading
-from orderkit.adapters.gitea.transport import Answer, ServerError
 from orderkit.adapters.gitea.turns import settle
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.names import CommitSha, RepoId

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.adapters.gitea.answers import GarbledError, refusal
 from orderkit.adapters.gitea.calls import (
     BAD,
     CONFLICT,
@@ -26,7 +27,7 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.gitea.transport import GarbledError, path_of, refusal
+from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.unnoted import BROKEN, says_empty
 from orderkit.adapters.gitea.versions import evidence
 from orderkit.core.errors import NotFoundError

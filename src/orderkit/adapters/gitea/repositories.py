@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from orderkit.adapters.gitea.answers import missing_scope, refusal
 from orderkit.adapters.gitea.calls import (
     CREATED,
     FORBIDDEN,
@@ -19,7 +20,7 @@ from orderkit.adapters.gitea.calls import (
     text_in,
 )
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, Reading
-from orderkit.adapters.gitea.transport import missing_scope, path_of, refusal
+from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.turns import settle
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.names import RepoId

@@ -13,30 +13,30 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import requests
 
+from orderkit.adapters.gitea.answers import (
+    Answer,
+    LostAnswerError,
+    foreign,
+    moved,
+    untrusted,
+)
 from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, check_url, read_capped
 from orderkit.core.errors import (
-    AccessError,
     InvalidInputError,
-    NotFoundError,
     OrderkitError,
-    RefusedError,
-    RemoteError,
     UnreachableError,
-    shorten,
 )
-from orderkit.core.secrets import redact, register
+from orderkit.core.secrets import register
 
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
 _GET_TRIES = 3
@@ -46,73 +46,6 @@ _MOVED = (301, 302, 303, 307, 308)
 Query = Mapping[str, str | int]
 """Query parameters; values are encoded."""
 _IS_IT_UP = "is the platform up? orderkit up"
-RACE = re.compile(
-    r"cannot lock ref|is at \S+ but expected|non-fast-forward|push ?out ?of ?date|"
-    r"fetch first|failed to update ref",
-    re.IGNORECASE,
-)
-"""What a forge says when another writer moved the branch first."""
-
-
-class LostAnswerError(UnreachableError):
-    """The request went out, and no complete answer came back: it may have been carried out."""
-
-    timed_out = False
-
-
-class ServerError(RemoteError):
-    """The forge failed (5xx); what was asked for may have been carried out."""
-
-    retryable = True
-
-
-class GarbledError(RemoteError):
-    """Success without what a Gitea says then: somebody else answered, or it was cut."""
-
-    retryable = True
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A complete answer."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def ok(self) -> bool:
-        return 200 <= self.status < 300  # noqa: PLR2004  what 2xx means
-
-    def json(self) -> Any:
-        """
-        Return the body as JSON.
-
-        Raises:
-            GarbledError: It is none, so this is no Gitea API.
-        """
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError) as error:
-            raise GarbledError(
-                f"the forge answered {self.status} without JSON: {_foreign(self.body)}",
-                hint="does the base URL point to Gitea, and not to a proxy's page?",
-            ) from error
-
-    @property
-    def text(self) -> str:
-        """What the server says went wrong: cut, on one line, without secrets."""
-        try:
-            found = json.loads(self.body)
-        except (ValueError, RecursionError):
-            return _foreign(self.body)
-        if not isinstance(found, dict):
-            return _foreign(self.body)
-        parts = [str(found.get("message") or found.get("error") or "")]
-        errors = found.get("errors")
-        if isinstance(errors, list):
-            parts += [str(each) for each in errors]
-        return shorten(redact(": ".join(part for part in parts if part)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +149,7 @@ class Transport:
         if answer.status == _UNKNOWN and self._renewed(used):
             answer = self._try(self._credentials, method, path, body, query)
         if answer.status in _MOVED:
-            raise _moved(path, answer)
+            raise moved(path, answer)
         return answer
 
     def _renewed(self, used: Credentials) -> bool:
@@ -239,7 +172,7 @@ class Transport:
             try:
                 return self._exchange(session, method, path, body, query)
             except requests.exceptions.SSLError as error:
-                raise _untrusted(self.base_url, error) from error
+                raise untrusted(self.base_url, error) from error
             except requests.exceptions.ConnectTimeout as error:
                 raise UnreachableError(
                     f"no connection to {self.base_url} within {CONNECT_TIMEOUT_S:g} s",
@@ -292,7 +225,7 @@ class Transport:
         if _never_sent(error):
             return UnreachableError(f"nobody answers at {self.base_url}", hint=_IS_IT_UP)
         lost = LostAnswerError(
-            f"{self.base_url} did not answer completely: {_foreign(str(error))}",
+            f"{self.base_url} did not answer completely: {foreign(str(error))}",
             hint=f"repeat the command; {_IS_IT_UP}",
         )
         lost.timed_out = isinstance(error, requests.exceptions.Timeout)
@@ -341,81 +274,5 @@ def path_of(*segments: str) -> str:
     return "".join("/" + quote(segment, safe="") for segment in segments)
 
 
-def refusal(answer: Answer, doing: str) -> Exception:
-    """Return the error that an answer other than success means."""
-    text, status = answer.text, answer.status
-    said = f"{doing}: {status} {text}".rstrip()
-    if status == 401:  # noqa: PLR2004
-        return AccessError(
-            f"bad credentials: {said}",
-            hint="check the token or password, and that it is not expired",
-        )
-    if status == 403:  # noqa: PLR2004
-        return _forbidden(said, text)
-    if status == 404:  # noqa: PLR2004
-        return NotFoundError(said, hint="it does not exist, or is hidden from these credentials")
-    if status == 423:  # noqa: PLR2004
-        return RefusedError(f"archived, hence read-only: {said}", hint="unarchive it in the forge")
-    if status >= 500:  # noqa: PLR2004  server errors
-        return ServerError(said, hint="repeat the command; if it stays, look into the forge's log")
-    return RemoteError(said)
-
-
-def missing_scope(text: str) -> str:
-    """Return the token scope that a refusal asks for; "" if it asks for none."""
-    if "required scope" not in text:
-        return ""
-    _, _, tail = text.partition("required=")
-    return tail.partition(",")[0].strip("[] ") or "the one named in the message"
-
-
-def _forbidden(said: str, text: str) -> AccessError:
-    scope = missing_scope(text)
-    if scope:
-        return AccessError(f"missing scope: {said}", hint=f"make a token with scope {scope}")
-    return AccessError(
-        f"no right: {said}", hint="ask an owner of the organisation for write access"
-    )
-
-
-def _moved(path: str, answer: Answer) -> RemoteError:
-    where = urlsplit(answer.headers.get("location", "")).path
-    said = f"{path} has moved to {shorten(redact(where))} ({answer.status})"
-    new = re.search(r"/repos/([^/]+/[^/]+)", where)
-    if new:
-        return RemoteError(said, hint=f"it was renamed: write {new[1]} wherever it is named")
-    return RemoteError(
-        said,
-        hint="the owner or repository was renamed, or the base URL lacks a path or https:"
-        " use the new name or address",
-    )
-
-
-def _untrusted(base_url: str, error: Exception) -> UnreachableError:
-    """Say what is wrong with the certificate, and the way out of exactly that."""
-    text = str(error)
-    reason = re.search(r"certificate verify failed: (.*?) \(_ssl", text)
-    said = f"no trusted TLS connection to {base_url}: "
-    if reason is None and re.search(r"WRONG_VERSION_NUMBER|RECORD_LAYER", text):
-        return UnreachableError(
-            f"{said}the port does not speak TLS", hint="use http:// (a lab), or the right port"
-        )
-    if reason is None:
-        return UnreachableError(said + _foreign(text), hint="see the forge's TLS settings")
-    hints = {
-        "expired": "renew the forge's certificate",
-        "mismatch": "use the name that the certificate is for in the base URL",
-        "not valid for": "use the name that the certificate is for in the base URL",
-    }
-    own = "name the CA that signed the certificate: forge.caFile in platform.yaml"
-    hint = next((way for word, way in hints.items() if word in reason[1]), own)
-    return UnreachableError(f"{said}{reason[1]}", hint=hint)
-
-
 def _never_sent(error: Exception) -> bool:
     return "NewConnectionError" in repr(error) or "NameResolutionError" in repr(error)
-
-
-def _foreign(body: bytes | str) -> str:
-    text = body[:4096].decode(errors="replace") if isinstance(body, bytes) else body
-    return shorten(redact(text))

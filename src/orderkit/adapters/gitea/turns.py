@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from orderkit.adapters.gitea.transport import GarbledError, ServerError
+from orderkit.adapters.gitea.answers import GarbledError, ServerError
 from orderkit.core.errors import OrderkitError, RemoteError, UnreachableError
 from orderkit.core.names import RepoId
 

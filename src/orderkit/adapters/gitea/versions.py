@@ -44,7 +44,7 @@ RULES = (
     Rule("a merge that is still checked, or conflicts, or is empty", "405", "405", "405"),
     Rule("a merge at another head", "409", "409", "409"),
     Rule("two open pull requests of one pair at once", "both accepted", "not known", "not known"),
-    Rule("a new secret for a webhook", "ignored", "ignored", "not known"),
+    Rule("a new secret for a webhook", "ignored", "not known", "not known"),
     Rule("a comment on a missing issue", "500", "500", "not known"),
     Rule("a status for an unknown commit", "500", "500", "not known"),
 )

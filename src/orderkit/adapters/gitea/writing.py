@@ -35,6 +35,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.adapters.gitea.answers import RACE, Answer, LostAnswerError, ServerError, refusal
 from orderkit.adapters.gitea.calls import (
     CONFLICT,
     FORBIDDEN,
@@ -44,13 +45,6 @@ from orderkit.adapters.gitea.calls import (
 )
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH
 from orderkit.adapters.gitea.repositories import Repositories
-from orderkit.adapters.gitea.transport import (
-    RACE,
-    Answer,
-    LostAnswerError,
-    ServerError,
-    refusal,
-)
 from orderkit.adapters.gitea.turns import ROUNDS, pauses, turn
 from orderkit.adapters.gitea.unnoted import have_noted
 from orderkit.core.errors import (

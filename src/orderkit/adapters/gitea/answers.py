@@ -1,0 +1,173 @@
+"""
+What came back from a Gitea, and what it means in our own words.
+
+A complete answer, or one of the errors that say how it is missing. Foreign texts are cut and
+without secrets.
+
+Called by every module of this package.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from orderkit.core.errors import (
+    AccessError,
+    NotFoundError,
+    RefusedError,
+    RemoteError,
+    UnreachableError,
+    shorten,
+)
+from orderkit.core.secrets import redact
+
+RACE = re.compile(
+    r"cannot lock ref|is at \S+ but expected|non-fast-forward|push ?out ?of ?date|"
+    r"fetch first|failed to update ref",
+    re.IGNORECASE,
+)
+"""What a forge says when another writer moved the branch first."""
+
+
+class LostAnswerError(UnreachableError):
+    """The request went out, and no complete answer came back: it may have been carried out."""
+
+    timed_out = False
+
+
+class ServerError(RemoteError):
+    """The forge failed (5xx); what was asked for may have been carried out."""
+
+    retryable = True
+
+
+class GarbledError(RemoteError):
+    """Success without what a Gitea says then: somebody else answered, or it was cut."""
+
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A complete answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300  # noqa: PLR2004  what 2xx means
+
+    def json(self) -> Any:
+        """
+        Return the body as JSON.
+
+        Raises:
+            GarbledError: It is none, so this is no Gitea API.
+        """
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise GarbledError(
+                f"the forge answered {self.status} without JSON: {foreign(self.body)}",
+                hint="does the base URL point to Gitea, and not to a proxy's page?",
+            ) from error
+
+    @property
+    def text(self) -> str:
+        """What the server says went wrong: cut, on one line, without secrets."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return foreign(self.body)
+        if not isinstance(found, dict):
+            return foreign(self.body)
+        parts = [str(found.get("message") or found.get("error") or "")]
+        errors = found.get("errors")
+        if isinstance(errors, list):
+            parts += [str(each) for each in errors]
+        return shorten(redact(": ".join(part for part in parts if part)))
+
+
+def refusal(answer: Answer, doing: str) -> Exception:
+    """Return the error that an answer other than success means."""
+    text, status = answer.text, answer.status
+    said = f"{doing}: {status} {text}".rstrip()
+    if status == 401:  # noqa: PLR2004
+        return AccessError(
+            f"bad credentials: {said}",
+            hint="check the token or password, and that it is not expired",
+        )
+    if status == 403:  # noqa: PLR2004
+        return _forbidden(said, text)
+    if status == 404:  # noqa: PLR2004
+        return NotFoundError(said, hint="it does not exist, or is hidden from these credentials")
+    if status == 423:  # noqa: PLR2004
+        return RefusedError(f"archived, hence read-only: {said}", hint="unarchive it in the forge")
+    if status >= 500:  # noqa: PLR2004  server errors
+        return ServerError(said, hint="repeat the command; if it stays, look into the forge's log")
+    return RemoteError(said)
+
+
+def missing_scope(text: str) -> str:
+    """Return the token scope that a refusal asks for; "" if it asks for none."""
+    if "required scope" not in text:
+        return ""
+    _, _, tail = text.partition("required=")
+    return tail.partition(",")[0].strip("[] ") or "the one named in the message"
+
+
+def _forbidden(said: str, text: str) -> AccessError:
+    scope = missing_scope(text)
+    if scope:
+        return AccessError(f"missing scope: {said}", hint=f"make a token with scope {scope}")
+    return AccessError(
+        f"no right: {said}", hint="ask an owner of the organisation for write access"
+    )
+
+
+def moved(path: str, answer: Answer) -> RemoteError:
+    """Return the error that a redirect is, with the new name if it says one."""
+    where = urlsplit(answer.headers.get("location", "")).path
+    said = f"{path} has moved to {shorten(redact(where))} ({answer.status})"
+    new = re.search(r"/repos/([^/]+/[^/]+)", where)
+    if new:
+        return RemoteError(said, hint=f"it was renamed: write {new[1]} wherever it is named")
+    return RemoteError(
+        said,
+        hint="the owner or repository was renamed, or the base URL lacks a path or https:"
+        " use the new name or address",
+    )
+
+
+def untrusted(base_url: str, error: Exception) -> UnreachableError:
+    """Say what is wrong with the certificate, and the way out of exactly that."""
+    text = str(error)
+    reason = re.search(r"certificate verify failed: (.*?) \(_ssl", text)
+    said = f"no trusted TLS connection to {base_url}: "
+    if reason is None and re.search(r"WRONG_VERSION_NUMBER|RECORD_LAYER", text):
+        return UnreachableError(
+            f"{said}the port does not speak TLS", hint="use http:// (a lab), or the right port"
+        )
+    if reason is None:
+        return UnreachableError(said + foreign(text), hint="see the forge's TLS settings")
+    hints = {
+        "expired": "renew the forge's certificate",
+        "mismatch": "use the name that the certificate is for in the base URL",
+        "not valid for": "use the name that the certificate is for in the base URL",
+    }
+    own = "name the CA that signed the certificate: forge.caFile in platform.yaml"
+    hint = next((way for word, way in hints.items() if word in reason[1]), own)
+    return UnreachableError(f"{said}{reason[1]}", hint=hint)
+
+
+def foreign(body: bytes | str) -> str:
+    """Return a foreign text fit for a message: cut, on one line, without secrets."""
+    text = body[:4096].decode(errors="replace") if isinstance(body, bytes) else body
+    return shorten(redact(text))

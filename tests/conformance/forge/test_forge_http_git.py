@@ -1,8 +1,8 @@
-"""Git over HTTP with the real git, and the pages a portal polls."""
+"""Git over HTTP with the real git."""
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -165,62 +165,3 @@ def test_s13_a_repository_that_does_not_exist_looks_like_a_private_one(shop: Wor
     assert shop.call("GET", address, auth=None).status_code == 401
     assert shop.call("GET", address, auth=shop.admin).status_code == 404
     assert shop.call("GET", nobody, auth=None).status_code == 404
-
-
-@pytest.mark.parametrize(
-    ("path", "status", "reason"),
-    [
-        ("", 200, "the repository"),
-        (".git", 200, "the clone address, opened in a browser"),
-        (".git.git", 404, "another name"),
-        ("/src/branch/main/", 200, "what publish:gitea polls"),
-        ("/src/branch/main/dir", 200, "a folder"),
-        ("/src/branch/main/dir/a.txt", 200, "a file"),
-        ("/src/branch/main/none", 404, "no such file"),
-        ("/src/branch/nope/dir", 404, "no such branch"),
-        ("/raw/branch/main/dir/a.txt", 200, "raw bytes"),
-        ("/raw/branch/main/none", 404, "no such raw file"),
-    ],
-)
-def test_h01_pages(shop: Workshop, path: str, status: int, reason: str) -> None:
-    repo = shop.seeded_repo()
-
-    assert shop.call("GET", f"/{repo}{path}", auth=None).status_code == status, reason
-
-
-def test_h02_the_branch_page_of_an_empty_repository_is_there_after_the_first_push(
-    shop: Workshop,
-) -> None:
-    repo = shop.empty_repo()
-    copy = shop.clone(repo)
-    commit(shop, copy, "a", "1")
-
-    assert shop.git("push", "-q", "origin", "HEAD:main", cwd=copy).returncode == 0
-
-    page = f"/{repo}/src/branch/main/"
-    shop.eventually(lambda: shop.call("GET", page, auth=None).status_code == 200)
-
-
-def test_h03_pages_of_a_private_repository_are_hidden(shop: Workshop) -> None:
-    repo = shop.seeded_repo(private=True)
-
-    assert shop.call("GET", f"/{repo}/src/branch/main/", auth=None).status_code in (303, 404)
-
-
-def test_h04_what_comes_from_a_repository_is_escaped(shop: Workshop) -> None:
-    repo, evil = shop.empty_repo(), "<script>alert(1)</script>.txt"
-    path = PurePosixPath(evil.replace("/", "_"))
-    shop.forge.write(repo, [shop.new(str(path), "<script>alert(2)</script>")], shop.op())
-
-    for address in ("", f"/src/branch/main/{path}"):
-        assert "<script>alert" not in shop.call("GET", f"/{repo}{address}", auth=None).text
-
-
-def test_h05_raw_bytes_are_never_a_page(shop: Workshop) -> None:
-    repo = shop.empty_repo()
-    shop.forge.write(repo, [shop.new("evil.html", "<script>alert(2)</script>")], shop.op())
-
-    answer = shop.call("GET", f"/{repo}/raw/branch/main/evil.html", auth=None)
-
-    assert answer.headers["Content-Type"].startswith("text/plain")
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"

@@ -10,6 +10,7 @@ SVG is plain text (Gitea: an image).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,14 +50,6 @@ class Shelf:
             path = path.replace(f"{{{name}}}", value).replace(f"{{{name}7}}", value[:7])
             path = path.replace(f"{{{name}6}}", value[:6]).replace(f"{{UP{name}}}", value.upper())
         return f"/{self.repo}{path}"
-
-
-@dataclass(frozen=True)
-class Desk:
-    """One repository with an open pull request."""
-
-    repo: RepoId
-    number: int
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +137,11 @@ PAGES = [
     Case("Y41", "a page before the first", "/commits/branch/main?page=-1", status=200),
     Case("Y42", "all branches", "/branches", status=200),
     Case("Y43", "all tags", "/tags", status=200),
+    Case("Y45", "the repository", "", status=200),
+    Case("Y46", "its clone address, opened in a browser", ".git", status=200),
+    Case("Y47", "another name", ".git.git", status=404),
+    Case("Y48", "no such file", "/src/branch/main/none", status=404),
+    Case("Y49", "no such branch", "/src/branch/nope/dir", status=404),
     Case("Y44", "no such page", "/none", status=404),
 ]
 
@@ -333,78 +331,6 @@ def test_y95_owners_have_a_page_and_letters_may_have_any_case(shop: Workshop, sh
     assert shop.call("GET", "/", auth=None).status_code == 200
 
 
-@pytest.fixture(scope="module")
-def desk(shop: Workshop) -> Desk:
-    repo = shop.seeded_repo()
-    copy = shop.clone(repo)
-    (copy / "dir" / "a.txt").write_text("changed on a branch\n")
-    (copy / "all.bin").write_bytes(bytes(range(256)))
-    assert shop.git("add", "-A", cwd=copy).returncode == 0
-    assert shop.git("commit", "-qm", "One\n\nbody", cwd=copy).returncode == 0
-    (copy / "new.txt").write_text("new\n")
-    assert shop.git("add", "-A", cwd=copy).returncode == 0
-    assert shop.git("commit", "-qm", "Two", cwd=copy).returncode == 0
-    assert shop.git("push", "-q", "origin", "HEAD:more", cwd=copy).returncode == 0
-    wanted = {"head": "more", "base": "main", "title": "More"}
-    made = shop.api("POST", f"/repos/{repo}/pulls", wanted)
-    assert made.status_code == 201, made.text
-    return Desk(repo, int(made.json()["number"]))
-
-
-PULLS = [
-    Case("Y100", "the list", "", status=200),
-    Case("Y101", "the closed ones", "?state=closed", status=200),
-    Case("Y102", "one", "/{number}", status=200),
-    Case("Y103", "its commits", "/{number}/commits", status=200),
-    Case("Y104", "its changes", "/{number}/files", status=200),
-    Case("Y105", "none", "/99", status=404),
-    Case("Y106", "no number", "/x", status=404),
-    Case("Y107", "changes of none", "/99/files", status=404),
-]
-
-
-@pytest.mark.parametrize("case", PULLS, ids=lambda case: case.id)
-def test_y_pages_of_pull_requests(shop: Workshop, desk: Desk, case: Case) -> None:
-    address = f"/{desk.repo}/pulls{case.path.format(number=desk.number)}"
-
-    assert shop.call("GET", address, auth=None).status_code == case.status, case.reason
-
-
-def test_y110_the_number_as_an_issue_leads_to_the_pull_request(shop: Workshop, desk: Desk) -> None:
-    answer = shop.call("GET", f"/{desk.repo}/issues/{desk.number}", auth=None)
-
-    assert answer.status_code == 303
-    assert answer.headers["Location"] == f"/{desk.repo}/pulls/{desk.number}"
-
-
-PULL_FORMS = [
-    Case(
-        "Y111",
-        "a pull request as diff",
-        "diff",
-        command=("diff", "-p", "origin/main...origin/more"),
-    ),
-    Case(
-        "Y112",
-        "a pull request as patch",
-        "patch",
-        command=("format-patch", "--binary", "--stdout", "origin/main...origin/more"),
-    ),
-]
-
-
-@pytest.mark.parametrize("case", PULL_FORMS, ids=lambda case: case.id)
-def test_y_a_pull_request_as_diff_and_patch_is_what_git_says(
-    shop: Workshop, desk: Desk, case: Case
-) -> None:
-    answer = shop.call("GET", f"/{desk.repo}/pulls/{desk.number}.{case.path}", auth=None)
-    said = shop.git("-c", "diff.algorithm=histogram", *case.command, cwd=shop.clone(desk.repo))
-
-    assert answer.status_code == 200
-    assert "new.txt" in said.stdout
-    assert answer.text == said.stdout
-
-
 def test_y120_a_commit_in_an_unknown_encoding_is_read_as_utf8(shop: Workshop) -> None:
     repo = shop.seeded_repo()
     copy = shop.clone(repo)
@@ -425,3 +351,41 @@ def test_y120_a_commit_in_an_unknown_encoding_is_read_as_utf8(shop: Workshop) ->
     assert (shown["message"], shown["author"]["name"]) == ("caf\ufffd\n", "A\ufffd")
     assert (branch["message"], branch["author"]["name"]) == ("caf\ufffd\n", "A\ufffd")
     assert shop.call("GET", f"/{repo}/commit/{sha}", auth=None).status_code == 200
+
+
+def test_y130_the_branch_page_of_an_empty_repository_is_there_after_the_first_push(
+    shop: Workshop,
+) -> None:
+    repo = shop.empty_repo()
+    copy = shop.clone(repo)
+    assert shop.git("commit", "-q", "--allow-empty", "-m", "x", cwd=copy).returncode == 0
+
+    assert shop.git("push", "-q", "origin", "HEAD:main", cwd=copy).returncode == 0
+
+    page = f"/{repo}/src/branch/main/"
+    shop.eventually(lambda: shop.call("GET", page, auth=None).status_code == 200)
+
+
+def test_y131_pages_of_a_private_repository_are_hidden(shop: Workshop) -> None:
+    repo = shop.seeded_repo(private=True)
+
+    assert shop.call("GET", f"/{repo}/src/branch/main/", auth=None).status_code in (303, 404)
+
+
+def test_y132_what_comes_from_a_repository_is_escaped(shop: Workshop) -> None:
+    repo, evil = shop.empty_repo(), "<script>alert(1)</script>.txt"
+    path = PurePosixPath(evil.replace("/", "_"))
+    shop.forge.write(repo, [shop.new(str(path), "<script>alert(2)</script>")], shop.op())
+
+    for address in ("", f"/src/branch/main/{path}"):
+        assert "<script>alert" not in shop.call("GET", f"/{repo}{address}", auth=None).text
+
+
+def test_y133_raw_bytes_are_never_a_page(shop: Workshop) -> None:
+    repo = shop.empty_repo()
+    shop.forge.write(repo, [shop.new("evil.html", "<script>alert(2)</script>")], shop.op())
+
+    answer = shop.call("GET", f"/{repo}/raw/branch/main/evil.html", auth=None)
+
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"

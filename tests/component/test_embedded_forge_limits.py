@@ -227,3 +227,15 @@ def test_the_text_of_a_500_is_for_site_admins(
     assert (guest.status_code, guest.json()["message"]) == (500, "")
     assert admin.status_code == 500
     assert f"{repo}.git" in admin.json()["message"]
+
+
+@pytest.mark.parametrize("digits", [20, 5000])
+def test_numbers_beyond_64_bits_are_no_numbers(forge: EmbeddedForge, digits: int) -> None:
+    repo, number = new_repo(forge), "9" * digits
+
+    for path in ("pulls/{}", "pulls/{}/files", "issues/{}", "labels/{}", "issues/comments/{}"):
+        address = f"{forge.base_url}/api/v1/repos/{repo}/{path.format(number)}"
+        assert requests.get(address, headers=AUTH, timeout=TIMEOUT_S).status_code == 404, path
+    for query in ("uid", "page", "limit"):
+        address = f"{forge.base_url}/api/v1/repos/search?q=none&{query}={number}"
+        assert requests.get(address, headers=AUTH, timeout=TIMEOUT_S).status_code == 200, query

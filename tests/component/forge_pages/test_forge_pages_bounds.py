@@ -214,6 +214,19 @@ def test_page_numbers_of_any_kind_give_a_page(desk: Desk, page: str) -> None:
         desk.page(f"{path}?page={page}", auth=OWNER)
 
 
+def test_a_repository_that_vanishes_meanwhile_does_not_break_the_list(desk: Desk) -> None:
+    repo, other = desk.repo(), desk.repo()
+    path = desk.forge.repository_path(repo)
+    assert path is not None
+    aside = path.with_suffix(".aside")
+    path.rename(aside)
+    try:
+        assert f"/{other}" in desk.page(f"/?q={other.owner[:4]}").links
+        assert "No commits yet" in desk.page(f"/{repo.owner}").text
+    finally:
+        aside.rename(path)
+
+
 def git(path: Path, *arguments: str, data: bytes = b"") -> str:
     done = subprocess.run(
         ["git", "--git-dir", str(path), *arguments], input=data, capture_output=True, check=True

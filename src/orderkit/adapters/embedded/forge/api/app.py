@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -33,7 +34,7 @@ from orderkit.adapters.embedded.forge.api import (
     teams,
     users,
 )
-from orderkit.adapters.embedded.forge.api.calls import ApiError, Endpoint, error_answer
+from orderkit.adapters.embedded.forge.api.calls import DIGITS_MAX, ApiError, Endpoint, error_answer
 from orderkit.adapters.embedded.forge.api.dispatch import api_routes
 from orderkit.adapters.embedded.forge.api.smart import GitHttp
 from orderkit.adapters.embedded.forge.pages.refusals import refuse
@@ -172,7 +173,21 @@ ISSUE_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("DELETE", f"{_REPO}/issues/{{index}}/labels/{{id}}", "issue", labels.remove),
 ]
 
-_PULL = f"{_REPO}/pulls/{{number:int}}"
+
+class _Number(Convertor[int]):
+    """A number in an address; with more digits than SQLite knows it is another address."""
+
+    regex = f"[0-9]{{1,{DIGITS_MAX}}}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("number", _Number())
+_PULL = f"{_REPO}/pulls/{{number:number}}"
 PULL_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("GET", f"{_REPO}/pulls", "repository", pulls.index),
     ("POST", f"{_REPO}/pulls", "repository", pulls.create),

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PAGE_DEFAULT = 30
 PAGE_MAX = 50
+DIGITS_MAX = 18
+"""What fits into 64 bits for certain; SQLite knows no larger number."""
 _Item = TypeVar("_Item")
 
 
@@ -68,7 +70,7 @@ class Call:
             ApiError: 404, it is none.
         """
         value = self.param(name)
-        if not (value.isascii() and value.isdigit() and len(value) < 19):  # noqa: PLR2004  64 bits
+        if not _is_number(value):
             raise ApiError(404)
         return int(value)
 
@@ -84,7 +86,7 @@ class Call:
     def number(self, name: str, default: int) -> int:
         """Return a query parameter as a number; what is none counts as the default."""
         value = self.query(name)
-        return int(value) if value.isascii() and value.isdigit() else default
+        return int(value) if _is_number(value) else default
 
     def json(self) -> dict[str, Any]:
         """
@@ -118,6 +120,10 @@ class Call:
         return self.actor.account is not None and self.actor.account.admin
 
 
+def _is_number(value: str) -> bool:
+    return value.isascii() and value.isdigit() and len(value) <= DIGITS_MAX
+
+
 Endpoint = Callable[[Call], Response]
 
 
@@ -134,19 +140,40 @@ def empty_answer(status: int = 204) -> Response:
     return Response(status_code=status)
 
 
-def paged(call: Call, items: Sequence[_Item], shape: Callable[[_Item], object]) -> Response:
-    """Return one page as Gitea does: `page` from 1, `limit` clamped, the total in a header."""
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a list that a caller asked for: `page` from 1, `limit` clamped, as in Gitea."""
+
+    page: int
+    limit: int
+
+    @property
+    def part(self) -> slice:
+        return slice((self.page - 1) * self.limit, self.page * self.limit)
+
+    def pages(self, total: int) -> int:
+        """Return how many pages `total` items fill."""
+        return (total + self.limit - 1) // self.limit
+
+
+def window(call: Call) -> Window:
+    """Return which part of a list the query asks for."""
     limit = min(call.number("limit", PAGE_DEFAULT) or PAGE_DEFAULT, PAGE_MAX)
-    page = max(call.number("page", 1), 1)
-    chosen = items[(page - 1) * limit : page * limit]
+    return Window(max(call.number("page", 1), 1), limit)
+
+
+def paged(call: Call, items: Sequence[_Item], shape: Callable[[_Item], object]) -> Response:
+    """Return one page of a list, the total in a header."""
+    wanted = window(call)
     return json_answer(
-        [shape(item) for item in chosen], headers=page_headers(call, page, limit, len(items))
+        [shape(item) for item in items[wanted.part]],
+        headers=page_headers(call, wanted, len(items)),
     )
 
 
-def page_headers(call: Call, page: int, limit: int, total: int) -> dict[str, str]:
+def page_headers(call: Call, seen: Window, total: int) -> dict[str, str]:
     """Return ``X-Total-Count`` and ``Link``; the links begin with ROOT_URL, not with our host."""
-    last = max((total + limit - 1) // limit, 1)
+    page, limit, last = seen.page, seen.limit, max(seen.pages(total), 1)
     wanted = {"next": page + 1, "last": last} if page < last else {}
     if page > 1:
         wanted |= {"first": 1, "prev": page - 1}

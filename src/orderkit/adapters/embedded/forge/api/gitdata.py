@@ -22,13 +22,12 @@ from starlette.responses import Response, StreamingResponse
 from orderkit.adapters.embedded.forge import gitread, histories
 from orderkit.adapters.embedded.forge.api import access
 from orderkit.adapters.embedded.forge.api.calls import (
-    PAGE_DEFAULT,
-    PAGE_MAX,
     ApiError,
     Call,
     json_answer,
     page_headers,
     paged,
+    window,
 )
 from orderkit.adapters.embedded.forge.api.shapes import (
     BLOB_MAX_BYTES,
@@ -136,15 +135,14 @@ def commits(call: Call) -> Response:
     found = histories.commits_of(repo.path, git, start, call.query("path").strip("/"))
     if not found:
         raise ApiError(404, "FileCommitsCount")
-    limit = min(call.number("limit", PAGE_DEFAULT) or PAGE_DEFAULT, PAGE_MAX)
-    page = max(call.number("page", 1), 1)
+    wanted = window(call)
     with_files = call.flag("files", default=True)
-    chosen = [git[id_].peel(pygit2.Commit) for id_ in found[(page - 1) * limit : page * limit]]
+    chosen = [git[id_].peel(pygit2.Commit) for id_ in found[wanted.part]]
     shapes = [
         commit_shape(repo, each, call.forge.base_url, files=_files(each) if with_files else None)
         for each in chosen
     ]
-    return json_answer(shapes, headers=page_headers(call, page, limit, len(found)))
+    return json_answer(shapes, headers=page_headers(call, wanted, len(found)))
 
 
 def _files(commit: pygit2.Commit) -> list[Json]:

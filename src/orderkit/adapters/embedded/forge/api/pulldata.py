@@ -15,12 +15,11 @@ from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
 from orderkit.adapters.embedded.forge.api.calls import (
-    PAGE_DEFAULT,
-    PAGE_MAX,
     ApiError,
     Call,
     json_answer,
     page_headers,
+    window,
 )
 from orderkit.adapters.embedded.forge.api.pulls import of_call
 from orderkit.adapters.embedded.forge.api.shapes import Json, commit_shape, signed_at
@@ -51,16 +50,14 @@ def _range(repo: RepoRow, pull: Pull) -> tuple[pygit2.Repository, str, str]:
 
 
 def _page(call: Call, total: int) -> tuple[slice, dict[str, str]]:
-    limit = min(call.number("limit", PAGE_DEFAULT) or PAGE_DEFAULT, PAGE_MAX)
-    page = max(call.number("page", 1), 1)
-    pages = (total + limit - 1) // limit
+    wanted = window(call)
     more = {
-        "X-Page": str(page),
-        "X-PerPage": str(limit),
-        "X-PageCount": str(pages),
-        "X-HasMore": str(page < pages).lower(),
+        "X-Page": str(wanted.page),
+        "X-PerPage": str(wanted.limit),
+        "X-PageCount": str(wanted.pages(total)),
+        "X-HasMore": str(wanted.page < wanted.pages(total)).lower(),
     }
-    return slice((page - 1) * limit, page * limit), page_headers(call, page, limit, total) | more
+    return wanted.part, page_headers(call, wanted, total) | more
 
 
 def commits(call: Call) -> Response:

@@ -17,14 +17,13 @@ from orderkit.adapters.embedded.forge.accounts import Account
 from orderkit.adapters.embedded.forge.api import access, events
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import (
-    PAGE_DEFAULT,
-    PAGE_MAX,
     ApiError,
     Call,
     empty_answer,
     json_answer,
     page_headers,
     paged,
+    window,
 )
 from orderkit.adapters.embedded.forge.api.contents import make_first_commit
 from orderkit.adapters.embedded.forge.api.orgs import organisation
@@ -179,12 +178,9 @@ def search(call: Call) -> Response:
     seen = visible(call, call.forge.registry.all(owner_id=owner_id))
     found = [repo for repo in seen if _matches(call, repo)]
     found.sort(key=SORTS[sort], reverse=order == "desc")
-    limit = min(call.number("limit", PAGE_DEFAULT) or PAGE_DEFAULT, PAGE_MAX)
-    page = max(call.number("page", 1), 1)
-    data = [shape(call, repo) for repo in found[(page - 1) * limit : page * limit]]
-    return json_answer(
-        {"ok": True, "data": data}, headers=page_headers(call, page, limit, len(found))
-    )
+    wanted = window(call)
+    data = [shape(call, repo) for repo in found[wanted.part]]
+    return json_answer({"ok": True, "data": data}, headers=page_headers(call, wanted, len(found)))
 
 
 def _matches(call: Call, repo: RepoRow) -> bool:

@@ -16,13 +16,12 @@ from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.api import access, events, fields, merging
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import (
-    PAGE_DEFAULT,
-    PAGE_MAX,
     ApiError,
     Call,
     json_answer,
     page_headers,
     paged,
+    window,
 )
 from orderkit.adapters.embedded.forge.api.shapes import Json, account_shape, repo_shape
 from orderkit.adapters.embedded.forge.registry import RepoRow
@@ -79,9 +78,8 @@ def combine(call: Call) -> Response:
     repo = access.repository(call)
     sha = str(_known(call, repo).id)
     latest = call.forge.statuses.latest(repo.id, sha)
-    limit = min(call.number("limit", PAGE_DEFAULT) or PAGE_DEFAULT, PAGE_MAX)
-    page = max(call.number("page", 1), 1)
-    shown = sorted(latest[(page - 1) * limit : page * limit], key=lambda each: each.index)
+    wanted = window(call)
+    shown = sorted(latest[wanted.part], key=lambda each: each.index)
     accounts, base = call.forge.accounts, call.forge.base_url
     right = access.right_on(accounts, call.actor, repo)
     address = f"{base}/api/v1/repos/{repo.full_name}/commits/{sha}"
@@ -95,7 +93,7 @@ def combine(call: Call) -> Response:
             "commit_url": address,
             "url": f"{address}/status",
         },
-        headers=page_headers(call, page, limit, len(latest)),
+        headers=page_headers(call, wanted, len(latest)),
     )
 
 

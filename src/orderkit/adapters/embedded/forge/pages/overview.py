@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import urlencode
 
+import pygit2
 from starlette.responses import RedirectResponse, Response
 
 from orderkit.adapters.embedded.forge import gitread
@@ -93,7 +94,10 @@ def _sign_in(call: Call) -> Response:
 
 
 def _listed(call: Call, row: RepoRow) -> Listed:
-    tip = gitread.branch_commit(gitread.open_repository(row.path), row.default_branch)
+    try:
+        tip = gitread.branch_commit(gitread.open_repository(row.path), row.default_branch)
+    except pygit2.GitError:
+        tip = None  # deleted since the list was made
     address = f"{site.root(call)}/{row.full_name}"
     return Listed(row, address, tip.commit_time if tip else None)
 

@@ -44,9 +44,11 @@ class Zygote:
         *,
         redirect: Mapping[int, int] | None = None,
         faults: Faults | None = None,
+        entry: str = "orderkit.cli.main:run",
     ) -> Process:
-        """Start ``orderkit ARGUMENTS``; its output goes to `log`."""
+        """Start ``orderkit ARGUMENTS``, or another entry; its output goes to `log`."""
         request = {
+            "entry": entry,
             "argv": list(arguments),
             "log": str(log),
             "redirect": dict(redirect or {}),

@@ -5,7 +5,8 @@ A fork is a process of its own in every respect that a SIGKILL is about. Started
 ``processes`` as ``python -m tests.crash.zygote``; reads one JSON request a line, answers with
 one JSON line; at the end of its input it kills what still runs.
 
-    {"argv": […], "log": FILE, "redirect": {PORT: PORT}, "faults": {…} | null}  → {"pid": 7}
+    {"entry": "MODULE:FUNCTION", "argv": […], "log": FILE, "redirect": {PORT: PORT},
+     "faults": {…} | null}                                          → {"pid": 7}
     {"poll": 7}                                                     → {"code": 0 | null}
 """
 
@@ -24,12 +25,11 @@ from typing import Any
 
 from tests.crash import durable
 
-from orderkit.cli.main import run
-
 PRELOADED = (
     "orderkit.adapters.embedded.catalog.http",
     "orderkit.adapters.embedded.certificates",
     "orderkit.cli.demo",
+    "orderkit.cli.main",
     "orderkit.cli.orders",
     "orderkit.cli.platform",
     "orderkit.cli.running",
@@ -37,6 +37,7 @@ PRELOADED = (
     "orderkit.cli.team",
     "orderkit.cli.views",
     "orderkit.flows.ordering",
+    "tests.faults.deeds",
     "uvicorn.loops.auto",
     "uvicorn.protocols.http.auto",
 )
@@ -91,7 +92,8 @@ def _become(request: dict[str, Any]) -> None:
     _redirect({int(old): int(new) for old, new in request["redirect"].items()})
     if request["faults"]:
         durable.install(durable.Faults(**request["faults"]))
-    sys.exit(run(request["argv"]))
+    module, _, function = request["entry"].partition(":")
+    sys.exit(getattr(importlib.import_module(module), function)(request["argv"]))
 
 
 def _redirect(ports: Mapping[int, int]) -> None:

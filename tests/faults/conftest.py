@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from faultproxy import FaultProxy, open_proxy
 from tests.faults import history
+from tests.faults.deeds import Look
 from tests.lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
@@ -52,6 +53,10 @@ class Bench:
     @property
     def name(self) -> str:
         return "real Gitea" if self.real else "embedded forge"
+
+    @property
+    def look(self) -> Look:
+        return Look(self.url, self.token, self.repository)
 
     def hits(self) -> Counter[str]:
         """Return what happened to writes so far, and begin to count anew."""

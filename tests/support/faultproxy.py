@@ -46,6 +46,8 @@ class Fault(StrEnum):
     REFUSE_AFTER = "false answer after"
     HOOK_BEFORE = "somebody else acts before"
     """`Plan.hook` runs, then the request passes: another writer wins the race."""
+    HOOK_AFTER = "carried out, then somebody acts"
+    """`Plan.hook` runs when the forge has answered; the client gets nothing."""
 
 
 FORGE_KEEPS_FROM_CLIENT = frozenset({
@@ -112,7 +114,7 @@ class Plan:
         return Decision()
 
     def hook(self) -> None:
-        """Act as somebody else; see `Fault.HOOK_BEFORE`."""
+        """Act; see `Fault.HOOK_BEFORE` and `Fault.HOOK_AFTER`."""
 
 
 @dataclass
@@ -142,7 +144,9 @@ class Seeded(Plan):
     """
 
     random: random.Random
-    faults: Sequence[Fault] = tuple(fault for fault in Fault if fault is not Fault.PASS)
+    faults: Sequence[Fault] = tuple(
+        fault for fault in Fault if fault not in (Fault.PASS, Fault.HOOK_AFTER)
+    )
     write_rate: float = 0.5
     read_rate: float = 0.15
     slow_rate: float = 0.1
@@ -249,7 +253,9 @@ class FaultProxy:
         real = self._ask(request)
         if fault is Fault.STALL_AFTER:
             _wait_for_hang_up(client)
-        if fault in (Fault.DROP_AFTER, Fault.STALL_AFTER):
+        if fault is Fault.HOOK_AFTER:
+            self.plan.hook()
+        if fault in (Fault.DROP_AFTER, Fault.STALL_AFTER, Fault.HOOK_AFTER):
             return None
         if fault is Fault.REFUSE_AFTER:
             return false, False

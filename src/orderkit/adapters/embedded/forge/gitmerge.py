@@ -164,10 +164,19 @@ def rebase(git: pygit2.Repository, landing: Landing) -> str:
     replayed = commits_between(git, landing.base, landing.head)
     if merge_base == landing.base and all(len(each.parents) == 1 for each in replayed):
         return landing.head
+    there = {_patch_id(git, each) for each in commits_between(git, landing.head, landing.base)}
     for commit in reversed(replayed):
-        if len(commit.parents) == 1:
+        if len(commit.parents) == 1 and _patch_id(git, commit) not in there:
             onto = _replay(git, commit, onto, landing.committer)
     return str(onto.id)
+
+
+def _patch_id(git: pygit2.Repository, commit: pygit2.Commit) -> str:
+    """Return what two commits share that make the same change; merges share nothing."""
+    if len(commit.parents) != 1:
+        return str(commit.id)
+    diff = git.diff(commit.parents[0], commit)
+    return str(diff.patchid) if len(diff) else str(commit.id)
 
 
 def _replay(

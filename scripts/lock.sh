@@ -9,7 +9,7 @@ if [ "${1:-}" = --check ]; then
 fi
 
 compile() {
-  .venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate \
+  .venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-strip-markers \
     --python-version 3.11 --all-extras "$@" pyproject.toml
 }
 compile -o requirements.lock

@@ -1,0 +1,107 @@
+"""
+What a finding's rule is and what to do about it, read from the schema at its path.
+
+The server's sentence says what is wrong; this adds the nearest known field, the author's
+description of the field, an allowed value.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from orderkit.core.errors import shorten
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
+_KEYWORDS = (
+    *("enum", "pattern", "format", "minimum", "maximum", "multipleOf", "minLength", "maxLength"),
+    *("minItems", "maxItems", "minProperties", "maxProperties", "type"),
+)
+_VALUE_MAX = 120
+
+
+def steps_of(path: str) -> list[str]:
+    """Return the steps of a path; an index or a map's key is one too."""
+    return [name or key for name, key in _STEP.findall(path)]
+
+
+def schema_at(schema: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    """Return the schema of a field; empty if the path leads out of it."""
+    for step in steps_of(path):
+        properties = schema.get("properties") or {}
+        extra = schema.get("additionalProperties")
+        if step in properties:
+            schema = properties[step]
+        elif step.isdigit() and isinstance(schema.get("items"), Mapping):
+            schema = schema["items"]
+        elif isinstance(extra, Mapping):
+            schema = extra
+        else:
+            return {}
+    return schema
+
+
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a path, None if there is none."""
+    for step in steps_of(path):
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
+
+
+def shown(value: Any) -> str:
+    """Write a value as JSON, cut; nothing for no value."""
+    if value is None:
+        return ""
+    return shorten(json.dumps(value, ensure_ascii=False, sort_keys=True), limit=_VALUE_MAX)
+
+
+def rule_of(schema: Mapping[str, Any], message: str) -> str:
+    """Return the keyword that a structural sentence is about, with its argument."""
+    for keyword in _KEYWORDS:
+        if keyword in schema and _is_about(keyword, schema[keyword], message):
+            return f"{keyword} {json.dumps(schema[keyword], ensure_ascii=False)}"
+    return ""
+
+
+def _is_about(keyword: str, argument: Any, message: str) -> bool:
+    told = {
+        "enum": "supported values",
+        "pattern": "should match",
+        "format": f"must be of type {argument}",
+        "minimum": "should be greater",
+        "maximum": "should be less",
+        "multipleOf": "multiple of",
+        "minLength": "chars long",
+        "maxLength": "Too long",
+        "minItems": "should have at least",
+        "maxItems": "Too many",
+        "minProperties": "should have at least",
+        "maxProperties": "Too many",
+        "type": f"must be of type {argument}",
+    }
+    return told[keyword] in message
+
+
+def nearest(name: str, known: Mapping[str, Any]) -> str:
+    """Return the way out of a misspelt name."""
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return f"fields here: {', '.join(known)}" if known else "no field is declared here"
+
+
+def way_out(schema: Mapping[str, Any], rule: str) -> str:
+    """Return what helps with a field that has a wrong value or none."""
+    description = shorten(str(schema.get("description") or ""), limit=160)
+    if rule.startswith("enum "):
+        allowed = ", ".join(json.dumps(entry, ensure_ascii=False) for entry in schema["enum"])
+        return f"use one of {allowed}" + (f"; {description}" if description else "")
+    return description

@@ -67,17 +67,28 @@ def parse_manifests(
         ManifestError: It is no YAML or JSON, beyond the limits, repeats a key, or a document is
             no Kubernetes object.
     """
-    text = _decode(path, data, limits)
-    if path.endswith(".json"):
-        documents = [(_parse_json(path, text, limits), 1)]
-    else:
-        documents = list(_parse_yaml(path, text, limits))
+    documents = parse_documents(path, data, limits=limits)
     return tuple(
         manifest
         for document, line in documents
         if document is not None
-        for manifest in _objects(path, document, line)
+        for manifest in objects_in(path, document, line)
     )
+
+
+def parse_documents(
+    path: str, data: bytes, *, limits: Limits = DEFAULT_LIMITS
+) -> list[tuple[object, int]]:
+    """
+    Return every document of a file, empty ones (None) too, with the line it begins on.
+
+    Raises:
+        ManifestError: It is no YAML or JSON, beyond the limits, or repeats a key.
+    """
+    text = _decode(path, data, limits)
+    if path.endswith(".json"):
+        return [(_parse_json(path, text, limits), 1)]
+    return list(_parse_yaml(path, text, limits))
 
 
 def looks_like_manifest(data: bytes) -> bool:
@@ -94,7 +105,13 @@ def _decode(path: str, data: bytes, limits: Limits) -> str:
         raise ManifestError(path, f"not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _objects(path: str, document: object, line: int) -> Iterator[Manifest]:
+def objects_in(path: str, document: object, line: int) -> Iterator[Manifest]:
+    """
+    Yield the document, or the items of a List.
+
+    Raises:
+        ManifestError: It is no Kubernetes object.
+    """
     if not isinstance(document, dict):
         raise ManifestError(path, "a document is no map", line=line)
     try:
@@ -104,7 +121,7 @@ def _objects(path: str, document: object, line: int) -> Iterator[Manifest]:
     items = document.get("items")
     if kind.kind.endswith("List") and isinstance(items, list):
         for item in items:
-            yield from _objects(path, item, line)
+            yield from objects_in(path, item, line)
         return
     if not isinstance(document.get("metadata", {}), dict):
         raise ManifestError(path, f"metadata of {kind} is no map", line=line)

@@ -1,9 +1,9 @@
 """
 Check an order's files against its kit before anything is written.
 
-The XR among ``manifests/`` must be of the kit's kind, bear the order's name, and hold only
-values its XRD accepts: wrong type, unknown field, pattern, enum. CEL rules are left to the API
-server for now. Called by the ordering flow.
+The XR among ``manifests/`` must be of the kit's kind, bear the order's name, and be what
+``core.validate`` accepts; the first finding is the error. Rules that cannot be evaluated here are
+left to the API server. Called by the flows that order and that run templates.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from orderkit.core import structural
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import OrderId
-from orderkit.core.objects import Kind, Manifest, dig, metadata
+from orderkit.core.objects import Kind, Manifest, metadata
 from orderkit.core.pack import Kit
+from orderkit.core.validate import Validator
+from orderkit.core.validate.hints import value_at
 
 MANIFESTS = PurePosixPath("manifests")
 
@@ -34,18 +35,11 @@ def check_order_files(kit: Kit, order: OrderId, files: Mapping[PurePosixPath, by
         raise InvalidInputError(
             "metadata.name", metadata(xr).get("name"), f"is not the order's id '{order}'"
         )
-    schema, spec = kit.spec_schema, xr.get("spec", {})
-    _, unknown = structural.prune(schema, spec)
-    if unknown:
+    for finding in Validator(kit.xrd).check(xr).findings:
+        value = value_at(xr, finding.path)
         raise InvalidInputError(
-            f"spec.{unknown[0]}",
-            "",
-            f"is no field of {kit.kind}",
-            hint=f"fields: {', '.join(schema.get('properties', ()))}",
+            _field(kit, finding.path), value, f"is refused: {finding.message}", hint=finding.hint
         )
-    for problem in structural.problems(schema, spec):
-        value = dig(spec, *problem.path.split("."))
-        raise InvalidInputError(_field(kit, problem.path), value, f"is refused: {problem.message}")
     return xr
 
 
@@ -66,4 +60,5 @@ def _only_xr(kit: Kit, files: Mapping[PurePosixPath, bytes]) -> Manifest:
 
 def _field(kit: Kit, path: str) -> str:
     """Name the form parameter where the XRD property has one of its own."""
-    return kit.parameter(path) if path in kit.aliases else f"spec.{path}"
+    name = path.removeprefix("spec.")
+    return kit.parameter(name) if name in kit.aliases else path

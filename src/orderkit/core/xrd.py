@@ -5,7 +5,7 @@ CompositeResourceDefinitions: the CRD that Crossplane makes of one, and what is 
 author's schema reach the CRD in part, everything deeper as it is. `problems` says what the API
 server would refuse in that CRD, in its words; `dropped` says what would vanish in silence.
 
-Not here: claims (the claim's CRD is not made), CEL (rules are carried, not compiled).
+Not here: claims (the claim's CRD is not made).
 
 Called by the embedded assembly and by kit checks. Reads both API versions, v1 and v2.
 """
@@ -193,8 +193,8 @@ def problems(xrd: Manifest) -> tuple[str, ...]:
     """
     Return why the API server would refuse the XRD's CRD, in its words; empty if it would not.
 
-    Crossplane accepts such an XRD all the same and only tells in an event. CEL rules are not
-    compiled: a broken one is not found here.
+    Crossplane accepts such an XRD all the same and only tells in an event. CEL rules are compiled
+    where the CEL library has a build; their cost is not estimated.
     """
     try:
         crd = crd_for(xrd)
@@ -222,11 +222,16 @@ def _version_problems(crd: Manifest) -> Iterator[str]:
 
 
 def _schema_problems(crd: Manifest) -> Iterator[str]:
+    from orderkit.core.cel import RuleSet
     from orderkit.core.structural.checking import check_schema  # lazy: jsonschema
 
     for index, version in enumerate(crd["spec"]["versions"]):
         path = f"spec.versions[{index}].schema.openAPIV3Schema"
-        yield from check_schema(version["schema"]["openAPIV3Schema"], at=path)
+        schema = version["schema"]["openAPIV3Schema"]
+        faults = check_schema(schema, at=path)
+        yield from faults
+        if not faults:
+            yield from (f"{path}{where}: {told}" for where, told in RuleSet(schema).faults())
 
 
 def dropped(xrd: Manifest) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 CustomResourceDefinitions: are they sound, and which kinds do they serve.
 
 A definition is Established in the same write that stores it. Served versions are converted by
-changing ``apiVersion`` only (strategy None). CEL rules (``x-kubernetes-validations``) and
-``selectableFields`` are kept, not evaluated; the ``scale`` subresource is not served.
+changing ``apiVersion`` only (strategy None). Not here: ``selectableFields`` are kept, not
+evaluated; the ``scale`` subresource is not served; the cost of CEL rules is not estimated.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from orderkit.adapters.embedded.cluster.documents import now
 from orderkit.adapters.embedded.cluster.kinds import AGE, Column, ServedKind, with_metadata
 from orderkit.adapters.embedded.cluster.refusals import Cause
+from orderkit.core.cel import RuleSet, has_rules
 from orderkit.core.objects import Kind, Manifest, dig
 from orderkit.core.structural import check_schema
 
@@ -77,9 +78,14 @@ def _version_faults(spec: dict[str, Any]) -> Iterator[Cause]:
                 f"{at}.name", f'Duplicate value: "{version["name"]}"', "FieldValueDuplicate"
             )
         schema_at = f"{at}.schema.openAPIV3Schema"
-        for line in check_schema(dig(version, "schema", "openAPIV3Schema"), at=schema_at):
+        schema = dig(version, "schema", "openAPIV3Schema")
+        lines = check_schema(schema, at=schema_at)
+        for line in lines:
             field, _, message = line.partition(": ")
             yield Cause(field, message)
+        if not lines:
+            for path, message in RuleSet(schema).faults():
+                yield Cause(f"{schema_at}{path}", message)
 
 
 def with_defaults(definition: Manifest) -> Manifest:
@@ -151,6 +157,7 @@ def _served(spec: dict[str, Any], version: dict[str, Any]) -> ServedKind:
         plural=names["plural"],
         namespaced=spec["scope"] == "Namespaced",
         schema=schema,
+        rules=RuleSet(schema) if has_rules(schema) else None,
         typed=with_metadata(schema),
         singular=names.get("singular", names["kind"].lower()),
         short_names=tuple(names.get("shortNames") or ()),

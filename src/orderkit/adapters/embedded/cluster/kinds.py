@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.adapters.embedded.cluster.refusals import Subject
+from orderkit.core.cel import RuleSet
 from orderkit.core.objects import Kind
 
 Schema = Mapping[str, Any]
@@ -98,6 +99,8 @@ class ServedKind:
     shaped_on_read: bool = False
     """One of several versions: objects are stored as written and shaped for each reader."""
     description: str = ""
+    rules: RuleSet | None = field(default=None, compare=False)
+    """CEL rules of `schema`, if it has any."""
     typed: Schema = field(default_factory=dict)
     """`schema` with the server's own metadata, for server-side apply."""
 

@@ -54,6 +54,7 @@ from orderkit.adapters.embedded.cluster.refusals import (
 )
 from orderkit.adapters.embedded.cluster.registry import Registry
 from orderkit.adapters.embedded.cluster.store import Store
+from orderkit.core.cel import BLOCKING
 from orderkit.core.objects import CRD, NAMESPACE, Manifest, metadata
 from orderkit.core.structural import default, problems, prune, type_problems
 
@@ -268,7 +269,7 @@ class Writes:
         new = without_empty_metadata(default(served.typed, new))
         new = strategies.prepare(served.kind, new, old, finalize=write.subresource == "finalize")
         faults = metadata_faults(served, new, old)
-        faults += [Cause(p.path, p.message, p.reason) for p in problems(served.schema, new)]
+        faults += _schema_faults(served, new, old, write)
         if not faults:
             faults = strategies.faults(served.kind, new, old)
         if faults:
@@ -385,6 +386,21 @@ class Writes:
         if not served.shaped_on_read:
             group, kind = served.kind.group, served.kind.kind
             self._store.reshape(group, kind, lambda manifest: shaped(served, manifest))
+
+
+def _schema_faults(
+    served: ServedKind, new: Manifest, old: Manifest | None, write: Write
+) -> list[Cause]:
+    """Judge structure, then CEL rules where the structure leaves them something to judge."""
+    found = problems(served.schema, new)
+    if served.rules is not None and not any(p.reason in BLOCKING for p in found):
+        before = default(served.typed, old) if old is not None else None
+        verdicts = served.rules.check(new, before)
+        found = sorted({*found, *verdicts.problems})
+        write.warnings.extend(
+            f"{gap.path}: rule not evaluated: {gap.rule} ({gap.why})" for gap in verdicts.gaps
+        )
+    return [Cause(p.path, p.message, p.reason) for p in found]
 
 
 def _author(served: ServedKind, write: Write) -> managers.Author:

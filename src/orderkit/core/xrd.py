@@ -231,7 +231,7 @@ def _schema_problems(crd: Manifest) -> Iterator[str]:
         faults = check_schema(schema, at=path)
         yield from faults
         if not faults:
-            yield from (f"{path}{where}: {told}" for where, told in RuleSet(schema).faults())
+            yield from (f"{where}: {told}" for where, told in RuleSet(schema).faults(at=path))
 
 
 def dropped(xrd: Manifest) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 from orderkit.core.cel.binding import Unbound, bind
 from orderkit.core.cel.environments import HAS_OLD, OLD, Judge, UnavailableError, load
 from orderkit.core.cel.functions import MARK
-from orderkit.core.cel.rules import RULES, Context, Fault, Rule, compile_rule
+from orderkit.core.cel.rules import HERE, RULES, Context, Fault, Rule, compile_rule
 from orderkit.core.cel.shapes import Shape, shape_of
 from orderkit.core.cel.telling import error_text, failure
 from orderkit.core.structural import Problem
@@ -119,10 +119,18 @@ class RuleSet:
         self._unavailable = ""
         self._compiled = not has_rules(schema)
 
-    def faults(self) -> list[tuple[str, str]]:
-        """Return path in the schema and sentence for every rule that the server would refuse."""
+    def faults(self, *, at: str = "") -> list[tuple[str, str]]:
+        """
+        Return path and sentence for every rule, and default, that the server would refuse.
+
+        Args:
+            at: Path of the schema in its CRD, put before every path.
+        """
         self._compile()
-        return [(f"{path}.{fault.field}", fault.message) for path, fault in self._faults]
+        return [
+            (f"{at}{path}.{fault.field}", fault.message.replace(HERE, at))
+            for path, fault in self._faults
+        ]
 
     def check(self, new: Any, old: Any = None) -> Verdicts:
         """
@@ -170,8 +178,21 @@ class RuleSet:
             node.values = self._child(extra, level, ".additionalProperties")
         if isinstance(schema.get("items"), Mapping):
             node.items = self._items(schema, level)
-        below_any = node.properties or node.values or node.items
-        return node if node.rules or below_any else None
+        if not (node.rules or node.properties or node.values or node.items):
+            return None
+        self._try_default(node, level)
+        return node
+
+    def _try_default(self, node: _Node, level: _Level) -> None:
+        """The server judges a default by the rules that would judge it in an object."""
+        if node.schema.get("default") is None:
+            return
+        found = _Walk()
+        found.visit(node, node.schema["default"], None, ())
+        for broken in found.broken:
+            problem = broken.problem
+            field_path = f"default.{problem.path}" if problem.path else "default"
+            self._faults.append((level.path, Fault(field_path, problem.message)))
 
     def _child(self, schema: Schema, level: _Level, step: str) -> _Node | None:
         path = level.path + step
@@ -267,7 +288,7 @@ class _Walk:
         elif verdict is None and (gap := _gap(text)):
             self.gaps.add(Gap(where, rule.source, gap))
         elif verdict is None:
-            self._break(rule, error_text(rule, node.schema, new, where, text))
+            self._break(rule, error_text(rule, node.schema, where, text))
 
     def _break(self, rule: Rule, problem: Problem) -> None:
         self.broken.add(Broken(problem, rule.source.strip(), rule.uses_old))

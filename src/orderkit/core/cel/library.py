@@ -56,7 +56,7 @@ CIDR.prefixLength() int
 _QUANTITIES = """
 isQuantity(string) bool
 quantity(string) Quantity
-Quantity.sign() int
+sign(Quantity) int
 Quantity.isInteger() bool
 Quantity.asInteger() int
 Quantity.asApproximateFloat() double
@@ -75,15 +75,16 @@ string.findAll(string,int) list(string)
 """
 _LISTS = """
 list(A).isSorted() bool
-list(A).sum() A
-list(A).min() A
-list(A).max() A
+list(A).sum() dyn
+list(A).min() dyn
+list(A).max() dyn
 """
+"""As they are run: the library's Python side cannot return a type parameter."""
 _POSITIONS = """
 list(A).indexOf(A) int
 list(A).lastIndexOf(A) int
 """
-_STRINGS = """
+_TEXTS = """
 string.charAt(int) string
 string.indexOf(string) int
 string.indexOf(string,int) int
@@ -102,6 +103,7 @@ string.format(list(dyn)) string
 list(string).join() string
 list(string).join(string) string
 strings.quote(string) string
+optional.unwrap(list(optional_type(A))) list(A)
 """
 _SEMVER = """
 isSemver(string) bool
@@ -119,7 +121,7 @@ _EXTENSIONS = ("lists", "sets", "optional", "two-var-comprehensions")
 _REPLACED = ("string", "_<_", "_<=_", "_>_", "_>=_")
 """Standard functions of which the server has more overloads than the library declares."""
 
-_GLOBALS = ("ip.isCanonical", "strings.quote", "format.")
+_GLOBALS = ("ip.isCanonical", "strings.quote", "optional.unwrap", "format.")
 
 Overload = dict[str, Any]
 
@@ -160,7 +162,7 @@ def positions() -> list[str]:
 
 def server() -> list[str]:
     """Return the signatures that the server declares beyond the library's own."""
-    parts = [_ADDRESSES, _QUANTITIES, _REGEX, _STRINGS, _SEMVER, _POSITIONS]
+    parts = [_ADDRESSES, _QUANTITIES, _REGEX, _TEXTS, _SEMVER, _POSITIONS]
     return [*_lines(*parts), *_of_lists(), *_of_formats(), *_of_texts(), *_of_orders()]
 
 
@@ -200,7 +202,7 @@ def _lines(*texts: str) -> list[str]:
 
 def _overload(signature: str) -> tuple[str, Overload]:
     head, _, result = signature.rpartition(" ")
-    head, _, arguments = head.partition("(") if not head.startswith("list(") else _member(head)
+    head, _, arguments = _member(head) if head.startswith("list(") else head.partition("(")
     target, _, name = head.rpartition(".")
     if head.startswith(_GLOBALS):
         target, name = "", head

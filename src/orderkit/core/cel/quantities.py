@@ -14,7 +14,8 @@ _SHAPE = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
 _SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)\Z")
-_EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,2})\Z")
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)\Z")
+_EXPONENT_DIGITS = 3
 _MOST, _FINEST, _DIGITS = Decimal(2**63 - 1), -9, 60
 _SHAPE_TEXT = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -42,6 +43,8 @@ def parse(text: str) -> Decimal:
     if not found:
         raise NoQuantity(_SHAPE_TEXT)
     number, suffix = found.groups()
+    if number.count(".") > 1:
+        raise NoQuantity(_SHAPE_TEXT)
     if not _NUMBER.match(number):
         raise Unsure(f"{text!r} is an unusual quantity")
     with localcontext(prec=_DIGITS):
@@ -71,4 +74,6 @@ def _factor(suffix: str) -> Decimal:
     exponent = _EXPONENT.match(suffix)
     if not exponent:
         raise NoQuantity(_SUFFIX_TEXT)
+    if len(exponent.group(1)) > _EXPONENT_DIGITS:
+        raise Unsure(f"{suffix} is a large exponent")
     return Decimal(10) ** int(exponent.group(1))

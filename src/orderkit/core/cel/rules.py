@@ -19,6 +19,8 @@ from orderkit.core.cel.treereading import Node, read_tree
 
 RULES = "x-kubernetes-validations"
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+HERE = "\0"
+"""Stands in a fault for the path of the schema in its CRD."""
 _UNDECLARED_OLD = "undeclared reference to 'oldSelf"
 
 
@@ -29,6 +31,8 @@ class Rule:
     source: str
     message: str
     """What is told when it fails, without ``messageExpression``."""
+    label: str
+    """What names it when it ends in an error: its message, else the rule."""
     reason: str
     field_path: str
     uses_old: bool
@@ -132,32 +136,30 @@ def field_steps(path: str, schema: Mapping[str, Any]) -> list[str] | None:
 def _rule_faults(
     entry: Mapping[str, Any], verdict: Verdict, context: Context, *, uses_old: bool
 ) -> list[Fault]:
-    if entry.get("optionalOldSelf") is not None and not uses_old:
-        told = f"Invalid value: {json.dumps(entry['optionalOldSelf'])}: may not be set if oldSelf "
-        return [Fault("optionalOldSelf", f"{told}is not used in rule")]
+    shown = f"Invalid value: {_shown(entry)}"
     if verdict.fault:
-        return [
-            Fault("rule", f"Invalid value: {_shown(entry)}: compilation failed: {verdict.fault}")
-        ]
+        told = f"{shown}: compilation failed: {verdict.fault}"
+        return [Fault("rule", told), *_idle_option(entry)]
+    if not uses_old and (idle := _idle_option(entry)):
+        return idle
     if verdict.result not in {"", "bool", "dyn", "BOOL", "DYN"}:
-        return [
-            Fault("rule", f"Invalid value: {_shown(entry)}: cel expression must evaluate to a bool")
-        ]
+        return [Fault("rule", f"{shown}: cel expression must evaluate to a bool")]
     if uses_old and not context.correlatable:
         told = f"Invalid value: {_quoted(entry['rule'])}: oldSelf cannot be used on the "
-        return [
-            Fault(
-                "rule",
-                f"{told}uncorrelatable portion of the schema within {context.uncorrelatable_at}",
-            )
-        ]
+        where = f"{HERE}{context.uncorrelatable_at}"
+        told += f"uncorrelatable portion of the schema within {where}"
+        return [Fault("rule", told)]
     tree = read_tree(verdict.serialised) if verdict.serialised else None
     fault = _literal_fault(tree) if tree else ""
-    return (
-        [Fault("rule", f"Invalid value: {_shown(entry)}: compilation failed: {fault}")]
-        if fault
-        else []
-    )
+    return [Fault("rule", f"{shown}: compilation failed: {fault}")] if fault else []
+
+
+def _idle_option(entry: Mapping[str, Any]) -> list[Fault]:
+    """A rule that does not compile uses no ``oldSelf`` either, says the server."""
+    if entry.get("optionalOldSelf") is None:
+        return []
+    told = f"Invalid value: {json.dumps(entry['optionalOldSelf'])}: may not be set if oldSelf is "
+    return [Fault("optionalOldSelf", f"{told}not used in rule")]
 
 
 def _message_faults(entry: Mapping[str, Any], context: Context, *, optional: bool) -> list[Fault]:
@@ -221,6 +223,7 @@ def _rule(entry: Mapping[str, Any], verdict: Verdict, context: Context, *, uses_
         message_program, _, _ = _programs(run_source(expression, optional_old=optional))
     return Rule(
         source=source,
+        label=(entry.get("message") or "").strip() or source.strip(),
         message=(entry.get("message") or "").strip() or f"failed rule: {source.strip()}",
         reason=entry.get("reason") or "FieldValueInvalid",
         field_path=entry.get("fieldPath") or "",

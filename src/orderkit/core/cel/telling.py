@@ -56,12 +56,13 @@ def failure(rule: Rule, schema: Mapping[str, Any], value: Any, path: str, messag
     return Problem(where, rule.reason, f"{lead}: {message}")
 
 
-def error_text(rule: Rule, schema: Mapping[str, Any], value: Any, path: str, error: str) -> Problem:
+def error_text(rule: Rule, schema: Mapping[str, Any], path: str, error: str) -> Problem:
     """Return what the server says of a rule that ended in an error."""
+    kind = schema.get("type") or ""
     if _NO_OVERLOAD in error:
         told = (
-            "Invalid value: \"\": 'no such overload': call arguments did not match a supported "
-            f"operator, function or macro signature for rule: {rule.source.strip()}"
+            f"Invalid value: \"{kind}\": 'no such overload': call arguments did not match a "
+            f"supported operator, function or macro signature for rule: {rule.label}"
         )
         return Problem(path, _INVALID, told)
     text = _STATUS.sub("", error)
@@ -69,6 +70,5 @@ def error_text(rule: Rule, schema: Mapping[str, Any], value: Any, path: str, err
         if pattern.fullmatch(text):
             text = pattern.sub(words, text)
             break
-    kind = schema.get("type") or ("string" if isinstance(value, str) else "integer")
-    evaluated = rule.source.strip()
-    return Problem(path, _INVALID, f'Invalid value: "{kind}": {text} evaluating rule: {evaluated}')
+    told = f'Invalid value: "{kind}": {text} evaluating rule: {rule.label}'
+    return Problem(path, _INVALID, told)

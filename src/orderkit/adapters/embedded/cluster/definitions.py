@@ -84,8 +84,8 @@ def _version_faults(spec: dict[str, Any]) -> Iterator[Cause]:
             field, _, message = line.partition(": ")
             yield Cause(field, message)
         if not lines:
-            for path, message in RuleSet(schema).faults():
-                yield Cause(f"{schema_at}{path}", message)
+            for path, message in RuleSet(schema).faults(at=schema_at):
+                yield Cause(path, message)
 
 
 def with_defaults(definition: Manifest) -> Manifest:

@@ -1,0 +1,91 @@
+"""
+The judges of validation, and what the real API server said.
+
+``recorded.json`` holds the verdicts of kube-apiserver 1.36.1, so that every run is compared with
+real answers. Where ``ORDERKIT_TEST_KUBECONFIG`` names a server, it is asked too. To record
+again after a change of the cases, start a server and run
+
+    ORDERKIT_TEST_KUBECONFIG=... ORDERKIT_RECORD_VERDICTS=1 \
+        pytest tests/conformance/validate -k recorded
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.conformance.validate.judges import Judge, Ours, Server
+
+from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.adapters.embedded.cluster.http import cluster_app
+from orderkit.adapters.embedded.serving import HttpServer, bind
+
+KUBECONFIG_VARIABLE, RECORD_VARIABLE = "ORDERKIT_TEST_KUBECONFIG", "ORDERKIT_RECORD_VERDICTS"
+RECORDED = Path(__file__).with_name("recorded.json")
+TOKEN = "suite-token"
+_figures = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(scope="session")
+def recorded() -> dict[str, Any]:
+    """What the real server said, by case."""
+    found: dict[str, Any] = json.loads(RECORDED.read_text())
+    return found
+
+
+@pytest.fixture(scope="session")
+def real() -> Iterator[Server]:
+    """A real API server."""
+    path = os.environ.get(KUBECONFIG_VARIABLE)
+    if not path:
+        pytest.skip(f"needs {KUBECONFIG_VARIABLE}")
+    server = Server(Path(path))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The embedded cluster's API server, over HTTP."""
+    folder = tmp_path_factory.mktemp("validate")
+    cluster = EmbeddedCluster(folder / "cluster.sqlite")
+    served = HttpServer(cluster_app(cluster, token=TOKEN), bind("cluster", 0))
+    served.start()
+    config = {
+        "clusters": [{"cluster": {"server": served.url}}],
+        "users": [{"user": {"token": TOKEN}}],
+    }
+    (folder / "kubeconfig").write_text(yaml.safe_dump(config))
+    server = Server(folder / "kubeconfig")
+    yield server
+    server.close()
+    served.stop()
+    cluster.close()
+
+
+@pytest.fixture(scope="session", params=["ours", "embedded", "real"])
+def judge(request: pytest.FixtureRequest) -> Judge:
+    """Each that gives verdicts."""
+    if request.param == "ours":
+        return Ours()
+    found: Judge = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session")
+def figure(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Keep a text for the end of the report."""
+    return pytestconfig.stash.setdefault(_figures, []).append
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    for text in config.stash.get(_figures, []):
+        terminalreporter.section("validation against kube-apiserver", sep="-")
+        terminalreporter.write_line(text)

@@ -6,6 +6,7 @@ import base64
 import tempfile
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -112,11 +113,12 @@ class Server:
         made = self._call("POST", f"{path}?fieldValidation=Ignore", case.manifest(case.old))
         if not made.ok:
             assert made.status_code == requests.codes.unprocessable, made.text
-            return Verdict("old-refused")
+            return Verdict("old-refused", not_evaluated=_gaps(made))
         try:
             new["metadata"] = made.json()["metadata"]
             target = f"{path}/{case.name}?dryRun=All&fieldValidation=Ignore"
-            return _read(self._call("PUT", target, new))
+            verdict = _read(self._call("PUT", target, new))
+            return replace(verdict, not_evaluated=verdict.not_evaluated + _gaps(made))
         finally:
             self._call("DELETE", f"{path}/{case.name}")
 
@@ -139,10 +141,15 @@ class Server:
         return self._session.request(method, self._url + path, json=body, timeout=_TIMEOUT_S)
 
 
+def _gaps(answer: requests.Response) -> int:
+    """Count the rules that the embedded server says it did not evaluate; a real one has none."""
+    return answer.headers.get("Warning", "").count("rule not evaluated")
+
+
 def _read(answer: requests.Response) -> Verdict:
-    body = answer.json()
+    body, gaps = answer.json(), _gaps(answer)
     if answer.ok:
-        return Verdict("accepted", body.get("spec"))
+        return Verdict("accepted", body.get("spec"), not_evaluated=gaps)
     causes = (body.get("details") or {}).get("causes") or ()
     assert causes, f"no causes in {answer.status_code} {body.get('message')}"
     faults = [
@@ -150,4 +157,4 @@ def _read(answer: requests.Response) -> Verdict:
         for cause in causes
         if _SKIPPED not in cause["message"]
     ]
-    return Verdict("refused", faults=tuple(sorted(faults)))
+    return Verdict("refused", faults=tuple(sorted(faults)), not_evaluated=gaps)

@@ -6,11 +6,13 @@ Structural OpenAPI v3 schemas, as the Kubernetes API server treats them.
 whether a schema is structural at all. Verdicts come from the ``jsonschema`` library, extended
 for what OpenAPI and Kubernetes add; only the wording is ours.
 
-Not here: CEL rules (``x-kubernetes-validations``), the rules of ``metadata`` itself, and
+Not here: CEL rules (``core.cel`` has them), the rules of ``metadata`` itself, and
 ratcheting (the server forgives old faults in fields that an update does not touch). A pattern
 is RE2's; the few that Python cannot read with the same meaning are refused.
 
-Called by the embedded cluster, and by whoever validates form values against an XRD.
+Stricter than the server in one point: it lets a list pass where a text with a format belongs.
+
+Called by ``core.validate`` and by the embedded cluster.
 """
 
 from orderkit.core.structural.applying import type_problems

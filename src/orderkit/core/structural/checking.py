@@ -3,7 +3,7 @@ Say whether a schema is structural: what the API server asks of a CRD's ``openAP
 
 Checked: a type on every level, what may stand at the root and in ``metadata``, what logical
 junctors may not say, forbidden keywords, patterns, map keys, defaults and enums. Stricter than the
-server in one point: an enum value of another type is refused. Not checked: CEL rules, their cost.
+server in one point: an enum value of another type is refused. CEL rules are ``core.cel``'s.
 """
 
 from __future__ import annotations

@@ -4,10 +4,11 @@ The embedded cluster: an object store with the Kubernetes semantics Orderkit rel
 What it has: resourceVersion, generation, uid; server-side apply with field owners; merge,
 strategic and JSON patches; namespaces, finalizers, owner references and their garbage
 collection; watches that resume, also after a restart; CustomResourceDefinitions with defaulting,
-pruning and structural validation. It lives in one SQLite file and survives ``kill -9``.
+pruning, structural validation and CEL rules (one that cannot be evaluated lets the write pass,
+with a warning). It lives in one SQLite file and survives ``kill -9``.
 
 What it does not do: run anything (no Pods, Services, Jobs), authorise (RBAC objects are stored,
-not enforced), evaluate CEL rules or ValidatingAdmissionPolicies, call webhooks, convert between
+not enforced), evaluate ValidatingAdmissionPolicies, call webhooks, convert between
 versions, issue ServiceAccount tokens, put ``default`` ServiceAccounts or ``kube-root-ca.crt`` into
 namespaces, count quotas, encrypt Secrets.
 

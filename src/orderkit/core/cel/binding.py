@@ -75,17 +75,11 @@ def _identity(shape: Shape, entry: Any) -> Any:
 def _scalar(kind: str, value: Any) -> Any:
     if kind == "double":
         return float(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value not in INT64:
+    if kind in _TEXTS:
+        return _TEXTS[kind](value)
+    if type(value) is int and value not in INT64:
         raise Unbound(f"{value} is beyond 64 bits")
-    if kind == "int":
-        return int(value)
-    if kind == "timestamp":
-        return timestamp(value)
-    if kind == "duration":
-        return duration(value)
-    if kind == "bytes":
-        return _bytes(value)
-    return value
+    return int(value) if kind == "int" else value
 
 
 def _bytes(text: str) -> bytes:
@@ -138,3 +132,6 @@ def duration(text: str) -> Any:
         raise Unbound(f"{text!r} cannot be held exactly")
     seconds, nanos = divmod(int(total), _NANOSECONDS["s"])
     return Duration(seconds=sign * seconds, nanos=sign * nanos)
+
+
+_TEXTS = {"timestamp": timestamp, "duration": duration, "bytes": _bytes}

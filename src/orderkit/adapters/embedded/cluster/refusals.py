@@ -67,6 +67,8 @@ class Refusal(OrderkitError):
     ) -> None:
         super().__init__(message)
         self.subject, self.causes = subject, tuple(causes)
+        self.warnings: tuple[str, ...] = ()
+        """What else the client should know; sent as ``Warning`` headers."""
 
 
 class BadRequest(Refusal, InvalidObjectError):

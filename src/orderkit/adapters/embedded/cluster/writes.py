@@ -273,7 +273,9 @@ class Writes:
         if not faults:
             faults = strategies.faults(served.kind, new, old)
         if faults:
-            raise Invalid(served.subject(str(metadata(new).get("name", ""))), faults)
+            refusal = Invalid(served.subject(str(metadata(new).get("name", ""))), faults)
+            refusal.warnings = tuple(write.warnings)
+            raise refusal
         return definitions.established(new) if served.kind == CRD else new
 
     def _refuse_bad_place(self, served: ServedKind, place: Place) -> None:

@@ -51,7 +51,8 @@ def cluster_app(cluster: EmbeddedCluster, *, token: str) -> ASGIApp:
         try:
             return await _answer(cluster, request)
         except Refusal as refusal:
-            return answers.document(answers.status_of(refusal), code=refusal.code)
+            body, code = answers.status_of(refusal), refusal.code
+            return answers.document(body, code=code, warnings=refusal.warnings)
         except Exception:
             logger.exception("%s %s", request.method, request.url.path)
             return answers.document(answers.INTERNAL_ERROR, code=500)

@@ -244,6 +244,7 @@ class Accounts:
             )
         except sqlite3.IntegrityError as error:
             raise ConflictError(f"user already exists [name: {name}]") from error
+        self._store.change("DELETE FROM account_redirects WHERE lower_name = ?", name.lower())
         return self.by_id(new_id)
 
     # Tokens

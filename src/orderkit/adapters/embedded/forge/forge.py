@@ -38,6 +38,7 @@ from orderkit.adapters.embedded.forge.protections import Protections
 from orderkit.adapters.embedded.forge.pullgit import Pull
 from orderkit.adapters.embedded.forge.pulls import Pulls
 from orderkit.adapters.embedded.forge.registry import Registry
+from orderkit.adapters.embedded.forge.renames import Renames
 from orderkit.adapters.embedded.forge.statuses import Statuses
 from orderkit.adapters.embedded.forge.store import Store
 from orderkit.core.errors import NotFoundError, OrderkitError
@@ -100,6 +101,8 @@ class EmbeddedForge:
             self.statuses = Statuses(self._store)
             self.protections = Protections(self._store)
             self.landings = Landings(self._store, self.issues, self.pulls)
+            self.renames = Renames(self._store, self.accounts, self.registry)
+            self.renames.repair()
             self.registry.repair()
             for repo in self.registry.all():
                 self.landings.repair(repo)

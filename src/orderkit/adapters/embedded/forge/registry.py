@@ -76,7 +76,8 @@ class Registry:
     def __init__(self, store: Store, folder: Path) -> None:
         self._store = store
         self.folder = folder
-        self._lifecycle = threading.Lock()
+        self.lifecycle = threading.Lock()
+        """Held while repositories appear, disappear or get another name."""
 
     def find(self, owner: str, name: str) -> RepoRow | None:
         """Return a repository by owner and name, whatever their case, or None."""
@@ -106,13 +107,18 @@ class Registry:
             ConflictError: The owner has a repository of that name, in any case.
         """
         check_name(new.name)
-        with self._lifecycle:
+        with self.lifecycle:
             self._drop_unfinished(owner.id, new.name)
             row_id = self._insert(owner, new)
             path = self._path(owner.name, new.name)
             self._move_aside(path)
             gitread.init_bare(path, new.default_branch)
             self._store.change("UPDATE repositories SET state = 'ready' WHERE id = ?", row_id)
+            self._store.change(
+                "DELETE FROM repository_redirects WHERE owner_id = ? AND lower_name = ?",
+                owner.id,
+                new.name.lower(),
+            )
         found = self.find(owner.name, new.name)
         if found is None:
             raise RuntimeError(f"{owner.name}/{new.name} vanished while it was created")
@@ -159,7 +165,7 @@ class Registry:
 
     def delete(self, repo: RepoRow) -> None:
         """Remove row and folder. A kill in between is finished by `repair`."""
-        with self._lifecycle:
+        with self.lifecycle:
             self._store.change("UPDATE repositories SET state = 'deleting' WHERE id = ?", repo.id)
             self._erase(repo.id, repo.path)
 

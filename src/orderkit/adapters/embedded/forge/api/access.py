@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+from dataclasses import replace
 from enum import IntEnum
 
 from starlette.requests import Request
 
 from orderkit.adapters.embedded.forge.accounts import ANONYMOUS, Account, Accounts, Actor
+from orderkit.adapters.embedded.forge.api import moved
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.registry import RepoRow
 from orderkit.adapters.embedded.forge.teams import LEVELS, UNITS, highest
@@ -34,6 +36,24 @@ class Right(IntEnum):
     ADMIN = 3
 
 
+def impersonated(call: Call) -> Actor:
+    """
+    Return whom a site admin acts for: ``?sudo=`` or the header ``Sudo`` names a user.
+
+    Raises:
+        ApiError: 403, somebody else tries; 404, there is no such user.
+    """
+    name = call.query("sudo") or call.request.headers.get("sudo", "")
+    if not name:
+        return call.actor
+    if not call.is_admin:
+        raise ApiError(403, "Only administrators allowed to sudo.")
+    found = call.forge.accounts.find(name)
+    if found is None or found.is_org:
+        raise ApiError(404)
+    return replace(call.actor, account=found)
+
+
 def authenticate(accounts: Accounts, request: Request) -> Actor:
     """
     Return who calls; `ANONYMOUS` without credentials.
@@ -47,14 +67,12 @@ def authenticate(accounts: Accounts, request: Request) -> Actor:
     scheme, _, value = header.partition(" ")
     if scheme.lower() == "basic":
         actor = accounts.check_basic(*_basic(value))
-        problem = "invalid username, password or token"
     elif scheme == "token" or scheme.lower() == "bearer":
         actor = accounts.check_token(value.strip())
-        problem = "user does not exist [uid: 0, name: ]"
     else:
         return ANONYMOUS
     if actor is None:
-        raise ApiError(401, problem)
+        raise ApiError(401, "invalid username, password or token")
     return actor
 
 
@@ -143,16 +161,35 @@ def repository(call: Call, *, suffix: str = "", unit: str = CODE) -> RepoRow:
         ApiError: 404, missing or hidden; 403, a part the caller may not read, or a public-only
             token on a private repository.
     """
-    name = call.param("repo").removesuffix(suffix)
-    repo = call.forge.registry.find(call.param("owner"), name)
+    owner, name = call.param("owner"), call.param("repo").removesuffix(suffix)
+    repo = call.forge.registry.find(owner, name)
     accounts, actor = call.forge.accounts, call.actor
-    if repo is None or right_on(accounts, actor, repo, "") < Right.READ:
+    if repo is None:
+        refuse_old_names(call, owner, name)
+        raise ApiError(404)
+    if right_on(accounts, actor, repo, "") < Right.READ:
         raise ApiError(404)
     if actor.public_only and is_hidden(accounts, repo):
         raise ApiError(403, "token scope is limited to public repos")
     if unit and right_on(accounts, actor, repo, unit) < Right.READ:
         raise ApiError(403, NO_PART)
     return repo
+
+
+def refuse_old_names(call: Call, owner: str, name: str) -> None:
+    """
+    Lead on from the former address of a repository that the caller may read.
+
+    Raises:
+        ApiError: 301, the repository has another name; 307, its owner has.
+    """
+    account = call.forge.accounts.find(owner)
+    if account is None:
+        moved.refuse_old_account(call, owner)
+        return
+    found = call.forge.renames.repository_now(account.id, name)
+    if found is not None and right_on(call.forge.accounts, call.actor, found, "") >= Right.READ:
+        raise moved.led_on(call.request, 301, f"{owner}/{name}", found.full_name)
 
 
 def is_hidden(accounts: Accounts, repo: RepoRow) -> bool:

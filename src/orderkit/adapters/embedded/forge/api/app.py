@@ -25,6 +25,7 @@ from orderkit.adapters.embedded.forge.api import (
     issues,
     labels,
     merges,
+    moved,
     orgs,
     protections,
     pulldata,
@@ -32,6 +33,7 @@ from orderkit.adapters.embedded.forge.api import (
     repos,
     statuses,
     teams,
+    topics,
     users,
 )
 from orderkit.adapters.embedded.forge.api.calls import DIGITS_MAX, ApiError, Endpoint, error_answer
@@ -71,14 +73,14 @@ ACCOUNT_ROUTES: list[tuple[str, str, str, Endpoint]] = [
 ]
 
 REPO_ROUTES: list[tuple[str, str, str, Endpoint]] = [
-    ("GET", f"{_V1}/repos/search", "repository", repos.search),
+    ("GET", f"{_V1}/repos/search", "repository", topics.search),
     ("GET", _REPO, "repository", repos.show),
     ("PATCH", _REPO, "repository", repos.change),
     ("DELETE", _REPO, "repository", repos.delete),
-    ("GET", f"{_REPO}/topics", "repository", repos.topics),
-    ("PUT", f"{_REPO}/topics", "repository", repos.replace_topics),
-    ("PUT", f"{_REPO}/topics/{{topic}}", "repository", repos.add_topic),
-    ("DELETE", f"{_REPO}/topics/{{topic}}", "repository", repos.remove_topic),
+    ("GET", f"{_REPO}/topics", "repository", topics.listed),
+    ("PUT", f"{_REPO}/topics", "repository", topics.replace),
+    ("PUT", f"{_REPO}/topics/{{topic}}", "repository", topics.add),
+    ("DELETE", f"{_REPO}/topics/{{topic}}", "repository", topics.remove),
     ("GET", f"{_REPO}/contents", "repository", contents.read),
     ("POST", f"{_REPO}/contents", "repository", contents.change_many),
     ("GET", f"{_REPO}/contents/{{path:path}}", "repository", contents.read),
@@ -106,6 +108,8 @@ _TEAM = f"{_V1}/teams/{{team}}"
 TEAM_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("GET", f"{_V1}/user/teams", "user", teams.of_current),
     ("GET", f"{_ORG}/teams", "organization", teams.listed),
+    ("POST", f"{_ORG}/rename", "organization", orgs.rename),
+    ("POST", f"{_V1}/admin/users/{{name}}/rename", "admin", moved.rename_user),
     ("POST", f"{_ORG}/teams", "organization", teams.create),
     ("GET", f"{_ORG}/teams/search", "organization", teams.search),
     ("GET", f"{_ORG}/members", "organization", orgs.members),

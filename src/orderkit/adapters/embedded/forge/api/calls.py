@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -173,12 +174,16 @@ def paged(call: Call, items: Sequence[_Item], shape: Callable[[_Item], object]) 
 
 def page_headers(call: Call, seen: Window, total: int) -> dict[str, str]:
     """Return ``X-Total-Count`` and ``Link``; the links begin with ROOT_URL, not with our host."""
-    page, limit, last = seen.page, seen.limit, max(seen.pages(total), 1)
+    page, last = seen.page, max(seen.pages(total), 1)
     wanted = {"next": page + 1, "last": last} if page < last else {}
     if page > 1:
         wanted |= {"first": 1, "prev": page - 1}
     base = f"{call.forge.base_url}{call.request.url.path}"
-    links = [f'<{base}?limit={limit}&page={number}>; rel="{rel}"' for rel, number in wanted.items()]
+    asked = dict(call.request.query_params)
+    links = [
+        f'<{base}?{urlencode(sorted((asked | {"page": str(number)}).items()))}>; rel="{rel}"'
+        for rel, number in wanted.items()
+    ]
     headers = {"X-Total-Count": str(total), "Access-Control-Expose-Headers": "X-Total-Count, Link"}
     return headers | ({"Link": ",".join(links)} if links else {})
 

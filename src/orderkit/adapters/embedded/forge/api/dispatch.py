@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+API = "/api/v1/"
 BODY_MAX_BYTES = 100 * 1024 * 1024
 
 
@@ -109,6 +110,8 @@ def _answer(call: Call, resource: str, endpoint: Endpoint, refuse: Refuse) -> Re
         write = request.method not in ("GET", "HEAD")
         if write:
             access.require_own_site(request)
+        if request.url.path.startswith(API):
+            call = replace(call, actor=access.impersonated(call))
         access.require_scope(call.actor, resource, write=write)
         return endpoint(call)
     except ApiError as refusal:

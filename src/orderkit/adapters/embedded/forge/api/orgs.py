@@ -12,7 +12,7 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse, Response
 
 from orderkit.adapters.embedded.forge.accounts import Account
-from orderkit.adapters.embedded.forge.api import access, fields
+from orderkit.adapters.embedded.forge.api import access, fields, moved
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
     Call,
@@ -84,6 +84,17 @@ def edit(call: Call) -> Response:
     return json_answer(org_shape(changed))
 
 
+def rename(call: Call) -> Response:
+    """POST /orgs/{org}/rename, for owners."""
+    org = owned(call)
+    name = fields.required_text(call.json(), "new_name", "NewName")
+    try:
+        call.forge.renames.account(org, name)
+    except ConflictError as error:
+        raise ApiError(422, str(error)) from error
+    return empty_answer()
+
+
 def delete(call: Call) -> Response:
     """DELETE /orgs/{org}, for owners; 500 while it has repositories, as in Gitea."""
     org = owned(call)
@@ -146,6 +157,8 @@ def organisation(call: Call) -> Account:
     """
     accounts = call.forge.accounts
     org = accounts.find(call.param("org"))
+    if org is None:
+        moved.refuse_old_account(call, call.param("org"))
     if org is None or not org.is_org or not access.sees(accounts, call.actor.account, org):
         raise ApiError(404)
     if call.actor.public_only and org.visibility != "public":

@@ -27,7 +27,7 @@ from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.accounts import Actor
 from orderkit.adapters.embedded.forge.api import access, pushguard
 from orderkit.adapters.embedded.forge.api.access import Right
-from orderkit.adapters.embedded.forge.api.calls import ApiError
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.gitprogram import environment
 from orderkit.adapters.embedded.forge.registry import RepoRow
 from orderkit.core.errors import shorten
@@ -179,6 +179,8 @@ class GitHttp:
         if self._forge.accounts.find(owner) is None:
             raise ApiError(404, "Not found.")
         repo = self._forge.registry.find(owner, name)
+        if repo is None:
+            access.refuse_old_names(Call(self._forge, request, b"", actor), owner, name)
         right = access.right_on(self._forge.accounts, actor, repo) if repo else Right.NONE
         if actor.account is None and (writes or right < Right.READ):
             raise _unauthorized("Unauthorized")

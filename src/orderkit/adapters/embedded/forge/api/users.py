@@ -9,7 +9,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge.accounts import Account
-from orderkit.adapters.embedded.forge.api import access
+from orderkit.adapters.embedded.forge.api import access, moved
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
     Call,
@@ -46,10 +46,22 @@ def current(call: Call) -> Response:
 
 def show(call: Call) -> Response:
     """GET /users/{name}."""
-    found = call.forge.accounts.find(call.param("name"))
+    return json_answer(account_shape(named(call), call.forge.base_url))
+
+
+def named(call: Call) -> Account:
+    """
+    Return the user or organisation that the path names.
+
+    Raises:
+        ApiError: 404, there is none; 307, it has another name now.
+    """
+    name = call.param("name")
+    found = call.forge.accounts.find(name)
     if found is None:
-        raise ApiError(404, "user redirect does not exist")
-    return json_answer(account_shape(found, call.forge.base_url))
+        moved.refuse_old_account(call, name)
+        raise ApiError(404, f"user redirect does not exist [name: {name}]")
+    return found
 
 
 def create_user(call: Call) -> Response:
@@ -89,23 +101,22 @@ def create_token(call: Call) -> Response:
 
 
 def delete_token(call: Call) -> Response:
-    """DELETE /users/{name}/tokens/{id or name}, with a password only."""
+    """DELETE /users/{name}/tokens/{id or name}, with a password only; a number is an id."""
     user, wanted = _token_owner(call), call.param("token")
+    is_number = wanted.isascii() and wanted.isdigit()
     for token in call.forge.accounts.tokens(user):
-        if wanted in (str(token.id), token.name):
+        if wanted == (str(token.id) if is_number else token.name):
             call.forge.accounts.delete_token(user, token.id)
             return empty_answer()
-    raise ApiError(404, "access token does not exist")
+    raise ApiError(404)
 
 
 def _token_owner(call: Call) -> Account:
-    if call.actor.account is None or call.actor.by_token:
+    user, account = named(call), call.actor.account
+    if account is None or (user.id != account.id and not account.admin):
+        raise ApiError(403, "doer should be the site admin or be same as the contextUser")
+    if call.actor.by_token:
         raise ApiError(401, "auth required")
-    user = call.forge.accounts.find(call.param("name"))
-    if user is None or user.is_org:
-        raise ApiError(404, "user redirect does not exist")
-    if user.id != call.actor.account.id and not call.actor.account.admin:
-        raise ApiError(403, "user should be the owner or the site admin")
     return user
 
 

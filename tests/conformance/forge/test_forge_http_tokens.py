@@ -1,0 +1,180 @@
+"""Tokens, their scopes, and acting for others, as Gitea 1.26.0 answers (observed)."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orderkit.core.names import RepoId
+
+if TYPE_CHECKING:
+    from tests.conformance.forge.conftest import Workshop
+
+User = tuple[str, str]
+READS = ("read:repository", "read:organization", "read:user", "read:issue")
+
+
+@pytest.fixture(scope="module")
+def user(shop: Workshop) -> User:
+    name, password = f"u-{secrets.token_hex(3)}", "Pw-12345678"
+    body = {
+        "username": name,
+        "password": password,
+        "email": f"{name}@example.org",
+        "must_change_password": False,
+    }
+    assert shop.api("POST", "/admin/users", body).status_code == 201
+    return name, password
+
+
+@pytest.fixture(scope="module")
+def hidden(shop: Workshop) -> RepoId:
+    return shop.seeded_repo(private=True)
+
+
+def new_token(shop: Workshop, user: User, **more: Any) -> dict[str, Any]:
+    body = {"name": f"t-{secrets.token_hex(3)}", "scopes": ["all"]} | more
+    made = shop.api("POST", f"/users/{user[0]}/tokens", body, auth=user)
+    assert made.status_code == 201, made.text
+    found: dict[str, Any] = made.json()
+    return found
+
+
+def test_k01_a_token_is_made_shown_without_its_secret_and_removed(
+    shop: Workshop, user: User
+) -> None:
+    tokens = f"/users/{user[0]}/tokens"
+    made = new_token(shop, user, scopes=["write:repository", "read:user"])
+    auth = f"token {made['sha1']}"
+
+    listed = shop.api("GET", f"{tokens}?limit=50", auth=user).json()
+    (shown,) = [each for each in listed if each["id"] == made["id"]]
+
+    assert shop.api("GET", "/user", auth=auth).json()["login"] == user[0]
+    assert (shown["sha1"], shown["token_last_eight"]) == ("", made["sha1"][-8:])
+    assert set(shown["scopes"]) == {"write:repository", "read:user"}
+    assert shop.api("DELETE", f"{tokens}/{made['name']}", auth=user).status_code == 204
+    assert shop.api("DELETE", f"{tokens}/{made['name']}", auth=user).status_code == 404
+    assert shop.api("GET", "/user", auth=auth).status_code == 401
+
+
+def test_k02_a_number_is_an_id_and_never_a_name(shop: Workshop, user: User) -> None:
+    tokens = f"/users/{user[0]}/tokens"
+    made = new_token(shop, user, name="99999999")
+
+    assert shop.api("DELETE", f"{tokens}/99999999", auth=user).status_code == 404
+    assert shop.api("DELETE", f"{tokens}/{made['id']}", auth=user).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"scopes": ["all"]}, 422),
+        ({"name": "x"}, 400),
+        ({"name": "x", "scopes": []}, 400),
+        ({"name": "x", "scopes": ["fly:moon"]}, 400),
+    ],
+)
+def test_k03_what_is_no_token(shop: Workshop, user: User, body: Any, status: int) -> None:
+    answer = shop.api("POST", f"/users/{user[0]}/tokens", body, auth=user)
+
+    assert answer.status_code == status
+
+
+def test_k04_tokens_are_managed_with_a_password_by_their_user_or_a_site_admin(
+    shop: Workshop, user: User
+) -> None:
+    tokens = f"/users/{user[0]}/tokens"
+    token = f"token {new_token(shop, user)['sha1']}"
+
+    assert shop.api("GET", tokens, auth=token).status_code == 401
+    assert shop.api("GET", tokens, auth=shop.outsider).status_code == 403
+    assert shop.api("GET", tokens, auth=None).status_code == 403
+    assert shop.api("GET", tokens, auth=shop.admin).status_code == 200
+    assert shop.api("GET", "/users/nobody-1/tokens", auth=shop.admin).status_code == 404
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a token with some scopes is answered at a route."""
+
+    scopes: str
+    method: str
+    path: str
+    status: int
+
+
+ROUTES = [
+    Route("read:issue", "GET", "/repos/{repo}/labels", 200),
+    Route("read:repository", "GET", "/repos/{repo}/labels", 403),
+    Route("write:repository", "POST", "/user/repos", 403),
+    Route("write:user", "POST", "/user/repos", 403),
+    Route("write:user write:repository", "POST", "/user/repos", 201),
+    Route("write:repository", "POST", "/orgs/{owner}/repos", 403),
+    Route("write:organization", "POST", "/orgs/{owner}/repos", 201),
+    Route("read:organization", "GET", "/orgs/{owner}/repos", 200),
+    Route("read:repository", "GET", "/orgs/{owner}/repos", 403),
+    Route("read:organization", "GET", "/orgs/{owner}/teams", 200),
+    Route("read:repository", "GET", "/orgs/{owner}/teams", 403),
+    Route("read:repository", "GET", "/repos/{repo}/collaborators", 200),
+    Route("read:user", "GET", "/users/{me}/repos", 403),
+    Route("read:user read:repository", "GET", "/users/{me}/repos", 200),
+    Route("read:organization", "GET", "/user/orgs", 403),
+    Route("read:user read:organization", "GET", "/user/orgs", 200),
+    Route("read:user", "GET", "/user/teams", 200),
+    Route("read:misc", "GET", "/version", 200),
+    Route("read:misc", "GET", "/settings/api", 200),
+    Route("read:misc", "GET", "/user", 403),
+    Route("read:admin", "POST", "/admin/users", 403),
+]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda each: f"{each.scopes} {each.path}")
+def test_k05_each_route_has_its_scopes(shop: Workshop, hidden: RepoId, route: Route) -> None:
+    path = route.path.format(repo=hidden, owner=hidden.owner, me=shop.target.user)
+    body = {"name": f"r-{secrets.token_hex(3)}"} if route.method == "POST" else None
+
+    answer = shop.api(route.method, path, body, auth=shop.token(*route.scopes.split()))
+
+    assert answer.status_code == route.status, answer.text
+
+
+def test_k06_a_public_only_token_sees_what_everybody_sees(shop: Workshop, hidden: RepoId) -> None:
+    token = shop.token("public-only", *READS)
+    public = shop.seeded_repo()
+    secret = f"po-{secrets.token_hex(3)}"
+    shop.api("POST", "/orgs", {"username": secret, "visibility": "private"})
+
+    assert shop.api("GET", f"/repos/{public}", auth=token).status_code == 200
+    assert shop.api("GET", f"/repos/{hidden}", auth=token).status_code == 403
+    assert shop.api("GET", f"/repos/{hidden}/labels", auth=token).status_code == 403
+    assert shop.api("GET", f"/orgs/{secret}", auth=token).status_code == 403
+    query = f"/repos/search?q={hidden.name}"
+    assert shop.api("GET", query, auth=token).json()["data"] == []
+    assert len(shop.api("GET", query).json()["data"]) == 1
+
+
+def test_k07_a_site_admin_acts_for_others(shop: Workshop, user: User) -> None:
+    repo = shop.seeded_repo()
+
+    by_query = shop.api("GET", f"/user?sudo={user[0]}")
+    by_header = shop.api("GET", "/user", headers={"Sudo": user[0]})
+    write = shop.api("POST", f"/repos/{repo}/contents/n?sudo={user[0]}", {"content": ""})
+
+    assert by_query.json()["login"] == by_header.json()["login"] == user[0]
+    assert write.status_code == 403, "the rights are those of the other"
+    assert shop.api("GET", "/user?sudo=nobody-1").status_code == 404
+    mine = shop.api("GET", f"/user?sudo={shop.target.user}", auth=user)
+    assert mine.status_code == 403
+
+
+def test_k08_a_commit_made_for_another_is_theirs(shop: Workshop, user: User) -> None:
+    repo = shop.seeded_repo()
+    shop.api("PUT", f"/repos/{repo}/collaborators/{user[0]}", {})
+
+    made = shop.api("POST", f"/repos/{repo}/contents/n?sudo={user[0]}", {"content": ""})
+
+    assert made.json()["commit"]["author"]["name"] == user[0]

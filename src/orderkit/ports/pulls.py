@@ -225,7 +225,7 @@ class ForgePulls(Protocol):
 
     def ensure_label(self, repo: RepoId, label: Label) -> bool:
         """
-        Make sure the repository has exactly this one label of that name. Idempotent.
+        Make sure the repository has this label. Idempotent; who makes it at once leaves one.
 
         Returns:
             True if it was created.

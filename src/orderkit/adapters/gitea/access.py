@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from orderkit.adapters.gitea.answers import refusal
+from orderkit.adapters.gitea.answers import GarbledError, refusal
 from orderkit.adapters.gitea.calls import (
     BAD,
     CREATED,
@@ -30,6 +30,7 @@ from orderkit.core.errors import (
     AccessError,
     InvalidInputError,
     NotFoundError,
+    OrderkitError,
     RefusedError,
     RemoteError,
 )
@@ -186,32 +187,44 @@ class _Token:
     name: str
     scopes: Sequence[str]
     replace: bool
+    begun: bool = False
+    """Whether anything was sent that changes something."""
+    lost: bool = False
+    """Whether a token may have been made whose secret nobody knows."""
 
     def run(self) -> str | None:
-        waits, problem = pauses(), RemoteError(f"make token {self.name}: no round was made")
-        lost = False
+        waits = pauses()
+        problem: Exception = RemoteError(f"make token {self.name}: another process makes it too")
         for _ in range(ROUNDS):
             try:
                 found = self._named()
-                if found is not None and not self.replace and not lost:
+                if found is not None and not self.replace and not self.lost:
                     self._accept(found)
                     return None
+                self.begun = True
                 if found is not None:
                     self._delete(found)
+                if secret := self._make():
+                    return secret
             except UNCLEAR as error:
-                if not lost:
+                if not self.begun:
                     raise
                 problem = error
-            else:
-                try:
-                    secret = self._create()
-                except UNCLEAR as error:
-                    problem, lost = error, True
-                else:
-                    if secret:
-                        return secret
             time.sleep(next(waits))
         raise problem
+
+    def _make(self) -> str:
+        """Return the secret, or "" if another process was faster."""
+        try:
+            return self._create()
+        except UNCLEAR:
+            self.lost = True
+            raise
+        except OrderkitError as error:
+            if self._named() is None:
+                raise
+            self.lost = True
+            raise GarbledError(f"make token {self.name}: refused and made") from error
 
     def _named(self) -> Found | None:
         found = self.calls._pages(self.path, {}, "list access tokens")  # noqa: SLF001  one module

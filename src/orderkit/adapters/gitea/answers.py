@@ -96,9 +96,11 @@ class Answer:
 
 
 def refusal(answer: Answer, doing: str) -> Exception:
-    """Return the error that an answer other than success means."""
+    """Return the error that an answer other than the expected one means."""
     text, status = answer.text, answer.status
     said = f"{doing}: {status} {text}".rstrip()
+    if answer.ok or status >= 500:  # noqa: PLR2004  server errors
+        return _unclear(answer, said)
     if status == 401:  # noqa: PLR2004
         return AccessError(
             f"bad credentials: {said}",
@@ -110,9 +112,13 @@ def refusal(answer: Answer, doing: str) -> Exception:
         return NotFoundError(said, hint="it does not exist, or is hidden from these credentials")
     if status == 423:  # noqa: PLR2004
         return RefusedError(f"archived, hence read-only: {said}", hint="unarchive it in the forge")
-    if status >= 500:  # noqa: PLR2004  server errors
-        return ServerError(said, hint="repeat the command; if it stays, look into the forge's log")
     return RemoteError(said)
+
+
+def _unclear(answer: Answer, said: str) -> Exception:
+    if answer.ok:
+        return GarbledError(said, hint="does the base URL point to Gitea, and not to a proxy?")
+    return ServerError(said, hint="repeat the command; if it stays, look into the forge's log")
 
 
 def missing_scope(text: str) -> str:

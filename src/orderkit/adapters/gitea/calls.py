@@ -80,10 +80,16 @@ def checked(answer: Answer, doing: str) -> Answer:
     Return the answer if it is a success.
 
     Raises:
+        GarbledError: A page for people: somebody between us and the forge answered.
         OrderkitError: What the refusal means.
     """
     if not answer.ok:
         raise refusal_of(answer, doing)
+    if answer.headers.get("content-type", "").startswith("text/html"):
+        raise GarbledError(
+            f"{doing}: a page came back without JSON: {answer.text}",
+            hint="does the base URL point to Gitea, and not to a proxy's page?",
+        )
     return answer
 
 

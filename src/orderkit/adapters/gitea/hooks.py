@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.adapters.gitea.answers import Answer
+from orderkit.adapters.gitea.answers import Answer, GarbledError
 from orderkit.adapters.gitea.calls import (
     INVALID,
     MISSING,
@@ -23,8 +23,8 @@ from orderkit.adapters.gitea.calls import (
     object_in,
 )
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.turns import settle
-from orderkit.core.errors import InvalidInputError
+from orderkit.adapters.gitea.turns import UNCLEAR, settle
+from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.names import RepoId
 from orderkit.core.secrets import register
 from orderkit.ports.forge import Webhook
@@ -61,7 +61,14 @@ class Hooks(Calls):
             kept = number_in(here[0], "id")
             self._call("PATCH", f"{path}/{kept}", webhook, doing)
             return kept
-        answer = self._call("POST", path, webhook, doing)
+        try:
+            answer = self._call("POST", path, webhook, doing)
+        except UNCLEAR:
+            raise
+        except OrderkitError as error:
+            if len(self._hooks(path, webhook, doing)) <= len(here):
+                raise
+            raise GarbledError(f"{doing}: refused and made") from error  # a proxy's refusal
         return number_in(object_in(answer, doing), "id")
 
     def _hooks(self, path: str, webhook: Webhook, doing: str) -> list[Found]:

@@ -201,7 +201,11 @@ class _Merge:
         if status == CONFLICT and "PushRejected" in text:
             raise RefusedError(f"{self.wanted}: {text}")
         if status == CONFLICT:
-            raise ConflictError(f"{self.wanted}: it conflicts with its base: {text}")
+            refused = ConflictError(f"{self.wanted}: refused as a conflict: {text}")
+            problem = self._with_paths(refused)
+            if problem is not refused:
+                raise problem
+            return refused  # no path tells why: perhaps not the forge's word
         raise refusal(answer, str(self.wanted))
 
     def _not_now(self, text: str) -> OrderkitError:
@@ -222,8 +226,10 @@ class _Merge:
 
     def _verdict(self, problem: OrderkitError) -> OrderkitError:
         """Return what the caller is told when time is up."""
-        if not isinstance(problem, BusyError):
-            return problem
+        return self._with_paths(problem) if isinstance(problem, BusyError) else problem
+
+    def _with_paths(self, problem: OrderkitError) -> OrderkitError:
+        """Return a conflict that names the paths of both sides; `problem` if there are none."""
         paths = self.forge._changed_by_both(self.wanted.repo, self.wanted.number)  # noqa: SLF001
         if not paths:
             return problem

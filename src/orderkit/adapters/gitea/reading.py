@@ -168,7 +168,9 @@ class Reading(Calls):
     def _large(self, repo: RepoId, path: PurePosixPath, ref: str) -> bytes:
         """Read a file that is too large for the contents call."""
         answer = self._http.get(self._path(repo, "raw", *path.parts), {"ref": ref})
-        return checked(answer, f"read {path} of {repo}").body
+        if not answer.ok:
+            raise refusal(answer, f"read {path} of {repo}")
+        return answer.body
 
     def commits(
         self,

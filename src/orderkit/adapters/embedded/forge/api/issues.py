@@ -21,6 +21,7 @@ from orderkit.adapters.embedded.forge.api.calls import (
     json_answer,
     paged,
 )
+from orderkit.adapters.embedded.forge.api.pulls import MERGED
 from orderkit.adapters.embedded.forge.comments import Comment
 from orderkit.adapters.embedded.forge.issues import Issue, NewIssue
 from orderkit.adapters.embedded.forge.registry import RepoRow
@@ -77,6 +78,8 @@ def edit(call: Call) -> Response:
     state = fields.text(body, "state")
     if state not in ("", "open", "closed"):
         raise ApiError(412, f"unknown state: {state}")
+    if state and issue.is_pull and call.forge.pulls.by_id(issue.id).merged:
+        raise ApiError(412, MERGED)
     changed = call.forge.issues.edit(
         issue,
         title=fields.text(body, "title") or None,

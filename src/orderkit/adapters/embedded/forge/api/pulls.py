@@ -182,13 +182,10 @@ def told(
 def _change_words(call: Call, repo: RepoRow, issue: Issue, body: Json) -> None:
     title, text = fields.text(body, "title") or None, fields.optional_text(body, "body")
     call.forge.issues.edit(issue, title=title, body=text)
-    changes = {
-        key: {"from": old}
-        for key, old, new in (("title", issue.title, title), ("body", issue.body, text))
-        if new is not None and new != old
-    }
-    if changes:
-        told(call, repo, call.forge.pulls.by_id(issue.id), "edited", changes=changes)
+    for key, old, new in (("title", issue.title, title), ("body", issue.body, text)):
+        if new is not None and new != old:
+            changes = {key: {"from": old}, "added_labels": None, "removed_labels": None}
+            told(call, repo, call.forge.pulls.by_id(issue.id), "edited", changes=changes)
 
 
 def _admit_editor(user: Account, pull: Pull, *, writes: bool) -> None:

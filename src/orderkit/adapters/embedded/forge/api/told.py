@@ -1,5 +1,5 @@
 """
-Issues and comments as the API shows them, and webhooks told of their changes.
+Issues and comments as the API shows them; webhooks told of their changes and of pulls'.
 
 Called by the endpoints of issues, comments and labels, after a change was made.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 from orderkit.adapters.embedded.forge.api import events
 from orderkit.adapters.embedded.forge.api.calls import Call
 from orderkit.adapters.embedded.forge.api.issueshapes import comment_shape, issue_shape, issue_url
+from orderkit.adapters.embedded.forge.api.pullshapes import shown_to
 from orderkit.adapters.embedded.forge.api.shapes import Json
 from orderkit.adapters.embedded.forge.comments import Comment
 from orderkit.adapters.embedded.forge.issues import Issue
@@ -40,16 +41,26 @@ def comment_as_shown(call: Call, repo: RepoRow, comment: Comment) -> Json:
 
 
 def issue(call: Call, repo: RepoRow, changed: Issue, action: str) -> None:
-    """Tell webhooks that an issue was opened, edited, closed or reopened."""
-    if not changed.is_pull:
-        shape = issue_as_shown(call, repo, changed)
-        events.issue_changed(call.forge, repo, shape, action, by=call.user)
+    """Tell webhooks that an issue or pull request was opened, edited, closed or reopened."""
+    if changed.is_pull:
+        _pull(call, repo, changed, action, "pull_request")
+        return
+    shape = issue_as_shown(call, repo, changed)
+    events.issue_changed(call.forge, repo, shape, action, by=call.user)
+
+
+def _pull(call: Call, repo: RepoRow, changed: Issue, action: str, event_type: str) -> None:
+    shape = shown_to(call, repo, call.forge.pulls.by_id(changed.id))
+    events.pull_changed(call.forge, repo, shape, action, by=call.user, event_type=event_type)
 
 
 def labelled(call: Call, repo: RepoRow, number: int) -> None:
-    """Tell webhooks that an issue has other labels."""
+    """Tell webhooks that an issue or pull request has other labels."""
     changed = call.forge.issues.find(repo.id, number)
-    if changed is None or changed.is_pull:
+    if changed is None:
+        return
+    if changed.is_pull:
+        _pull(call, repo, changed, "label_updated", "pull_request_label")
         return
     shape = issue_as_shown(call, repo, changed)
     events.issue_changed(

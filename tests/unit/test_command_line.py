@@ -10,7 +10,10 @@ import pytest
 
 from orderkit.cli.main import root, run
 
-HEAVY = ("requests", "kubernetes", "pygit2", "starlette", "uvicorn", "jinja2", "jsonschema", "yaml")
+HEAVY = (
+    *("requests", "kubernetes", "pygit2", "starlette", "uvicorn", "jinja2", "jsonschema", "yaml"),
+    *("cel_expr_python", "google"),
+)
 
 
 def test_help_imports_nothing_heavy() -> None:

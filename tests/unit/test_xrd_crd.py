@@ -331,3 +331,26 @@ def test_what_vanishes_in_silence_is_listed() -> None:
         "v1: properties.spec.properties.crossplane",
         "v1: properties.status.properties.conditions",
     )
+
+
+def test_a_rule_that_does_not_compile_is_a_problem_with_its_place() -> None:
+    spec = {
+        "type": "object",
+        "properties": {"size": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": "self.size > 1"}, {"rule": "self.sise > 1"}],
+    }
+
+    (problem,) = problems(xrd({"type": "object", "properties": {"spec": spec}}))
+
+    path = "spec.versions[0].schema.openAPIV3Schema.properties[spec]"
+    assert problem.startswith(f"{path}.x-kubernetes-validations[1].rule: Invalid value")
+    assert "undefined field 'sise'" in problem
+
+
+def test_a_default_that_its_own_rule_refuses_is_a_problem() -> None:
+    size = {"type": "integer", "default": 0, "x-kubernetes-validations": [{"rule": "self > 0"}]}
+    spec = {"type": "object", "properties": {"size": size}}
+
+    (problem,) = problems(xrd({"type": "object", "properties": {"spec": spec}}))
+
+    assert problem.endswith("[size].default: Invalid value: 0: failed rule: self > 0")

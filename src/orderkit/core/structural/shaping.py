@@ -33,7 +33,7 @@ def default(schema: Schema, value: Any) -> Any:
     if isinstance(value, list):
         items = schema.get("items") or {}
         return [default(items, _replace_null(items, entry)) for entry in value]
-    return copy.deepcopy(value)
+    return value
 
 
 def _default_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
@@ -42,13 +42,17 @@ def _default_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
     for name, entry in value.items():
         child = _child(schema, name)
         if child is None:
-            filled[name] = copy.deepcopy(entry)
+            filled[name] = _copied(entry)
         elif not (_is_void(child, entry) and "default" not in child):
             filled[name] = default(child, _replace_null(child, entry))
     for name, child in properties.items():
         if name not in value and child.get("default") is not None:
             filled[name] = default(child, child["default"])
     return filled
+
+
+def _copied(value: Any) -> Any:
+    return copy.deepcopy(value) if isinstance(value, dict | list) else value
 
 
 def _is_void(schema: Schema, value: object) -> bool:
@@ -103,7 +107,7 @@ def _prune_object(
     for name, entry in value.items():
         where = f"{path}.{name}" if path else name
         if schema is not None and schema.get(EMBEDDED) and name in META_FIELDS:
-            kept[name] = copy.deepcopy(entry)
+            kept[name] = _copied(entry)
         elif schema is not None and _declares(schema, name):
             kept[name] = _prune(_child(schema, name), entry, where, dropped)
         elif schema is not None and schema.get(PRESERVE):

@@ -137,6 +137,56 @@ StructuralValidator: Any = _extend(
 )
 
 
+_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "integer": lambda value: _is_integer(None, value),
+    "null": lambda value: value is None,
+}
+_MADE: dict[int, tuple[Mapping[str, Any], Any]] = {}
+_MADE_MOST = 4096
+
+
+def _is_type(_validator: object, value: Any, type_: str) -> bool:
+    return _TYPES[type_](value)
+
+
+def _descend(
+    _validator: object,
+    value: Any,
+    schema: Any,
+    path: str | int | None = None,
+    schema_path: str | int | None = None,
+    resolver: object = None,  # noqa: ARG001 - the library passes it; structural schemas have no $ref
+) -> Errors:
+    """Judge a part by the validator of its schema, which the library would make anew each time."""
+    for error in _made(schema).iter_errors(value):
+        if path is not None:
+            error.path.appendleft(path)
+        if schema_path is not None:
+            error.schema_path.appendleft(schema_path)
+        yield error
+
+
+def _made(schema: Any) -> Any:
+    """Return the validator of a schema; schemas are values, nobody changes one that was used."""
+    found = _MADE.get(id(schema))
+    if found is not None:
+        return found[1]
+    if len(_MADE) >= _MADE_MOST:
+        _MADE.clear()
+    made = StructuralValidator(schema)
+    _MADE[id(schema)] = (schema, made)  # holding the schema keeps its id its own
+    return made
+
+
+StructuralValidator.is_type = _is_type
+StructuralValidator.descend = _descend
+
+
 def _apply_type(validator: Any, wanted: str, value: Any, schema: Mapping[str, Any]) -> Errors:
     """Server-side apply takes null everywhere and tells integers from no other number."""
     wanted = "number" if wanted == "integer" else wanted

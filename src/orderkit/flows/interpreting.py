@@ -29,7 +29,7 @@ from orderkit.flows.platform import Platform, published_pack, snapshot
 from orderkit.flows.publishing import operation, publish
 from orderkit.flows.registering import archived
 from orderkit.flows.scaffolding import StepEvent, TaskOptions, TaskResult
-from orderkit.ports.forge import OPERATION_TRAILER, FileChange, Forge
+from orderkit.ports.forge import FileChange, Forge
 
 BRANCH = "main"
 SECRET_SHOWN = "*" * 10
@@ -184,9 +184,8 @@ def _publish(forge: Forge, wanted: scaffolding.PublishRequest) -> CommitSha:
     if forge.head(wanted.repo) is None:
         changes = [FileChange(path, wanted.files[path], None) for path in sorted(wanted.files)]
         return forge.write(wanted.repo, changes, task).commit
-    line = f"{OPERATION_TRAILER}: {task.id}"
     for commit in forge.commits(wanted.repo, limit=_HISTORY):
-        if line in commit.message.splitlines():
+        if commit.operation == task.id:
             return commit.id
     raise AlreadyOrderedError(
         f"{wanted.repo} exists and was not made from these files",

@@ -6,7 +6,6 @@ import base64
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path, PurePath
 
 import pytest
@@ -184,22 +183,27 @@ def test_credentials_over_plain_http_are_refused_unless_allowed(
 
     assert "plain HTTP" in doctor(far)["platform"].detail
     assert "allowHttp: true" in doctor(far)["platform"].advice
+    near = platform.settings.forge.url.replace("127.0.0.1", "127.1")  # no loopback by its looks
+    assert "plain HTTP" in doctor(Endpoint(near, file_of(platform)))["platform"].detail
+    allowed = Endpoint(near, file_of(platform), allow_http=True)
+    assert doctor(allowed)["forge"].verdict == "ok"
 
 
 def test_a_renamed_repository_is_named_with_its_new_name(platform: Running, doctor: Doctor) -> None:
-    def answer(handler: BaseHTTPRequestHandler) -> None:
-        if "/repos/ae86/before" in handler.path:
-            new = handler.path.replace("before", "after")
-            says(301, b"", Location=f"https://elsewhere.example.org{new}")(handler)
-        else:
-            says(200, b'{"version": "1.26.0", "login": "eve"}')(handler)
+    forge, old = platform.settings.forge, RepoId("ae86", "before")
+    headers = {"Authorization": f"token {token(forge)}"}
+    platform.platform.forge.ensure_repo(old, description="")
+    path = f"{forge.url}/api/v1/repos/{old}"
+    assert requests.patch(path, json={"name": "after"}, headers=headers, timeout=10).ok
 
-    with server(answer) as url:
-        found = doctor(Endpoint(url, file_of(platform)), RepoId("ae86", "before"))
+    try:
+        found = doctor(forge, old)
+    finally:
+        platform.platform.forge.delete_repo(RepoId("ae86", "after"))
 
     for what in ("ledger", "rights"):
         assert found[what].verdict == "fail"
-        assert "has moved to /api/v1/repos/ae86/after" in found[what].detail
+        assert "has moved" in found[what].detail
         assert "write ae86/after wherever it is named" in found[what].advice
 
 

@@ -76,8 +76,6 @@ class Bench:
 @pytest.fixture
 def bench(shop: Workshop) -> Bench:
     repo = shop.seeded_repo()
-    if shop.api("GET", f"/repos/{repo}/pulls").status_code == 404:
-        pytest.skip("this forge has no pull requests yet")
     head = shop.forge.head(repo)
     assert head is not None
     assert shop.forge.ensure_branch(repo, "change", head)
@@ -425,14 +423,6 @@ def test_f58_two_who_make_the_same_label_leave_one(bench: Bench) -> None:
     assert [each["name"] for each in found] == ["same"]
 
 
-@pytest.fixture
-def statuses(bench: Bench) -> None:
-    path = f"/repos/{bench.repo}/commits/{bench.commit}/status"
-    if bench.shop.api("GET", path).status_code == 404:
-        pytest.skip("this forge has no statuses yet")
-
-
-@pytest.mark.usefixtures("statuses")
 def test_f59_the_newest_status_of_each_context_counts(bench: Bench) -> None:
     forge = bench.shop.forge
     assert forge.statuses(bench.repo, bench.commit) == ()
@@ -451,7 +441,6 @@ def test_f59_the_newest_status_of_each_context_counts(bench: Bench) -> None:
         forge.set_status(bench.repo, NO_COMMIT, plan)
 
 
-@pytest.mark.usefixtures("statuses")
 def test_f60_statuses_are_listed_whatever_the_page_size(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

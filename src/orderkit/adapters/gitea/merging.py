@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from orderkit.adapters.gitea.answers import RACE, Answer, ServerError, refusal
 from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, NOT_NOW, list_in, text_in
 from orderkit.adapters.gitea.pulls import Pulls
-from orderkit.adapters.gitea.turns import UNCLEAR, pauses, turn
+from orderkit.adapters.gitea.turns import UNCLEAR, pauses, turn, unsettled
 from orderkit.core.errors import (
     AccessError,
     BusyError,
@@ -28,6 +28,7 @@ from orderkit.core.errors import (
     NotFoundError,
     OrderkitError,
     RefusedError,
+    RemoteError,
 )
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import MergeStyle, Operation, PullRequest
@@ -122,15 +123,23 @@ class _Merge:
     deadline: float
     waits: Iterator[float] = field(default_factory=pauses)
     asked: bool = False
+    doubt: bool = False
+    """Whether a request to merge may still be carried out."""
 
     def run(self) -> CommitSha:
         while True:
-            problem = self._round()
+            try:
+                problem = self._round()
+            except (RemoteError, RefusedError) as error:
+                if not self.doubt:
+                    raise
+                raise unsettled(error, str(self.wanted)) from error
             if isinstance(problem, str):
                 return CommitSha(problem)
             left = self.deadline - time.monotonic()
             if left <= 0:
-                raise self._verdict(problem)
+                verdict = self._verdict(problem)
+                raise unsettled(verdict, str(self.wanted)) if self.doubt else verdict
             time.sleep(min(next(self.waits), left))
 
     def _round(self) -> CommitSha | OrderkitError:
@@ -178,11 +187,13 @@ class _Merge:
         wanted = self.wanted
         path = self.forge._path(wanted.repo, "pulls", str(wanted.number), "merge")  # noqa: SLF001
         with turn(self.forge.base_url, wanted.repo):
-            self.asked = True
+            before, self.asked, self.doubt = self.doubt, True, True
             answer = self.forge._http.send("POST", path, body=wanted.body)  # noqa: SLF001
         done = self._look()
         if done is not None:
             return done
+        if answer.status < 500:  # noqa: PLR2004  beyond, a gateway may speak for the forge
+            self.doubt = before
         if answer.ok:
             return BusyError(f"{wanted}: accepted, but the forge does not show it as merged")
         return self._judge(answer)

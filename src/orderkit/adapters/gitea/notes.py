@@ -106,9 +106,11 @@ class Notes(Reading):
 
         def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
             here[:] = self._labels(repo, label.name)
-            return tried if here and _label(here[0]) == _normal(label) else None
+            return tried if list(map(_label, here)) == [_normal(label)] else None
 
         def act() -> bool | None:
+            for double in here[1:]:
+                self._remove_label(repo, label, number_in(double, "id"))
             if here:
                 path = self._path(repo, "labels", str(number_in(here[0], "id")))
                 done(self._label_call("PATCH", path, body, label), doing)
@@ -123,10 +125,14 @@ class Notes(Reading):
         """Remove the label we just made if another process was faster; say if it stays."""
         first = number_in(self._labels(repo, label.name)[0], "id")
         if first < made:
-            path = self._path(repo, "labels", str(made))
-            answer = self._http.send("DELETE", path)
-            return answer.status != MISSING and not done(answer, f"remove a double of {label.name}")
+            self._remove_label(repo, label, made)
+            return False
         return True
+
+    def _remove_label(self, repo: RepoId, label: Label, double: int) -> None:
+        answer = self._http.send("DELETE", self._path(repo, "labels", str(double)))
+        if answer.status != MISSING:
+            done(answer, f"remove a double of {label.name}")
 
     def _label_call(self, method: str, path: str, body: Mapping[str, str], label: Label) -> Answer:
         answer = self._http.send(method, path, body=body)

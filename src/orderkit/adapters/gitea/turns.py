@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from orderkit.adapters.gitea.answers import GarbledError, ServerError
-from orderkit.core.errors import OrderkitError, RemoteError, UnreachableError
+from orderkit.adapters.gitea.answers import GarbledError, LostAnswerError, ServerError
+from orderkit.core.errors import OrderkitError, UnreachableError
 from orderkit.core.names import RepoId
 
 ROUNDS = 8
@@ -71,21 +71,28 @@ def settle(look: Callable[[bool], T | None], act: Callable[[], T | None], doing:
         doing: What the step is, for the message.
 
     Raises:
-        OrderkitError: What `act` raised and looking did not disprove.
+        OrderkitError: What `act` raised and looking did not disprove; nothing is under way.
         UnreachableError: No clear answer in any round; it may have been carried out.
     """
-    waits, tried = pauses(), False
-    problem: Exception = RemoteError(f"{doing}: accepted, but the forge does not show it")
+    waits, tried, doubt = pauses(), False, False
+    problem: Exception = LostAnswerError(f"{doing}: accepted, but the forge does not show it")
     for number in range(1, ROUNDS + 1):
         try:
             found = look(tried)
             if found is None:
-                tried = True
-                found = _attempt(look, act)
+                before, tried, doubt = doubt, True, True
+                found, refusal = _attempt(look, act)
+                if found is None and refusal is not None:
+                    doubt = before
+                    raise refusal
         except UNCLEAR as error:
             if not tried:
                 raise
             problem, found = error, None
+        except OrderkitError as error:
+            if not doubt:
+                raise
+            raise unsettled(error, doing) from error
         if found is not None:
             return found
         if number < ROUNDS:
@@ -93,15 +100,24 @@ def settle(look: Callable[[bool], T | None], act: Callable[[], T | None], doing:
     raise problem
 
 
-def _attempt(look: Callable[[bool], T | None], act: Callable[[], T | None]) -> T | None:
-    """Try once; a refusal counts only if looking does not disprove it."""
+def unsettled(problem: OrderkitError, doing: str) -> OrderkitError:
+    """Return the error to end with when a request of ours got no answer before `problem`."""
+    if isinstance(problem, UNCLEAR):
+        return problem
+    return LostAnswerError(
+        f"{doing}: a request without an answer may still be carried out; {problem}",
+        hint="repeat the command: what was carried out is found and not done again",
+    )
+
+
+def _attempt(
+    look: Callable[[bool], T | None], act: Callable[[], T | None]
+) -> tuple[T | None, OrderkitError | None]:
+    """Try once; return the result, and the refusal, which counts only without a result."""
     try:
         found = act()
     except UNCLEAR:
         raise
-    except OrderkitError:
-        found = look(True)  # noqa: FBT003  settle's shape
-        if found is None:
-            raise
-        return found
-    return look(True) if found is None else found  # noqa: FBT003
+    except OrderkitError as error:
+        return look(True), error  # noqa: FBT003  settle's shape
+    return (look(True) if found is None else found), None  # noqa: FBT003

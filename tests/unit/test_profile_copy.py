@@ -300,6 +300,60 @@ def test_whatever_stands_in_the_form_means_the_same_in_the_copy(
     assert json.dumps(natural) == json.dumps(copy)
 
 
+@given(
+    order=st.permutations(["type", "owner", "parameters", "steps", "output", "lifecycle"]),
+    notes=st.lists(
+        st.sampled_from(["", "# note", "  # note", "    # deep"]), min_size=6, max_size=6
+    ),
+    step=st.sampled_from([1, 2, 4, 8]),
+)
+def test_keys_of_spec_may_stand_in_any_order_with_notes_between(
+    order: list[str], notes: list[str], step: int
+) -> None:
+    """Whatever stands around steps and output stays; a note deeper than its key is part of it."""
+    written = {
+        "type": ["type: service"],
+        "owner": ["owner: me  # us"],
+        "parameters": ["parameters:", "  properties:", "    a: {type: string}  # a"],
+        "steps": ["steps:", "  - id: a  # gone", "    action: debug:log", "    # gone"],
+        "output": ["output:", "  text:", "    - content: |", "        # a title", "", "        x"],
+        "lifecycle": ["lifecycle: x"],
+    }
+    head = ["apiVersion: scaffolder.backstage.io/v1beta3", "kind: Template", "metadata: {name: t}"]
+    lines = [*head, "spec:"]
+    for key, note in zip(order, notes, strict=True):
+        lines += [" " * step + line for line in written[key]] + [note]
+    data = ("\n".join(lines) + "\n").encode()
+    natural = yaml12.load(data, name="t")
+
+    text = service_copy(data, name="t", folder="t", actions=ACTIONS).decode()
+
+    copy = yaml12.load(text.encode(), name="t")
+    assert list(copy["spec"]) == list(natural["spec"])
+    assert copy["spec"]["output"] == natural["spec"]["output"]
+    assert {"# us", "# a"} <= {
+        line[line.index("# ") :] for line in text.split("\n") if "# " in line
+    }
+    assert "gone" not in text
+    assert parse_template(data, name="t").pages == parse_template(text.encode(), name="t").pages
+
+
+@pytest.mark.parametrize("indent", [2, 4])
+def test_a_copy_with_wide_lines_or_other_indentation_passes_yamllint(indent: int) -> None:
+    pad = " " * indent
+    text = (
+        "apiVersion: scaffolder.backstage.io/v1beta3\nkind: Template\nmetadata: {name: t}\n"
+        f"spec:\n{pad}type: service\n{pad}steps:\n"
+        f"{pad}{pad}- id: a\n{pad}{pad}  action: debug:log\n"
+        f"{pad}output:\n{pad}{pad}x: ${{{{ steps.a.output.{'long' * 40} }}}}\n"
+    )
+    config = YamlLintConfig((ROOT / ".yamllint.yaml").read_text())
+
+    copy = service_copy(text.encode(), name="t", folder="t", actions=ACTIONS).decode()
+
+    assert not list(linter.run(copy, config, "t.yaml"))
+
+
 def test_the_job_profile_is_refused_in_words() -> None:
     with pytest.raises(InvalidInputError, match="registration by a Job") as error:
         read_profile("--profile", "job")

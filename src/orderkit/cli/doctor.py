@@ -40,17 +40,19 @@ def doctor_command(platform_file: str | None, as_json: bool) -> int:
 
 
 def _findings(platform_file: str | None) -> Iterator[Finding]:
-    from orderkit.cli.connecting import connect, load_settings
+    from orderkit.cli.connecting import connect, load_settings, requesters
     from orderkit.core.errors import OrderkitError
-    from orderkit.flows.checking import Finding, check
+    from orderkit.flows.checking import Finding, check, check_requesters
 
     yield from _machine()
     try:
-        platform = connect(load_settings(platform_file))
+        settings = load_settings(platform_file)
+        platform, proofs = connect(settings), requesters(settings)
     except OrderkitError as error:
         yield Finding("platform", "fail", str(error), error.hint)
         return
     yield from check(platform)
+    yield check_requesters(proofs)
 
 
 def _machine() -> Iterator[Finding]:

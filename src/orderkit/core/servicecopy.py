@@ -34,7 +34,6 @@ ANSWERED = f"steps.{STEP}.output.body.steps"
 """Where the copy finds the outputs of the natural steps."""
 _KEPT = "catalog:register"
 _SENTINEL = "__ORDERKIT_"
-_WIDE = 110
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TAGS = ("${{", "{%", "{#", "#}")
 _OUT_OF_REACH = {
@@ -216,13 +215,17 @@ def _spliced(text: str, wanted: Mapping[str, Any], name: str) -> str:
         _block(yaml.compose("\n".join(lines) + "\n", yaml.SafeLoader), name), name, "spec"
     )
     starts = [key.start_mark for key, _ in spec.value] + [spec.end_mark]
+    column, wide = starts[0].column, False
     for at in reversed(range(len(spec.value))):
-        key = spec.value[at][0]
-        if key.value in wanted:
-            column = key.start_mark.column
+        key = spec.value[at][0].value
+        if key in wanted:
             last = _last_line(lines, starts[at].line, starts[at + 1].line, column)
-            lines[starts[at].line : last] = _lines({key.value: wanted[key.value]}, column)
-    return newline.join([*_headed(lines), ""])
+            written = _lines({key: wanted[key]}, column)
+            wide = wide or any(len(line) > LINE_MAX for line in written)
+            lines[starts[at].line : last] = written
+    broken = {"line-length": wide, "indentation": column != len("  ")}
+    rules = [rule for rule, is_broken in broken.items() if is_broken]
+    return newline.join([*_headed(lines, rules), ""])
 
 
 def _block(node: Any, name: str, key: str = "") -> Any:
@@ -248,26 +251,23 @@ def _last_line(lines: list[str], first: int, end: int, column: int) -> int:
 
 
 def _lines(value: dict[str, Any], column: int) -> list[str]:
-    """Write a key and its value, indented; wide lines excused for yamllint."""
-    found: list[str] = []
-    for line in yamltext.dump(value).removeprefix("---\n").removesuffix("\n").split("\n"):
-        shown = " " * column + line if line else line
-        if len(shown) > _WIDE and ": " in line:
-            found.append(f"{shown[: len(shown) - len(shown.lstrip())]}{_EXCUSE}")
-        found.append(shown)
-    return found
+    """Write a key and its value, indented."""
+    written = yamltext.dump(value).removeprefix("---\n").removesuffix("\n").split("\n")
+    return [" " * column + line if line else line for line in written]
 
 
-_EXCUSE = "# yamllint disable-line rule:line-length"
+LINE_MAX = 120
+"""Wider lines, which cannot be broken, are excused for yamllint."""
 _HEAD = (
     "# Written from natural.yaml beside it when the pack was published (portal profile 'service').",
     "# What is edited here is lost. The service runs the natural steps.",
 )
 
 
-def _headed(lines: list[str]) -> list[str]:
+def _headed(lines: list[str], rules: list[str]) -> list[str]:
     at = next((at + 1 for at, line in enumerate(lines) if line.rstrip() == "---"), 0)
-    return [*lines[:at], *_HEAD, *lines[at:]]
+    excuse = [" ".join(["# yamllint disable", *(f"rule:{rule}" for rule in rules)])]
+    return [*lines[:at], *_HEAD, *(excuse if rules else []), *lines[at:]]
 
 
 def _prove(text: str, expected: Mapping[str, Any], name: str) -> None:

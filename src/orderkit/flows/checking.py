@@ -14,6 +14,7 @@ from orderkit.core.errors import AccessError, OrderkitError
 from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, COMPOSITION, XRD, dig, metadata
 from orderkit.flows.orders import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
+from orderkit.ports.requesters import Requesters
 
 Verdict = Literal["ok", "warn", "fail"]
 
@@ -47,6 +48,17 @@ def check(platform: Platform) -> Iterator[Finding]:
             yield run(platform)
         except OrderkitError as error:
             yield Finding(what, "fail", str(error), error.hint)
+
+
+def check_requesters(requesters: Requesters | None) -> Finding:
+    """Say what the requester of a portal's order is worth."""
+    what = "requesters"
+    if requesters is None:
+        return Finding(what, "ok", "claims: portal.signedBy names no Backstage that proves them")
+    try:
+        return Finding(what, "ok", requesters.describe())
+    except OrderkitError as error:
+        return Finding(what, "fail", str(error), error.hint)
 
 
 def _forge(platform: Platform) -> Finding:

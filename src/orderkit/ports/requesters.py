@@ -32,6 +32,15 @@ class Requester:
 class Requesters(Protocol):
     """Tells who stands behind a request, by its ``Authorization`` header."""
 
+    def describe(self) -> str:
+        """
+        Say in a few words whose signatures are checked, after fetching the keys.
+
+        Raises:
+            UnreachableError: The portal's keys cannot be had now.
+        """
+        ...
+
     def proved(self, authorization: str) -> Requester:
         """
         Return the person whom the portal vouches for.

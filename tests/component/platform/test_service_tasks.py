@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from orderkit.adapters.backstage.signatures import BackstageRequesters
 from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.adapters.packfolder import read_folder, reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, token
 from orderkit.cli.running import Running
 from orderkit.core.names import RepoId
@@ -407,6 +408,48 @@ def test_platform_render_equals_what_the_platform_has(
         found = forge.read(pack, path, head)
         assert found is not None
         assert found.data == (out / path).read_bytes()
+
+
+def test_platform_render_names_the_step_that_cannot_run_in_the_service(
+    orderkit: Callable[..., Any], tmp_path: Path
+) -> None:
+    """And the way out that it hints at works."""
+    pack, out = tmp_path / "pack", tmp_path / "out"
+    for path, data in read_folder(reference_pack()).items():
+        (pack / path).parent.mkdir(parents=True, exist_ok=True)
+        (pack / path).write_bytes(data)
+    template = pack / "templates" / "garage" / "template.yaml"
+    template.write_text(template.read_text().replace("publish:gitea", "publish:github"))
+
+    def render() -> Any:
+        return orderkit("platform", "render", "--pack", str(pack), "--out", str(out))
+
+    refused = render()
+    natural = "metadata:\n  annotations: {orderkit.dev/profile: natural}\n"
+    template.write_text(template.read_text().replace("metadata:\n", natural, 1))
+    done = render()
+
+    assert refused.code == 2
+    assert "steps.publish" in refused.err
+    assert "publish:github" in refused.err
+    assert done.code == 0, done.err
+    assert not (out / "templates" / "garage" / "natural.yaml").exists()
+
+
+def test_the_doctor_says_what_a_requester_is_worth(
+    orderkit: Callable[..., Any], platform: Running, signer: Signer, tmp_path: Path
+) -> None:
+    def verdict(signed_by: str | None) -> tuple[str, str]:
+        path = tmp_path / "platform.yaml"
+        path.write_text(replace(platform.settings, signed_by=signed_by).to_yaml())
+        found = orderkit("doctor", "--json", platform_file=path).json["findings"]
+        row = next(row for row in found if row["what"] == "requesters")
+        return row["verdict"], row["detail"]
+
+    assert verdict(None) == ("ok", "claims: portal.signedBy names no Backstage that proves them")
+    assert verdict(signer.url)[0] == "ok"
+    assert signer.url in verdict(signer.url)[1]
+    assert verdict(platform.settings.forge.url)[0] == "fail"
 
 
 def test_platform_render_refuses_the_job_profile_and_a_full_folder(

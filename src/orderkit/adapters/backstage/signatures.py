@@ -54,6 +54,16 @@ class BackstageRequesters:
         self._users = _Keys(f"{self._base}/api/auth/.well-known/jwks.json")
         self._scaffolder = _Keys(f"{self._base}/api/scaffolder/.backstage/auth/v1/jwks.json")
 
+    def describe(self) -> str:
+        """
+        Say whose signatures are checked, after fetching the keys.
+
+        Raises:
+            UnreachableError: The keys cannot be had now.
+        """
+        users, scaffolder = self._users.fetch(), self._scaffolder.fetch()
+        return f"proved by {self._base} ({users} keys for persons, {scaffolder} of the scaffolder)"
+
     def proved(self, authorization: str) -> Requester:
         """
         Return the person whom this Backstage vouches for.
@@ -120,6 +130,13 @@ class _Keys:
         except jwt.PyJWTError as error:
             raise _unproved(f"the portal's token is not valid: {error}") from error
         return found
+
+    def fetch(self) -> int:
+        """Fetch the keys now; return how many there are."""
+        with self._lock:
+            self._known = _fetched(self._url)
+            self._fetched_at = time.monotonic()
+            return len(self._known)
 
     def _key(self, key_id: str) -> jwt.PyJWK:
         with self._lock:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from yamllint import linter  # type: ignore[import-untyped]  # it publishes no types
 from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]  # same
@@ -273,6 +273,7 @@ PLAIN = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(first=PLAIN, last=PLAIN, title=TEXTS)
 def test_whatever_stands_in_the_form_means_the_same_in_the_copy(
     first: object, last: object, title: str
@@ -300,6 +301,7 @@ def test_whatever_stands_in_the_form_means_the_same_in_the_copy(
     assert json.dumps(natural) == json.dumps(copy)
 
 
+@settings(deadline=None)
 @given(
     order=st.permutations(["type", "owner", "parameters", "steps", "output", "lifecycle"]),
     notes=st.lists(

@@ -19,7 +19,7 @@ import pygit2
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitread, gitwrite
-from orderkit.adapters.embedded.forge.api import access, guarding
+from orderkit.adapters.embedded.forge.api import access, fields, guarding
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, json_answer
 from orderkit.adapters.embedded.forge.api.shapes import (
     UNSIGNED,
@@ -131,7 +131,7 @@ def create(call: Call) -> Response:
 def update(call: Call) -> Response:
     """PUT /repos/{owner}/{repo}/contents/{path}; without ``sha`` it creates (1.26 only)."""
     repo, body = _editable(call), call.json()
-    sha, rules = _text(body, "sha"), call.forge.behaviour
+    sha, rules = fields.text(body, "sha"), call.forge.behaviour
     if not sha and not rules.put_without_sha_creates:
         raise ApiError(422, "[SHA]: Required")
     if not rules.put_fills_empty_repository and not gitread.heads(repo.path):
@@ -141,7 +141,7 @@ def update(call: Call) -> Response:
         call.param("path"),
         _content(body),
         sha,
-        _text(body, "from_path"),
+        fields.text(body, "from_path"),
     )
     return _one(call, repo, body, operation, 200 if sha else 201)
 
@@ -149,7 +149,7 @@ def update(call: Call) -> Response:
 def delete(call: Call) -> Response:
     """DELETE /repos/{owner}/{repo}/contents/{path} with ``sha`` in the body."""
     repo, body = _editable(call), call.json()
-    sha = _text(body, "sha")
+    sha = fields.text(body, "sha")
     if not sha:
         raise ApiError(422, "[SHA]: Required")
     operation = FileOperation("delete", call.param("path"), sha=sha)
@@ -179,7 +179,7 @@ def _one(call: Call, repo: RepoRow, body: Json, operation: FileOperation, status
 def _operation(entry: object, rules: Behaviour) -> FileOperation:
     if not isinstance(entry, dict):
         raise ApiError(422, "json: cannot unmarshal into a file operation")
-    name, path = _text(entry, "operation"), _text(entry, "path")
+    name, path = fields.text(entry, "operation"), fields.text(entry, "path")
     if not name:
         raise ApiError(422, "[Operation]: Required")
     if not path or len(path) > PATH_MAX:
@@ -188,7 +188,9 @@ def _operation(entry: object, rules: Behaviour) -> FileOperation:
         raise ApiError(500, f"invalid file operation: {name} {path}")
     known: OperationName = name  # type: ignore[assignment]  # checked above
     content = b"" if name in ("delete", "rename") else _content(entry)
-    return FileOperation(known, path, content, _text(entry, "sha"), _text(entry, "from_path"))
+    return FileOperation(
+        known, path, content, fields.text(entry, "sha"), fields.text(entry, "from_path")
+    )
 
 
 def _commit(
@@ -200,11 +202,11 @@ def _commit(
     *,
     tells: bool = True,
 ) -> Json:
-    branch = _text(body, "branch") or repo.default_branch
+    branch = fields.text(body, "branch") or repo.default_branch
     author, committer = _people(call, body)
     request = CommitRequest(
         branch=branch,
-        new_branch=_text(body, "new_branch"),
+        new_branch=fields.text(body, "new_branch"),
         message=_message(body, files, committer),
         author=author,
         committer=committer,
@@ -269,7 +271,7 @@ def make_first_commit(call: Call, repo: RepoRow) -> None:
 
 
 def _message(body: Json, files: Sequence[FileOperation], committer: Person) -> str:
-    text = _text(body, "message").strip()
+    text = fields.text(body, "message").strip()
     if not text:
         text = "\n".join(f"{VERBS[each.operation]} {each.path}" for each in files)
     if body.get("signoff") is True:
@@ -293,7 +295,7 @@ def _identity(body: Json, key: str) -> tuple[str, str] | None:
     found = body.get(key)
     if not isinstance(found, dict):
         return None
-    name, email = (_plain(_text(found, part)) for part in ("name", "email"))
+    name, email = (_plain(fields.text(found, part)) for part in ("name", "email"))
     return (name, email) if name or email else None
 
 
@@ -315,13 +317,6 @@ def _date(dates: Mapping[str, Any], key: str) -> datetime:
 
 def _content(body: Mapping[str, Any]) -> bytes:
     try:
-        return base64.b64decode(_text(body, "content"), validate=True)
+        return base64.b64decode(fields.text(body, "content"), validate=True)
     except (binascii.Error, ValueError) as error:
         raise ApiError(422, f"illegal base64 data: {error}") from error
-
-
-def _text(body: Mapping[str, Any], key: str) -> str:
-    value = body.get(key)
-    if value is not None and not isinstance(value, str):
-        raise ApiError(422, f"json: cannot unmarshal into a text: {key}")
-    return value or ""

@@ -52,7 +52,9 @@ _OTHER = Advice(
 
 
 def refuse(call: Call, refusal: ApiError) -> Response:
-    """Return the page of a refusal."""
+    """Return the page of a refusal; one that leads elsewhere needs none."""
+    if HTTPStatus.MULTIPLE_CHOICES <= refusal.status < HTTPStatus.BAD_REQUEST:
+        return Response(status_code=refusal.status, headers=refusal.headers)
     headers = {**refusal.headers}
     if refusal.status == HTTPStatus.UNAUTHORIZED:
         headers |= CHALLENGE

@@ -124,3 +124,19 @@ def test_the_style_is_served_with_an_address_that_changes_with_it(desk: Desk) ->
     assert "url(" not in answer.text
     assert "@import" not in answer.text
     assert desk.get("/assets/none.css").status_code == 404
+
+
+def test_pages_of_old_names_lead_to_the_new_ones(desk: Desk) -> None:
+    repo, hidden = desk.repo(), desk.repo(private=True)
+    desk.write(repo, {"a b": "1"})
+    for each in (repo, hidden):
+        desk.api("PATCH", f"/repos/{each}", {"name": "later"})
+
+    led = desk.get(f"/{repo}/src/branch/main/a%20b?page=1")
+
+    assert led.status_code == 301
+    assert led.headers["Location"] == f"/{repo.owner}/later/src/branch/main/a%20b?page=1"
+    assert desk.page(led.headers["Location"]).h1 == "a b"
+    assert desk.get(f"/{hidden}").status_code == 404
+    desk.api("POST", f"/orgs/{repo.owner}/rename", {"new_name": f"{repo.owner}-new"})
+    assert desk.get(f"/{repo.owner}").headers["Location"] == f"/{repo.owner}-new"

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.accounts import Account
-from orderkit.adapters.embedded.forge.api import access, events, users
+from orderkit.adapters.embedded.forge.api import access, events, fields, users
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
@@ -65,7 +65,7 @@ def create_for_other(call: Call) -> Response:
 
 def _create(call: Call, owner: Account) -> Response:
     body = call.json()
-    name = _optional(body, "name", str)
+    name = fields.optional_text(body, "name")
     if not name:
         raise ApiError(422, "[Name]: Required")
     if name in DOTS:
@@ -73,18 +73,18 @@ def _create(call: Call, owner: Account) -> Response:
     new = NewRepo(
         name=name,
         description=_description(body) or "",
-        private=bool(_optional(body, "private", bool)),
-        default_branch=_optional(body, "default_branch", str) or "main",
+        private=bool(fields.optional_flag(body, "private")),
+        default_branch=fields.optional_text(body, "default_branch") or "main",
     )
     if not gitread.is_branch_name(new.default_branch):
         raise ApiError(422, f"[DefaultBranch]: GitRefName [{new.default_branch}]")
-    if _optional(body, "object_format_name", str) not in (None, "", "sha1"):
+    if fields.optional_text(body, "object_format_name") not in (None, "", "sha1"):
         raise ApiError(422, "[ObjectFormatName]: this forge keeps sha1 repositories only")
     repo = call.forge.registry.create(owner, new)
     accounts = call.forge.accounts
     if access.right_on(accounts, call.actor, repo) < Right.ADMIN:
         accounts.teams.set_collaborator(repo.id, call.user.id, "admin")
-    if _optional(body, "auto_init", bool):
+    if fields.optional_flag(body, "auto_init"):
         make_first_commit(call, repo)
     events.repository_changed(call.forge, repo, "created", by=call.user)
     return json_answer(shape(call, repo), 201)
@@ -98,11 +98,11 @@ def show(call: Call) -> Response:
 def change(call: Call) -> Response:
     """PATCH /repos/{owner}/{repo}: name, description, private, archived, default_branch, …."""
     repo, body = access.administered(call), call.json()
-    branch = _optional(body, "default_branch", str)
+    branch = fields.optional_text(body, "default_branch")
     if branch and branch not in gitread.heads(repo.path):
         raise ApiError(422, f"branch does not exist [name: {branch}]")
-    description, name = _description(body), _optional(body, "name", str) or repo.repo.name
-    private, archived = (_optional(body, key, bool) for key in ("private", "archived"))
+    description, name = _description(body), fields.optional_text(body, "name") or repo.repo.name
+    private, archived = (fields.optional_flag(body, key) for key in ("private", "archived"))
     changed = call.forge.registry.update(
         _renamed(call, repo, name),
         description=description,
@@ -163,14 +163,7 @@ def visible(call: Call, repos: list[RepoRow]) -> list[RepoRow]:
 
 
 def _description(body: dict[str, Any]) -> str | None:
-    text: str | None = _optional(body, "description", str)
+    text: str | None = fields.optional_text(body, "description")
     if text is not None and len(text) > DESCRIPTION_MAX:
         raise ApiError(422, f"[Description]: MaxSize {DESCRIPTION_MAX}")
     return text
-
-
-def _optional(body: dict[str, Any], key: str, type_: type[Any]) -> Any:
-    value = body.get(key)
-    if value is not None and not isinstance(value, type_):
-        raise ApiError(422, f"json: cannot unmarshal {key} into {type_.__name__}")
-    return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge.accounts import Account
-from orderkit.adapters.embedded.forge.api import access, moved
+from orderkit.adapters.embedded.forge.api import fields, moved
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
     Call,
@@ -69,7 +69,7 @@ def create_user(call: Call) -> Response:
     if not call.user.admin:
         raise ApiError(403, "user should be the site admin")
     body = call.json()
-    name, password = _text(body, "username"), _text(body, "password")
+    name, password = fields.text(body, "username"), fields.text(body, "password")
     if not name or not password:
         raise ApiError(422, "[Username]: Required" if not name else "[Password]: Required")
     try:
@@ -88,7 +88,7 @@ def tokens(call: Call) -> Response:
 def create_token(call: Call) -> Response:
     """POST /users/{name}/tokens, with a password only; the secret is shown once."""
     user, body = _token_owner(call), call.json()
-    name, scopes = _text(body, "name"), body.get("scopes") or []
+    name, scopes = fields.text(body, "name"), body.get("scopes") or []
     if not name:
         raise ApiError(422, "[Name]: Required")
     if not isinstance(scopes, list) or not all(isinstance(scope, str) for scope in scopes):
@@ -118,15 +118,3 @@ def _token_owner(call: Call) -> Account:
     if call.actor.by_token:
         raise ApiError(401, "auth required")
     return user
-
-
-def sees(call: Call, org: Account) -> bool:
-    """Say whether the caller may know that an account exists."""
-    return access.sees(call.forge.accounts, call.actor.account, org)
-
-
-def _text(body: dict[str, object], key: str) -> str:
-    value = body.get(key)
-    if value is not None and not isinstance(value, str):
-        raise ApiError(422, f"json: cannot unmarshal into a text: {key}")
-    return value or ""

@@ -14,7 +14,7 @@ import pygit2
 from starlette.responses import RedirectResponse, Response
 
 from orderkit.adapters.embedded.forge import gitread
-from orderkit.adapters.embedded.forge.api import users
+from orderkit.adapters.embedded.forge.api import access, moved
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.api.repos import visible
 from orderkit.adapters.embedded.forge.pages import site
@@ -68,8 +68,11 @@ def start(call: Call) -> Response:
 
 def owner(call: Call) -> Response:
     """GET /{owner}: an organisation or user and the repositories that the caller may read."""
-    account = call.forge.accounts.find(call.param("owner"))
-    if account is None or not users.sees(call, account):
+    name = call.param("owner")
+    account = call.forge.accounts.find(name)
+    if account is None:
+        moved.refuse_old_account(call, name)
+    if account is None or not access.sees(call.forge.accounts, call.actor.account, account):
         raise ApiError(404)
     rows = visible(call, call.forge.registry.all(owner_id=account.id))
     shown, part = _slice(call, sorted(rows, key=lambda row: row.full_name.lower()))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 
 LATER = "Please try again later"
 DEADLINE_S = 15
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A request that is refused: its body, the status and a part of the words."""
+
+    id: str
+    reason: str
+    body: Mapping[str, Any]
+    status: int
+    text: str = ""
 
 
 @dataclass
@@ -39,12 +51,12 @@ class Pulls:
         self, branch: str, path: str, text: str, *, new: str = "", message: str = "m"
     ) -> str:
         """Write one file on `branch`, or from it on the new branch `new`; return the commit."""
-        entry = {
-            "operation": "upload",
-            "path": path,
-            "content": base64.b64encode(text.encode()).decode(),
-        }
-        body = {"branch": branch, "new_branch": new, "message": message, "files": [entry]}
+        return self._write("upload", path, text, branch=branch, new_branch=new, message=message)
+
+    def _write(self, operation: str, path: str, text: str, **more: str) -> str:
+        content = base64.b64encode(text.encode()).decode()
+        entry = {"operation": operation, "path": path, "content": content}
+        body = {"files": [entry], **more}
         made = self.api("POST", "/contents", body)
         assert made.status_code == 201, made.text
         found: str = made.json()["commit"]["sha"]
@@ -52,7 +64,8 @@ class Pulls:
 
     def branch(self, name: str, base: str = "main") -> str:
         """Make a branch with one commit of its own; return the commit."""
-        return self.commit(base, f"of-{name.replace('/', '-')}", "1\n", new=name, message=name)
+        path = f"of-{name.replace('/', '-')}"
+        return self._write("create", path, "1\n", branch=base, new_branch=name, message=name)
 
     def open(self, head: str, base: str = "main", **more: Any) -> int:
         """Open a pull request; return its number."""

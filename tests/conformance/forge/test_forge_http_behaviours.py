@@ -23,6 +23,7 @@ from tests.conformance.forge.conftest import (
     embedded_target,
     open_shop,
 )
+from tests.conformance.forge.pullcases import Pulls
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.forge.behaviour import BEHAVIOURS
@@ -220,6 +221,64 @@ def send(url: str, headers: dict[str, str]) -> int:
     """One write over a connection of its own."""
     answer = requests.post(url, json={"content": "YQ=="}, headers=headers, timeout=TIMEOUT_S)
     return answer.status_code
+
+
+UPDATES = {"1.26": 204, "1.24": 405, "forgejo": 405}
+
+
+@pytest.mark.embedded_only("B130 tries it there")
+def test_v34_a_branch_is_moved_by_put(forge: Forge) -> None:
+    repo = forge.shop.seeded_repo()
+    body = {"new_commit_id": forge.shop.forge.head(repo)}
+
+    answer = forge.shop.api("PUT", f"/repos/{repo}/branches/other", body)
+
+    assert answer.status_code == UPDATES[forge.column]
+
+
+AGAIN = {"1.26": "The PR is already merged", "1.24": "", "forgejo": ""}
+
+
+@pytest.mark.embedded_only("P211 tries it there")
+def test_v35_a_second_merge_is_405_in_these_words(forge: Forge) -> None:
+    own = Pulls(forge.shop, forge.shop.seeded_repo())
+    own.branch("x")
+    number = own.open("x")
+    assert own.merge(number).status_code == 200
+
+    again = own.try_merge(number)
+
+    assert (again.status_code, again.json()["message"]) == (405, AGAIN[forge.column])
+
+
+SILENT = {"1.26": "pending", "1.24": "", "forgejo": ""}
+
+
+@pytest.mark.embedded_only("S102 tries it there")
+def test_v36_a_commit_of_which_nobody_said_anything(forge: Forge) -> None:
+    repo = forge.shop.seeded_repo()
+
+    found = forge.shop.api("GET", f"/repos/{repo}/commits/main/status").json()
+
+    assert (found["state"], found["total_count"]) == (SILENT[forge.column], 0)
+
+
+AT_ONCE = {"1.26": True, "1.24": False, "forgejo": False}
+
+
+@pytest.mark.embedded_only("S110 tries it there")
+def test_v37_a_merge_that_waits_for_no_checks(forge: Forge) -> None:
+    """1.26 looks at once, the others at the next status, of whatever context."""
+    own = Pulls(forge.shop, forge.shop.seeded_repo())
+    sha = own.branch("x")
+    number = own.open("x")
+
+    kept = own.merge(number, merge_when_checks_succeed=True)
+    merged = own.get(number)["merged"]
+    own.api("POST", f"/statuses/{sha}", {"state": "success", "context": "any"})
+
+    assert (kept.status_code, merged) == (201, AT_ONCE[forge.column])
+    assert own.get(number)["merged"] is True
 
 
 def test_an_unknown_behaviour_is_refused(tmp_path: Path) -> None:

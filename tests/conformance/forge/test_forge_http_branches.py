@@ -177,6 +177,33 @@ def test_b129_unrelated_histories_cannot_be_compared(shop: Workshop, pulls: Pull
     assert pulls.api("GET", "/compare/main...orphan").status_code == 500
 
 
+def test_b130_a_branch_is_moved_to_a_commit_backwards_only_by_force(pulls: Pulls) -> None:
+    start, end = pulls.head(), pulls.branch("b130")
+    where = "/branches/b130"
+
+    def move(**body: Any) -> int:
+        return pulls.api("PUT", where, body).status_code
+
+    assert move() == 422, "no commit"
+    assert move(new_commit_id=NOT_THERE) == 500
+    assert move(new_commit_id=end, old_commit_id=start) == 422, "it is elsewhere"
+    assert move(new_commit_id=start) == 422, "backwards"
+    assert (move(new_commit_id=start, force=True), pulls.head("b130")) == (204, start)
+    assert (move(new_commit_id=end, old_commit_id=start), pulls.head("b130")) == (204, end)
+    assert move(new_commit_id=end) == 204, "nothing to do"
+    assert pulls.api("PUT", "/branches/none", {"new_commit_id": end}).status_code == 404
+
+
+def test_b131_a_protected_branch_is_not_moved_backwards(pulls: Pulls) -> None:
+    start = pulls.head()
+    pulls.branch("b131")
+    assert pulls.api("POST", "/branch_protections", {"rule_name": "b131"}).status_code == 201
+
+    moved = pulls.api("PUT", "/branches/b131", {"new_commit_id": start, "force": True})
+
+    assert (moved.status_code, "protected from force push" in moved.text) == (403, True)
+
+
 def push_orphan(shop: Workshop, repo: RepoId, branch: str) -> None:
     copy = shop.clone(repo)
     shop.git("checkout", "-q", "--orphan", branch, cwd=copy)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
-from tests.conformance.forge.pullcases import LATER, Pulls
+from tests.conformance.forge.pullcases import LATER, Pulls, Refused
 from tests.conformance.forge.test_forge_http_branches import push_orphan
 
 if TYPE_CHECKING:
@@ -136,18 +136,18 @@ def test_p207_update_merges_the_base_into_the_head(pulls: Pulls) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "body", "text"),
+    "case",
     [
-        ("P208 no style", {}, "[Do]: Required"),
-        ("P209 an unknown style", {"Do": "octopus"}, "[Do]: In"),
+        Refused("P208", "a merge without a style", {}, 422, "[Do]: Required"),
+        Refused("P209", "a merge in an unknown style", {"Do": "octopus"}, 422, "[Do]: In"),
     ],
+    ids=lambda case: f"{case.id} {case.reason}",
 )
-def test_a_merge_that_is_no_request(
-    pulls: Pulls, reason: str, body: dict[str, str], text: str
-) -> None:
-    answer = pulls.api("POST", "/pulls/1/merge", body)
+def test_a_merge_that_is_no_request(pulls: Pulls, case: Refused) -> None:
+    answer = pulls.api("POST", "/pulls/1/merge", case.body)
 
-    assert (answer.status_code, text in answer.text) == (422, True), reason
+    assert answer.status_code == case.status
+    assert case.text in answer.text
 
 
 def test_p210_another_head_is_409_and_then_the_right_one_is_merged(pulls: Pulls) -> None:
@@ -385,3 +385,21 @@ def test_p225_a_branch_moved_after_its_merge_is_shown_where_it_is(pulls: Pulls) 
     pulls.shop.eventually(lambda: pulls.get(number)["head"]["sha"] == later)
     commits = pulls.api("GET", f"/pulls/{number}/commits").json()
     assert [said(each) for each in commits] == ["p225\n"]
+
+
+def test_p226_a_repository_may_want_to_notice_what_git_merged(shop: Workshop) -> None:
+    own = Pulls(shop, shop.seeded_repo())
+    changed = own.api("PATCH", "", {"autodetect_manual_merge": True, "allow_manual_merge": True})
+    assert changed.json()["autodetect_manual_merge"] is True
+    own.branch("x")
+    number = own.open("x")
+    own.settled(number, mergeable=True)
+    copy = shop.clone(own.repo)
+    assert shop.git("merge", "-q", "--no-ff", "--no-edit", "origin/x", cwd=copy).returncode == 0
+    assert shop.git("push", "-q", "origin", "HEAD:main", cwd=copy).returncode == 0
+
+    shop.eventually(lambda: bool(own.get(number)["merged"]))
+
+    found = own.get(number)
+    assert (found["state"], found["merge_commit_sha"]) == ("closed", own.head())
+    assert len(own.api("GET", f"/pulls/{number}/commits").json()) == 1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
-from tests.conformance.forge.pullcases import Pulls
+from tests.conformance.forge.pullcases import Pulls, Refused
 from tests.conformance.forge.test_forge_http_statuses import ordered, say
 
 if TYPE_CHECKING:
@@ -90,15 +90,18 @@ def test_g102_a_second_rule_of_a_name_is_403(pulls: Pulls) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "body", "status"),
+    "case",
     [
-        ("G103 no name", {}, 400),
-        ("G104 an unknown user", {"rule_name": "g", "push_whitelist_usernames": ["nobody-x"]}, 422),
-        ("G105 an unknown team", {"rule_name": "g", "push_whitelist_teams": ["nobody-x"]}, 422),
+        Refused("G103", "a rule without a name", {}, 400),
+        Refused("G104", "a rule with an unknown user",
+                {"rule_name": "g", "push_whitelist_usernames": ["nobody-x"]}, 422),
+        Refused("G105", "a rule with an unknown team",
+                {"rule_name": "g", "push_whitelist_teams": ["nobody-x"]}, 422),
     ],
-)
-def test_what_is_no_rule(pulls: Pulls, reason: str, body: dict[str, Any], status: int) -> None:
-    assert pulls.api("POST", RULES, body).status_code == status, reason
+    ids=lambda case: f"{case.id} {case.reason}",
+)  # fmt: skip
+def test_what_is_no_rule(pulls: Pulls, case: Refused) -> None:
+    assert pulls.api("POST", RULES, case.body).status_code == case.status
 
 
 def test_g106_rules_come_in_the_order_in_which_they_count(pulls: Pulls) -> None:
@@ -233,6 +236,7 @@ def git_commit(shop: Workshop, copy: Path, path: str) -> None:
 
 @dataclass(frozen=True)
 class Push:
+    id: str
     reason: str
     says: dict[str, Any]
     words: str
@@ -242,23 +246,45 @@ class Push:
 
 NOT_ALLOWED = "Not allowed to push to protected branch main"
 PUSHES = [
-    Push("G115 pushes forbidden", {"enable_push": False}, NOT_ALLOWED),
-    Push("G116 pushes allowed", {}, ""),
-    Push("G117 a protected file", {"protected_file_patterns": "*.lock"},
-         "branch main is protected from changing file a.lock", "a.lock"),
-    Push("G118 another file", {"protected_file_patterns": "*.lock"}, ""),
-    Push("G119 a free file", {"enable_push": False, "unprotected_file_patterns": "free/*"}, "",
-         "free/a"),
-    Push("G120 a listed user",
-         {"enable_push_whitelist": True, "push_whitelist_usernames": ["{user}"]}, ""),
-    Push("G121 an empty list", {"enable_push_whitelist": True, "push_whitelist_usernames": []},
-         NOT_ALLOWED),
-    Push("G122 unsigned where signatures are required", {"require_signed_commits": True},
-         "pre-receive hook declined"),
-]  # fmt: skip
+    Push("G115", "a push: pushes forbidden", {"enable_push": False}, NOT_ALLOWED),
+    Push("G116", "a push: pushes allowed", {}, ""),
+    Push(
+        "G117",
+        "a push: a protected file",
+        {"protected_file_patterns": "*.lock"},
+        "branch main is protected from changing file a.lock",
+        "a.lock",
+    ),
+    Push("G118", "a push: another file", {"protected_file_patterns": "*.lock"}, ""),
+    Push(
+        "G119",
+        "a push: a free file",
+        {"enable_push": False, "unprotected_file_patterns": "free/*"},
+        "",
+        "free/a",
+    ),
+    Push(
+        "G120",
+        "a push: a listed user",
+        {"enable_push_whitelist": True, "push_whitelist_usernames": ["{user}"]},
+        "",
+    ),
+    Push(
+        "G121",
+        "a push: an empty list",
+        {"enable_push_whitelist": True, "push_whitelist_usernames": []},
+        NOT_ALLOWED,
+    ),
+    Push(
+        "G122",
+        "a push: unsigned where signatures are required",
+        {"require_signed_commits": True},
+        "pre-receive hook declined",
+    ),
+]
 
 
-@pytest.mark.parametrize("push", PUSHES, ids=lambda push: push.reason)
+@pytest.mark.parametrize("push", PUSHES, ids=lambda push: f"{push.id} {push.reason}")
 def test_a_push_to_a_protected_branch(ruled: Pulls, copy: Path, push: Push) -> None:
     shop = ruled.shop
     user = [shop.target.user] if push.says.get("push_whitelist_usernames") else []

@@ -10,7 +10,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.conformance.forge.pullcases import Pulls
+from tests.conformance.forge.pullcases import Pulls, Refused
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop
@@ -26,37 +26,59 @@ def pulls(shop: Workshop) -> Pulls:
     return found
 
 
-@pytest.mark.parametrize(
-    ("reason", "body", "status", "text"),
-    [
-        ("P102 without a head", {"base": "main", "title": "t"}, 422, "[Head]: Required"),
-        ("P103 without a base", {"head": "taken", "title": "t"}, 422, "[Base]: Required"),
-        ("P104 without a title", {"head": "taken", "base": "main"}, 422, "[Title]: Required"),
-        ("P105 head is base", {"head": "main", "base": "main", "title": "t"}, 422, SAME),
-        ("P106 unknown head", {"head": "none", "base": "main", "title": "t"}, 404, "not found"),
-        ("P107 unknown base", {"head": "taken", "base": "none", "title": "t"}, 404, "not found"),
-        ("P108 a head of nobody", {"head": "nobody-x:taken", "base": "main", "title": "t"}, 404,
-         "not found"),
-        ("P109 the same again", {"head": "taken", "base": "main", "title": "u"}, 409,
-         "pull request already exists for these targets"),
-        ("P110 the same again as owner:branch",
-         {"head": "{owner}:taken", "base": "main", "title": "u"}, 409, "head_branch: taken"),
-        ("P111 a commit as head", {"head": "{sha}", "base": "main", "title": "t"}, 422,
-         "base and head must be branches"),
-    ],
-)  # fmt: skip
-def test_a_pull_request_that_cannot_be_opened(
-    pulls: Pulls, reason: str, body: dict[str, str], status: int, text: str
-) -> None:
+REFUSED = [
+    Refused("P102", "without a head", {"base": "main", "title": "t"}, 422, "[Head]: Required"),
+    Refused("P103", "without a base", {"head": "taken", "title": "t"}, 422, "[Base]: Required"),
+    Refused("P104", "without a title", {"head": "taken", "base": "main"}, 422, "[Title]: Required"),
+    Refused("P105", "head is base", {"head": "main", "base": "main", "title": "t"}, 422, SAME),
+    Refused(
+        "P106", "unknown head", {"head": "none", "base": "main", "title": "t"}, 404, "not found"
+    ),
+    Refused(
+        "P107", "unknown base", {"head": "taken", "base": "none", "title": "t"}, 404, "not found"
+    ),
+    Refused(
+        "P108",
+        "a head of nobody",
+        {"head": "nobody-x:taken", "base": "main", "title": "t"},
+        404,
+        "not found",
+    ),
+    Refused(
+        "P109",
+        "the same again",
+        {"head": "taken", "base": "main", "title": "u"},
+        409,
+        "pull request already exists for these targets",
+    ),
+    Refused(
+        "P110",
+        "the same again as owner:branch",
+        {"head": "{owner}:taken", "base": "main", "title": "u"},
+        409,
+        "head_branch: taken",
+    ),
+    Refused(
+        "P111",
+        "a commit as head",
+        {"head": "{sha}", "base": "main", "title": "t"},
+        422,
+        "base and head must be branches",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: f"{case.id} {case.reason}")
+def test_a_pull_request_that_cannot_be_opened(pulls: Pulls, case: Refused) -> None:
     filled = {
         key: each.replace("{owner}", pulls.repo.owner).replace("{sha}", pulls.head("taken"))
-        for key, each in body.items()
+        for key, each in case.body.items()
     }
 
     answer = pulls.api("POST", "/pulls", filled)
 
-    assert answer.status_code == status, reason
-    assert text in answer.text
+    assert answer.status_code == case.status
+    assert case.text in answer.text
 
 
 def test_p101_a_new_pull_request_shows_its_branches_and_extent(pulls: Pulls) -> None:

@@ -42,6 +42,12 @@ class Behaviour:
 
     scheduled_merge_starts_check: bool
     """False: a merge kept until checks pass is first tried at the next status."""
+    merged_again_says: str
+    """What a merge of a merged pull request is refused with (405)."""
+    unreported_state: str
+    """The combined state of a commit nobody has said anything about."""
+    branches_are_updated: bool
+    """Whether there is ``PUT /branches/{branch}``; else it is a 405."""
 
 
 _EDIT: dict[Problem, int] = {
@@ -76,6 +82,9 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         put_fills_empty_repository=True,
         many_need_sha=False,
         scheduled_merge_starts_check=True,
+        merged_again_says="The PR is already merged",
+        unreported_state="pending",
+        branches_are_updated=True,
     ),
     "1.24": Behaviour(
         name="1.24",
@@ -87,6 +96,9 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         put_fills_empty_repository=False,
         many_need_sha=False,
         scheduled_merge_starts_check=False,
+        merged_again_says="",
+        unreported_state="",
+        branches_are_updated=False,
     ),
     "forgejo": Behaviour(
         name="forgejo",
@@ -98,6 +110,9 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         put_fills_empty_repository=False,
         many_need_sha=True,
         scheduled_merge_starts_check=False,
+        merged_again_says="",
+        unreported_state="",
+        branches_are_updated=False,
     ),
 }
 

@@ -37,7 +37,7 @@ from orderkit.adapters.embedded.forge.mergesettings import MergeSettings
 from orderkit.adapters.embedded.forge.protections import Protections
 from orderkit.adapters.embedded.forge.pullgit import Pull
 from orderkit.adapters.embedded.forge.pulls import Pulls
-from orderkit.adapters.embedded.forge.registry import Registry
+from orderkit.adapters.embedded.forge.registry import Registry, RepoRow
 from orderkit.adapters.embedded.forge.renames import Renames
 from orderkit.adapters.embedded.forge.statuses import Statuses
 from orderkit.adapters.embedded.forge.store import Store
@@ -181,6 +181,8 @@ class EmbeddedForge:
         row = self.registry.find(repo.owner, repo.name)
         follow = self.pulls.branch_moved if commit else self.pulls.branch_deleted
         concerned = follow(row, branch) if row is not None else []
+        if row is not None and commit and by is not None:
+            concerned += self._detected(row, branch, before, by=by)
         for listener in tuple(self._listeners):
             try:
                 listener(repo, branch, commit)
@@ -192,6 +194,11 @@ class EmbeddedForge:
             self.reference_moved(repo, gitread.HEADS + branch, before, commit or "", by=by)
             for pull in concerned:
                 self._pull_followed(repo, pull, by=by)
+
+    def _detected(self, row: RepoRow, branch: str, before: str, *, by: Account) -> list[Pull]:
+        if not self.merge_settings.of(row.id)["autodetect_manual_merge"]:
+            return []
+        return self.landings.detect(row, branch, before, by=by.id)
 
     def _pull_followed(self, repo: RepoId, pull: Pull, *, by: Account) -> None:
         row = self.registry.find(repo.owner, repo.name)

@@ -130,6 +130,14 @@ def changed_paths(git: pygit2.Repository, old: str, new: str) -> tuple[str, ...]
     return tuple({path for each in deltas for path in (each.old_file.path, each.new_file.path)})
 
 
+def merge_between(git: pygit2.Repository, old: str, new: str) -> str:
+    """Return the first merge commit through which `new` got `old`; empty if there is none."""
+    for commit in reversed(commits_between(git, old, new)):
+        if len(commit.parents) > 1 and is_ancestor(git, old, str(commit.id)):
+            return str(commit.id)
+    return ""
+
+
 def is_ancestor(git: pygit2.Repository, old: str, new: str) -> bool:
     """Say whether `new` contains `old`; a commit contains itself."""
     if git.get(old) is None or git.get(new) is None:

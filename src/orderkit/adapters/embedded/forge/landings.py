@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
-from orderkit.adapters.embedded.forge.issues import Issues
+from orderkit.adapters.embedded.forge.issues import Issues, timestamp
 from orderkit.adapters.embedded.forge.pullgit import Landed, Pull
 from orderkit.adapters.embedded.forge.pulls import PullFilter, Pulls
 from orderkit.adapters.embedded.forge.registry import RepoRow
@@ -57,6 +57,23 @@ class Landings:
             if issue is not None:
                 self._issues.edit(issue, closed=True)
         return self._pulls.by_id(pull.id)
+
+    def detect(self, repo: RepoRow, base: str, before: str, *, by: int) -> list[Pull]:
+        """
+        Mark as merged what a push brought into a base branch, and return it.
+
+        Call only where the repository wants it (``autodetect_manual_merge``).
+        """
+        git = gitread.open_repository(repo.path)
+        found = []
+        for pull in self._pulls.index(repo.id, PullFilter(state="open", base=base)):
+            tips = pullgit.tips(repo.path, pull)
+            if tips.head and gitmerge.is_ancestor(git, tips.head, tips.base):
+                start = gitmerge.merge_base_of(git, before, tips.head) if before else ""
+                self._pulls.note_merge_base(pull, start or tips.head)
+                commit = gitmerge.merge_between(git, tips.head, tips.base) or tips.head
+                found.append(self.finish(repo, pull, Landed(commit, by, timestamp())))
+        return found
 
     def settle(self, repo: RepoRow, pull: Pull) -> Pull:
         """Finish or forget an interrupted merge, unless one is going on right now."""

@@ -20,6 +20,7 @@ DEFAULTS: Mapping[str, bool] = {
     "allow_fast_forward_only_merge": True,
     "allow_rebase_update": True,
     "allow_manual_merge": False,
+    "autodetect_manual_merge": False,
     "default_delete_branch_after_merge": False,
 }
 """Every setting with Gitea's default, by its name in the API."""

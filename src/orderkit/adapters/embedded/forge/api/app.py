@@ -97,6 +97,7 @@ REPO_ROUTES: list[tuple[str, str, str, Endpoint]] = [
     ("GET", f"{_REPO}/branches", "repository", branches.index),
     ("POST", f"{_REPO}/branches", "repository", branches.create),
     ("GET", f"{_REPO}/branches/{{branch:path}}", "repository", branches.show),
+    ("PUT", f"{_REPO}/branches/{{branch:path}}", "repository", branches.update),
     ("PATCH", f"{_REPO}/branches/{{branch:path}}", "repository", branches.rename),
     ("DELETE", f"{_REPO}/branches/{{branch:path}}", "repository", branches.delete),
     ("GET", f"{_REPO}/compare/{{spec:path}}", "repository", branches.compare),

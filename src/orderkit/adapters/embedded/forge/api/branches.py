@@ -10,7 +10,7 @@ import pygit2
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread, gitwrite, guards
-from orderkit.adapters.embedded.forge.api import access, guarding
+from orderkit.adapters.embedded.forge.api import access, fields, guarding
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
@@ -119,6 +119,36 @@ def _filled(repo: RepoRow) -> pygit2.Repository:
     if not gitread.branch_names(git):
         raise ApiError(404, IS_EMPTY)
     return git
+
+
+def update(call: Call) -> Response:
+    """PUT /repos/{owner}/{repo}/branches/{branch}: move it, backwards only by force (1.26)."""
+    if not call.forge.behaviour.branches_are_updated:
+        raise ApiError(405)
+    repo, name, body = access.writable(call), call.param("branch"), call.json()
+    wanted = fields.required_text(body, "new_commit_id", "NewCommitID")
+    git = _filled(repo)
+    tip = gitread.branch_commit(git, name)
+    if tip is None:
+        raise ApiError(404, errors=[f"branch does not exist [repo_id: {repo.id} name: {name}]"])
+    expected, old = fields.text(body, "old_commit_id"), str(tip.id)
+    if expected not in ("", old):
+        raise ApiError(422, f"branch commit does not match [expected: {expected}, given: {old}]")
+    found = gitread.resolve(git, wanted) or gitread.by_short_id(git, wanted)
+    if found is None:
+        raise ApiError(500, f"object does not exist [id: {wanted}, rel_path: ]")
+    new = str(found.id)
+    forces = not gitmerge.is_ancestor(git, old, new)
+    if forces and fields.optional_flag(body, "force") is not True:
+        raise ApiError(422, f"Force push {name} need a confirm force parameter")
+    guarding.refuse_move(call.forge, repo, call.user, name, (old, new))
+    try:
+        gitwrite.move_branch(repo.path, name, old, new)
+    except gitwrite.WriteError as error:
+        raise ApiError(500, str(error)) from error
+    if new != old:
+        call.forge.pushed(repo.repo, name, CommitSha(new), by=call.user, before=old)
+    return empty_answer()
 
 
 def rename(call: Call) -> Response:

@@ -71,6 +71,30 @@ def refuse_new_branch(
         _refuse(guards.refuse_push(rule, doer_on(forge, repo, account), update), status)
 
 
+def refuse_move(
+    forge: EmbeddedForge, repo: RepoRow, account: Account, branch: str, way: tuple[str, str]
+) -> None:
+    """
+    Refuse that a branch moves from one commit to another, `way`.
+
+    Raises:
+        ApiError: 403.
+    """
+    rule = rule_for(forge, repo, branch)
+    if rule is None:
+        return
+    git, (old, new) = gitread.open_repository(repo.path), way
+    commits = tuple(str(each.id) for each in gitmerge.commits_between(git, old, new))
+    update = RefUpdate(
+        branch,
+        deletes=False,
+        forces=not gitmerge.is_ancestor(git, old, new),
+        commits=commits,
+        paths=gitmerge.changed_paths(git, old, new),
+    )
+    _refuse(guards.refuse_push(rule, doer_on(forge, repo, account), update), 403)
+
+
 def _refuse(reason: str, status: int) -> None:
     if reason:
         raise ApiError(status, reason)

@@ -70,7 +70,7 @@ def _admitted(call: Call) -> tuple[RepoRow, Pull]:
     """Return what is to be merged if this caller may merge at all."""
     repo, pull = of_call(call)
     if pull.merged:
-        raise ApiError(405, merging.ALREADY)
+        raise ApiError(405, call.forge.behaviour.merged_again_says)
     if pull.closed:
         raise ApiError(404)
     if not guarding.may_merge(call.forge, repo, call.user, pull.base):

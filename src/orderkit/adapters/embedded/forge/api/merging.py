@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LATER = "Please try again later"
-ALREADY = "The PR is already merged"
-"""Gitea's words; clients tell outcomes apart by them."""
+"""Gitea's words for a check going on, a conflict and a pull request without commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def refuse_unmergeable(forge: EmbeddedForge, repo: RepoRow, pull: Pull) -> None:
         ApiError: 404 closed; 405 merged, in work, being checked, conflicting or without commits.
     """
     if pull.merged:
-        raise ApiError(405, ALREADY)
+        raise ApiError(405, forge.behaviour.merged_again_says)
     if pull.closed:
         raise ApiError(404)
     if pull.draft:

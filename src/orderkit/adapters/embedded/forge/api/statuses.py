@@ -85,7 +85,9 @@ def combine(call: Call) -> Response:
     address = f"{base}/api/v1/repos/{repo.full_name}/commits/{sha}"
     return json_answer(
         {
-            "state": combined(each.said.state for each in shown),
+            "state": combined(each.said.state for each in shown)
+            if latest
+            else call.forge.behaviour.unreported_state,
             "sha": sha,
             "total_count": len(shown),
             "statuses": [_shape(call, repo, each) for each in shown] or None,

@@ -438,3 +438,88 @@ def test_h30_issues_and_comments_are_told(shop: Workshop, repo: RepoId, listener
     assert_headers(created, "issue_comment", "issue_comment", "repository")
     assert (created.data["comment"]["body"], created.data["is_pull"]) == ("C", False)
     assert closed.data["issue"]["state"] == "closed"
+
+
+def test_h31_a_pull_request_is_told_from_opening_to_merge(
+    shop: Workshop, listener: Listener
+) -> None:
+    repo, at = shop.seeded_repo(), path()
+    events = ("pull_request", "issue_comment")
+    new_hook(shop, f"/repos/{repo}", listener.url + at, *events)
+    shop.api("POST", f"/repos/{repo}/contents/n", {"content": "", "new_branch": "feature"})
+    label = shop.api("POST", f"/repos/{repo}/labels", {"name": "l", "color": "#112233"}).json()
+    draft = {"title": "T", "head": "feature", "base": "main"}
+
+    number = shop.api("POST", f"/repos/{repo}/pulls", draft).json()["number"]
+    pull, issue = (f"/repos/{repo}/{kind}/{number}" for kind in ("pulls", "issues"))
+    seen = {"opened": told(listener, at, "opened")}
+    shop.api("POST", f"/repos/{repo}/contents/m", {"content": "", "branch": "feature"})
+    seen["synchronized"] = told(listener, at, "synchronized")
+    shop.api("POST", f"{issue}/labels", {"labels": [label["id"]]})
+    seen["label_updated"] = told(listener, at, "label_updated")
+    shop.api("POST", f"{issue}/comments", {"body": "C"})
+    seen["created"] = told(listener, at, "created")
+    shop.api("PATCH", pull, {"title": "T2"})
+    seen["edited"] = told(listener, at, "edited")
+    shop.api("PATCH", issue, {"state": "closed"})
+    seen["closed"] = told(listener, at, "closed")
+    shop.api("PATCH", pull, {"state": "open"})
+    seen["reopened"] = told(listener, at, "reopened")
+
+    kinds = {each: arrived.headers["X-Gitea-Event-Type"] for each, arrived in seen.items()}
+    assert kinds == {
+        "opened": "pull_request",
+        "synchronized": "pull_request_sync",
+        "label_updated": "pull_request_label",
+        "created": "pull_request_comment",
+        "edited": "pull_request",
+        "closed": "pull_request",
+        "reopened": "pull_request",
+    }
+    assert {each.event for each in seen.values()} == {"pull_request", "issue_comment"}
+    opened, comment = seen["opened"].data, seen["created"].data
+    assert (opened["number"], opened["pull_request"]["head"]["ref"]) == (number, "feature")
+    assert opened["repository"]["full_name"] == str(repo)
+    assert (comment["is_pull"], comment["comment"]["body"]) == (True, "C")
+    assert comment["pull_request"]["number"] == comment["issue"]["number"] == number
+    assert seen["edited"].data["pull_request"]["title"] == "T2"
+
+
+def told(listener: Listener, at: str, action: str) -> Arrived:
+    return listener.wait(at, lambda each: each.data["action"] == action)[-1]
+
+
+def test_h32_a_merge_is_told_as_closed_and_merged(shop: Workshop, listener: Listener) -> None:
+    repo, at = shop.seeded_repo(), path()
+    shop.api("POST", f"/repos/{repo}/contents/n", {"content": "", "new_branch": "feature"})
+    draft = {"title": "T", "head": "feature", "base": "main"}
+    number = shop.api("POST", f"/repos/{repo}/pulls", draft).json()["number"]
+    new_hook(shop, f"/repos/{repo}", listener.url + at, "pull_request", "push")
+    merge = f"/repos/{repo}/pulls/{number}/merge"
+
+    shop.eventually(lambda: shop.api("POST", merge, {"Do": "squash"}).status_code == 200)
+
+    closed = told_of(listener, at, "pull_request").data
+    pushed = listener.wait(at, lambda each: each.data.get("ref") == "refs/heads/main")[-1].data
+    assert (closed["action"], closed["pull_request"]["merged"]) == ("closed", True)
+    assert closed["pull_request"]["merge_commit_sha"] == pushed["after"] == shop.forge.head(repo)
+    assert closed["sender"]["login"] == shop.target.user
+
+
+def told_of(listener: Listener, at: str, event: str) -> Arrived:
+    return listener.wait(
+        at, lambda each: each.event == event and each.data.get("action") == "closed"
+    )[-1]
+
+
+def test_h33_a_commit_status_is_told(shop: Workshop, repo: RepoId, listener: Listener) -> None:
+    at, head = path(), shop.forge.head(repo)
+    new_hook(shop, f"/repos/{repo}", listener.url + at, "status")
+    body = {"state": "success", "context": "ci", "description": "d", "target_url": "http://x/"}
+
+    shop.api("POST", f"/repos/{repo}/statuses/{head}", body)
+
+    (arrived,) = listener.wait(at)
+    found = {key: arrived.data[key] for key in body}
+    assert found == body
+    assert arrived.data["sha"] == arrived.data["commit"]["id"] == head

@@ -221,3 +221,40 @@ def test_a22_names_are_taken_whatever_their_case(shop: Workshop) -> None:
 
     assert (again.status_code, upper.status_code) == (409, 409)
     assert shop.api("GET", f"/repos/{repo.owner.upper()}/{repo.name.upper()}").status_code == 200
+
+
+ARCHIVED = [
+    ("POST", "/contents/n", NEW_FILE, 423),
+    ("PUT", "/contents/README.md", NEW_FILE | {"sha": "0" * 40}, 423),
+    ("DELETE", "/contents/README.md", {"sha": "0" * 40}, 423),
+    ("POST", "/branches", {"new_branch_name": "x"}, 423),
+    ("DELETE", "/branches/other", None, 423),
+    ("POST", "/pulls", {"head": "other", "base": "main", "title": "t"}, 423),
+    ("POST", "/issues", {"title": "t"}, 423),
+    ("POST", "/branch_protections", {"rule_name": "x"}, 423),
+    ("POST", "/labels", {"name": "x", "color": "#112233"}, 201),
+    ("PUT", "/topics/x", None, 204),
+    ("POST", "/hooks", {"type": "gitea", "config": {"url": "http://127.0.0.1:9/",
+                                                    "content_type": "json"}}, 201),
+    ("PATCH", "", {"description": "x"}, 200),
+]  # fmt: skip
+
+
+def test_a23_what_an_archive_refuses_and_what_not(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    shop.api("PATCH", f"/repos/{repo}", {"archived": True})
+
+    seen = [
+        (method, path, shop.api(method, f"/repos/{repo}{path}", body).status_code)
+        for method, path, body, _ in ARCHIVED
+    ]
+
+    assert seen == [(method, path, status) for method, path, _, status in ARCHIVED]
+    assert shop.call("GET", f"/{repo}.git/info/refs?service=git-upload-pack").status_code == 200
+
+
+def test_a24_a_repository_says_what_it_has(shop: Workshop) -> None:
+    found = shop.api("GET", f"/repos/{shop.seeded_repo()}").json()
+
+    assert found["has_code"] is found["has_issues"] is found["has_pull_requests"] is True
+    assert found["has_packages"] is found["has_actions"] is found["internal"] is False

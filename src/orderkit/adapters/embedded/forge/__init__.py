@@ -6,8 +6,9 @@ git need, with Gitea's status codes, the unpleasant ones included (a lost race i
 identical content is an empty commit). Every write survives kill -9 of the process.
 
 What it does not do: reviews, forks, milestones, assignees, LFS, mirrors, SSH, TLS, sha256
-repositories, signatures, garbage collection of git objects, durability against power loss.
-It listens on loopback only (``adapters.embedded.serving``).
+repositories, signatures, garbage collection of git objects, durability against power loss,
+webhooks of users, a second attempt for a webhook that failed or waited when the process ended.
+It listens on loopback only (``adapters.embedded.serving``) and calls webhooks there only.
 
 Started by ``orderkit up`` and by tests; the flows reach it over HTTP like a real Gitea.
 """

@@ -203,10 +203,16 @@ class EmbeddedForge:
     def _pull_followed(self, repo: RepoId, pull: Pull, *, by: Account) -> None:
         row = self.registry.find(repo.owner, repo.name)
         if row is not None:
-            shape = pull_shape(self, row, pull, Right.ADMIN)
             action = "closed" if pull.closed else "synchronized"
             kind = "pull_request" if pull.closed else "pull_request_sync"
-            events.pull_changed(self, row, shape, action, by=by, event_type=kind)
+            events.pull_changed(
+                self,
+                row,
+                lambda: pull_shape(self, row, pull, Right.ADMIN),
+                action,
+                by=by,
+                event_type=kind,
+            )
 
     def reference_moved(
         self, repo: RepoId, ref: str, before: str, after: str, *, by: Account

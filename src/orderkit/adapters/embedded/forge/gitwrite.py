@@ -198,7 +198,11 @@ def _base(
 def _move(
     repo: pygit2.Repository, branch: str, seen: pygit2.Reference | None, new: pygit2.Oid
 ) -> None:
-    """Compare and swap. The same event appears as several errors: all of them are a race."""
+    """
+    Compare and swap. The same event appears as several errors: all of them are a race.
+
+    A repository that was renamed or deleted meanwhile is one too: what was written went nowhere.
+    """
     name = gitread.HEADS + branch
     try:
         if seen is None:
@@ -213,6 +217,8 @@ def _move(
             f"cannot lock ref '{name}': is at {now.target if now else 'nothing'}"
             f" but expected {expected}",
         ) from error
+    if not Path(repo.path, "HEAD").exists():
+        raise WriteError("race", f"cannot lock ref '{name}': the repository is gone")
 
 
 def _cleaned(operation: FileOperation) -> FileOperation:

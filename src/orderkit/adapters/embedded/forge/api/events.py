@@ -128,7 +128,7 @@ def status_set(
 def pull_changed(
     forge: EmbeddedForge,
     repo: RepoRow,
-    pull: Json,
+    pull: Callable[[], Json],
     action: str,
     *,
     by: Account,
@@ -136,77 +136,81 @@ def pull_changed(
     changes: Json | None = None,
 ) -> None:
     """
-    A pull request was opened, edited, closed, …; `pull` is its shape as the API shows it.
+    A pull request was opened, edited, closed, ….
 
     Args:
+        pull: Makes its shape as the API shows it, if somebody wants to know.
         action: ``opened``, ``edited``, ``closed``, ``reopened``, ``synchronized``,
             ``label_updated``.
         event_type: Which switch of a webhook decides: ``pull_request``, ``pull_request_sync``,
             ``pull_request_label``.
         changes: What an edit replaced.
     """
-    _tell(
-        forge,
-        repo,
-        event_type,
-        lambda: {
+
+    def payload() -> Json:
+        shape = pull()
+        return {
             "action": action,
-            "number": pull["number"],
+            "number": shape["number"],
             **({"changes": changes} if changes is not None else {}),
-            "pull_request": pull,
+            "pull_request": shape,
             "requested_reviewer": None,
             "repository": _repository(forge, repo),
             "sender": account_shape(by, forge.base_url),
             "commit_id": "",
             "review": None,
-        },
-    )
+        }
+
+    _tell(forge, repo, event_type, payload)
 
 
 def issue_changed(
     forge: EmbeddedForge,
     repo: RepoRow,
-    issue: Json,
+    issue: Callable[[], Json],
     action: str,
     *,
     by: Account,
     event_type: str = "issues",
 ) -> None:
-    """An issue was opened, edited, closed, reopened or labelled; `issue` is its shape."""
-    _tell(
-        forge,
-        repo,
-        event_type,
-        lambda: {
+    """An issue was opened, edited, closed, reopened or labelled; `issue` makes its shape."""
+
+    def payload() -> Json:
+        shape = issue()
+        return {
             "action": action,
-            "number": issue["number"],
-            "issue": issue,
+            "number": shape["number"],
+            "issue": shape,
             "repository": _repository(forge, repo),
             "sender": account_shape(by, forge.base_url),
             "commit_id": "",
-        },
-    )
+        }
+
+    _tell(forge, repo, event_type, payload)
 
 
 def commented(
     forge: EmbeddedForge,
     repo: RepoRow,
-    issue: Json,
-    comment: Json,
+    said: Callable[[], Json],
     action: str,
     *,
     by: Account,
+    is_pull: bool,
 ) -> None:
-    """A comment was ``created``, ``edited`` or ``deleted``; both shapes as the API shows them."""
-    is_pull = issue.get("pull_request") is not None
+    """
+    A comment was ``created``, ``edited`` or ``deleted``.
+
+    Args:
+        said: Makes the shapes of comment and issue, and of the pull request if it is on one.
+    """
     _tell(
         forge,
         repo,
         "pull_request_comment" if is_pull else "issue_comment",
         lambda: {
             "action": action,
-            "issue": issue,
-            "comment": comment,
+            **said(),
             "repository": _repository(forge, repo),
             "sender": account_shape(by, forge.base_url),
             "is_pull": is_pull,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from orderkit.adapters.embedded.forge.api import access, fields, told
+from orderkit.adapters.embedded.forge.api import access, fields, pulls, told
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import (
     ApiError,
@@ -21,7 +21,6 @@ from orderkit.adapters.embedded.forge.api.calls import (
     json_answer,
     paged,
 )
-from orderkit.adapters.embedded.forge.api.pulls import MERGED
 from orderkit.adapters.embedded.forge.comments import Comment
 from orderkit.adapters.embedded.forge.issues import Issue, NewIssue
 from orderkit.adapters.embedded.forge.registry import RepoRow
@@ -69,7 +68,7 @@ def create(call: Call) -> Response:
 
 
 def edit(call: Call) -> Response:
-    """PATCH /repos/{owner}/{repo}/issues/{index}: title, body, state."""
+    """PATCH /repos/{owner}/{repo}/issues/{index}: title, body, state; also of a pull request."""
     repo, user, body = access.repository(call, unit=access.ISSUES), call.user, call.json()
     issue = _issue(call, repo)
     right = access.right_on(call.forge.accounts, call.actor, repo, access.ISSUES)
@@ -78,16 +77,15 @@ def edit(call: Call) -> Response:
     state = fields.text(body, "state")
     if state not in ("", "open", "closed"):
         raise ApiError(412, f"unknown state: {state}")
-    if state and issue.is_pull and call.forge.pulls.by_id(issue.id).merged:
-        raise ApiError(412, MERGED)
-    changed = call.forge.issues.edit(
-        issue,
-        title=fields.text(body, "title") or None,
-        body=fields.optional_text(body, "body"),
-        closed=state == "closed" if state else None,
-    )
-    if changed.closed != issue.closed:
-        told.issue(call, repo, changed, "closed" if changed.closed else "reopened")
+    title, text = fields.text(body, "title") or None, fields.optional_text(body, "body")
+    if issue.is_pull:
+        pulls.change_state(call, repo, call.forge.pulls.by_id(issue.id), state or None)
+        changed = call.forge.issues.edit(issue, title=title, body=text)
+    else:
+        closed = state == "closed" if state else None
+        changed = call.forge.issues.edit(issue, title=title, body=text, closed=closed)
+        if changed.closed != issue.closed:
+            told.issue(call, repo, changed, "closed" if changed.closed else "reopened")
     if (changed.title, changed.body) != (issue.title, issue.body):
         told.issue(call, repo, changed, "edited")
     return json_answer(told.issue_as_shown(call, repo, changed), 201)

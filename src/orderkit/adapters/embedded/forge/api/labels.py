@@ -162,7 +162,7 @@ def _set(call: Call, repo: RepoRow, issue: Issue, labels: list[Label]) -> Respon
     if before != set(after):
         call.forge.issues.set_labels(issue.id, after.values())
         call.forge.issues.touch(issue.id)
-        told.labelled(call, repo, issue.number)
+        told.labelled(call, repo, issue)
     return _shown(call, repo, issue)
 
 

@@ -101,8 +101,13 @@ def land(forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, order: 
     if commit == before:
         return
     forge.pushed(repo.repo, pull.base, CommitSha(commit), by=doer, before=before)
-    shape = pull_shape(forge, repo, forge.pulls.by_id(pull.id), Right.ADMIN)
-    events.pull_changed(forge, repo, shape, "closed", by=doer)
+    events.pull_changed(
+        forge,
+        repo,
+        lambda: pull_shape(forge, repo, forge.pulls.by_id(pull.id), Right.ADMIN),
+        "closed",
+        by=doer,
+    )
     if order.delete_branch:
         delete_head(forge, repo, pull, doer)
 

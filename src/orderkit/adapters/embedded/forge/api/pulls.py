@@ -126,7 +126,7 @@ def create(call: Call) -> Response:
     pull = call.forge.pulls.create(repo, new, head=head, base=base)
     shape = shown_to(call, repo, pull)
     call.forge.pulls.checks.start(pull.id)
-    events.pull_changed(call.forge, repo, shape, "opened", by=user)
+    events.pull_changed(call.forge, repo, lambda: shape, "opened", by=user)
     return json_answer(shape, 201)
 
 
@@ -158,7 +158,7 @@ def change(call: Call) -> Response:
         ids = [each for each in body["labels"] if isinstance(each, int)]
         call.forge.issues.set_labels(pull.id, call.forge.issues.labels(repo.id, ids))
         told(call, repo, pull, "label_updated", event_type="pull_request_label")
-    pull = _change_state(call, repo, pull, fields.optional_text(body, "state"))
+    pull = change_state(call, repo, pull, fields.optional_text(body, "state"))
     pull = _change_base(call, repo, pull, fields.optional_text(body, "base"))
     return json_answer(shown_to(call, repo, call.forge.pulls.by_id(pull.id)), 201)
 
@@ -173,9 +173,14 @@ def told(
     changes: Json | None = None,
 ) -> None:
     """Tell webhooks what happened to a pull request."""
-    shape = shown_to(call, repo, call.forge.pulls.by_id(pull.id))
     events.pull_changed(
-        call.forge, repo, shape, action, by=call.user, event_type=event_type, changes=changes
+        call.forge,
+        repo,
+        lambda: shown_to(call, repo, call.forge.pulls.by_id(pull.id)),
+        action,
+        by=call.user,
+        event_type=event_type,
+        changes=changes,
     )
 
 
@@ -193,7 +198,13 @@ def _admit_editor(user: Account, pull: Pull, *, writes: bool) -> None:
         raise ApiError(403)
 
 
-def _change_state(call: Call, repo: RepoRow, pull: Pull, state: str | None) -> Pull:
+def change_state(call: Call, repo: RepoRow, pull: Pull, state: str | None) -> Pull:
+    """
+    Close or reopen a pull request, if its state is not wanted already; tell webhooks.
+
+    Raises:
+        ApiError: 412, it is merged, or there is no such state.
+    """
     if state is None:
         return pull
     if pull.merged:

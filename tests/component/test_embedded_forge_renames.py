@@ -1,0 +1,189 @@
+"""A rename happens or does not, whenever the process is killed, and loses no write."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pygit2
+import pytest
+import requests
+
+from orderkit.adapters.embedded.forge import EmbeddedForge, gitread, gitwrite
+from orderkit.adapters.embedded.forge.gitwrite import (
+    CommitRequest,
+    FileOperation,
+    Person,
+    WriteError,
+)
+from orderkit.adapters.embedded.forge.registry import NewRepo, RepoRow
+from orderkit.adapters.embedded.forge.store import Store
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.core.errors import ConflictError, InvalidInputError
+
+TIMEOUT_S = 20
+TOKEN = "b" * 40
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing after it runs."""
+
+
+def with_repo(folder: Path) -> RepoRow:
+    with closing(EmbeddedForge(folder)) as forge:
+        forge.ensure_user("ann", "ann-pw12345")
+        ann = forge.accounts.find("ann")
+        assert ann is not None
+        return forge.registry.create(ann, NewRepo("old"))
+
+
+def marked(repo: RepoRow) -> None:
+    (repo.path / "mark").write_text("mine")
+
+
+def killed_at_the_folder(monkeypatch: pytest.MonkeyPatch, *, after: bool) -> None:
+    """Let the process die right before or right after the folder gets its new name."""
+    rename: Callable[[Path, Path], Path] = Path.rename
+
+    def dying(here: Path, there: Path) -> Path:
+        if after:
+            rename(here, there)
+        raise Killed
+
+    monkeypatch.setattr(Path, "rename", dying)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("what", ["repository", "account"])
+def test_a_kill_in_the_middle_leaves_the_old_or_the_new_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, *, after: bool
+) -> None:
+    repo = with_repo(tmp_path)
+    marked(repo)
+    forge = EmbeddedForge(tmp_path)
+    ann = forge.accounts.by_id(repo.owner_id)
+    with monkeypatch.context() as patched:
+        killed_at_the_folder(patched, after=after)
+        renames: dict[str, Callable[[], object]] = {
+            "repository": lambda: forge.renames.repository(repo, "new"),
+            "account": lambda: forge.renames.account(ann, "eve"),
+        }
+        with pytest.raises(Killed):
+            renames[what]()
+    forge.close()
+
+    with closing(EmbeddedForge(tmp_path)) as again:
+        (found,) = again.registry.all()
+        wanted = "ann/new" if what == "repository" else "eve/old"
+        assert found.full_name == (wanted if after else "ann/old")
+        assert (found.path / "mark").read_text() == "mine"
+        assert again.registry.find(*wanted.split("/")) == (found if after else None)
+        old = again.renames.account_now("ann") or again.renames.repository_now(ann.id, "old")
+        assert (old is not None) == after
+
+    with closing(Store(tmp_path / "forge.sqlite")) as store:
+        assert store.rows("SELECT 1 FROM accounts WHERE moving_to <> ''") == []
+        assert store.rows("SELECT 1 FROM repositories WHERE moving_to <> ''") == []
+
+
+def test_a_user_without_repositories_is_renamed_too(tmp_path: Path) -> None:
+    with closing(EmbeddedForge(tmp_path)) as forge:
+        forge.ensure_user("ann", "ann-pw12345")
+        ann = forge.accounts.find("ann")
+        assert ann is not None
+
+        assert forge.renames.account(ann, "eve").name == "eve"
+
+    with closing(EmbeddedForge(tmp_path)) as again:
+        assert again.accounts.check_password("eve", "ann-pw12345") is not None
+        assert again.accounts.find("ann") is None
+
+
+def test_refused_names_change_nothing(tmp_path: Path) -> None:
+    repo = with_repo(tmp_path)
+    with closing(EmbeddedForge(tmp_path)) as forge:
+        ann = forge.accounts.by_id(repo.owner_id)
+        forge.registry.create(ann, NewRepo("taken"))
+        with pytest.raises(ConflictError):
+            forge.renames.repository(repo, "TAKEN")
+        with pytest.raises(InvalidInputError):
+            forge.renames.repository(repo, "../x")
+        with pytest.raises(InvalidInputError):
+            forge.renames.account(ann, "a/b")
+        assert {each.full_name for each in forge.registry.all()} == {"ann/old", "ann/taken"}
+        assert forge.renames.repository_now(ann.id, "taken") is None
+
+
+def test_a_write_into_a_folder_that_moved_away_is_refused(tmp_path: Path) -> None:
+    """The folder gets its new name after the head was read and before anything is written."""
+    repo = with_repo(tmp_path)
+    there = repo.path.with_name("new.git")
+    now = datetime.now(UTC)
+
+    class Mover(Person):
+        """Somebody whose signature takes long enough for a rename."""
+
+        def signature(self) -> pygit2.Signature:
+            if repo.path.exists():
+                repo.path.rename(there)
+            return Person(self.name, self.email, self.when).signature()
+
+    mover = Mover("a", "a@example.org", now)
+    request = CommitRequest("main", "", "m", mover, mover, [FileOperation("create", "a", b"")])
+
+    with pytest.raises((WriteError, pygit2.GitError)):
+        gitwrite.commit_files(repo.path, request)
+
+    assert gitread.heads(there) == {}
+
+
+def test_no_acknowledged_write_is_lost_while_a_repository_gets_new_names(tmp_path: Path) -> None:
+    """Each writer makes branches of its own: a write into the old folder would go unnoticed."""
+    repo = with_repo(tmp_path / "state")
+    forge = EmbeddedForge(tmp_path / "state")
+    server = HttpServer(forge.app, bind("forge", 0))
+    server.start()
+    forge.set_base_url(server.url)
+    forge.ensure_token("ann", "t", TOKEN, ["all"])
+    names, done = ["old", "new"], threading.Event()
+    acknowledged: list[str] = []
+
+    def write(writer: int) -> None:
+        with requests.Session() as http:
+            http.headers["Authorization"] = f"token {TOKEN}"
+            number = 0
+            while not done.is_set():
+                number += 1
+                branch = f"b-{writer}-{number}"
+                url = f"{server.url}/api/v1/repos/ann/{names[number % 2]}/contents/{branch}"
+                body = {"content": "", "new_branch": branch}
+                answer = http.post(url, json=body, timeout=TIMEOUT_S, allow_redirects=False)
+                if answer.status_code == 201:
+                    acknowledged.append(branch)
+
+    url = f"{server.url}/api/v1/repos/ann/old/contents/first"
+    headers = {"Authorization": f"token {TOKEN}"}
+    assert requests.post(url, json={"content": ""}, headers=headers, timeout=TIMEOUT_S).ok
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(2)]
+    for thread in writers:
+        thread.start()
+    deadline, renames = time.monotonic() + TIMEOUT_S, 0
+    while len(acknowledged) < 20 and time.monotonic() < deadline:
+        renames += 1
+        repo = forge.renames.repository(repo, names[renames % 2])
+    done.set()
+    for thread in writers:
+        thread.join()
+
+    (found,) = forge.registry.all()
+    assert len(acknowledged) >= 20
+    assert renames > 1
+    heads = {path.name for path in (found.path / "refs" / "heads").iterdir()}
+    assert set(acknowledged) <= heads
+    assert sorted(path.name for path in found.path.parent.iterdir()) == [found.path.name]
+    server.stop()
+    forge.close()

@@ -148,6 +148,19 @@ def test_a_misspelt_kind_of_a_known_group_is_found(validate: Validate, tmp_path:
     assert "did you mean 'XGarage'?" in done.out
 
 
+def test_claims_of_a_legacy_xrd_are_passed_by(validate: Validate, tmp_path: Path) -> None:
+    spec = {**XRD["spec"], "scope": "LegacyCluster", "claimNames": {"kind": "Disk"}}
+    legacy = {**XRD, "apiVersion": "apiextensions.crossplane.io/v1", "spec": spec}
+    definition = write(tmp_path / "definition.yaml", yaml.safe_dump(legacy))
+    xr = DISK.format(spec="{size: 1, compositionRef: {name: a}}")
+    text = f"{xr}---\n{xr.replace('XDisk', 'Disk')}"
+
+    done = validate(write(tmp_path / "a.yaml", text), "--xrd", definition, "--json")
+
+    assert done.code == 0
+    assert (done.json["counts"]["objects"], done.json["counts"]["skipped"]) == (1, 1)
+
+
 def test_another_pack_is_used(validate: Validate, tmp_path: Path) -> None:
     for room in ("templates", "gitops"):
         shutil.copytree(reference_pack() / room, tmp_path / "pack" / room)

@@ -18,7 +18,7 @@ from pathlib import Path
 from orderkit.core.cel import Gap
 from orderkit.core.errors import InvalidInputError, UsageError
 from orderkit.core.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
-from orderkit.core.objects import CRD, XRD, Kind, Manifest, metadata
+from orderkit.core.objects import CRD, XRD, Kind, Manifest, dig, metadata
 from orderkit.core.placing import Placed, placed_manifests
 from orderkit.core.validate import Finding, Reason, Report, Validator
 from orderkit.core.validate.hints import steps_of
@@ -81,6 +81,7 @@ class Definitions:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], tuple[Path, Placed]] = {}
         self._made: dict[tuple[str, str], Validator] = {}
+        self._claims: set[tuple[str, str]] = set()
 
     @classmethod
     def of(cls, sources: Iterable[Source]) -> Definitions:
@@ -116,6 +117,9 @@ class Definitions:
             told = f"is defined in {self._found[key][0]} too"
             raise InvalidInputError(str(file), f"{key[1]}.{key[0]}", told)
         self._found[key] = (file, placed)
+        claim = dig(placed.manifest, "spec", "claimNames", "kind", default=None)
+        if claim:
+            self._claims.add((key[0], str(claim)))
 
     def validator(self, kind: Kind) -> Validator | None:
         """Return the validator of a kind; None if nothing defines it."""
@@ -127,6 +131,10 @@ class Definitions:
     def place(self, kind: Kind) -> tuple[Path, Placed]:
         """Return the file of a kind's definition, and its places."""
         return self._found[kind.group, kind.kind]
+
+    def is_claim(self, kind: Kind) -> bool:
+        """Say whether the kind is a claim of a legacy XRD: its CRD is not made here."""
+        return (kind.group, kind.kind) in self._claims
 
     def kinds_of(self, group: str) -> list[str]:
         """Return the kinds that are defined in a group."""
@@ -296,10 +304,10 @@ def _judge_definition(kind: Kind, definitions: Definitions, outcome: Outcome) ->
 
 
 def _judge_unknown(file: Path, placed: Placed, definitions: Definitions, outcome: Outcome) -> None:
-    """An unknown kind of a known group is a mistake; other groups are somebody else's."""
+    """An unknown kind of a known group is a mistake; claims and other groups are passed by."""
     kind = Kind.of(placed.manifest)
     known = definitions.kinds_of(kind.group)
-    if not known:
+    if not known or definitions.is_claim(kind):
         outcome.skipped += 1
         return
     near = difflib.get_close_matches(kind.kind, known, n=1)

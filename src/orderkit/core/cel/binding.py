@@ -30,6 +30,19 @@ _SECONDS = (-62_135_596_800, 253_402_300_799)
 """The years 1 to 9999."""
 
 
+_PYTHON: dict[str, Any] = {
+    "object": dict,
+    "map": dict,
+    "list": list,
+    "bool": bool,
+    "int": (int, float),
+    "double": (int, float),
+    "dyn": (int, str, float),
+    **dict.fromkeys(("string", "bytes", "timestamp", "duration"), str),
+}
+"""An old object may be one that today's schema refuses."""
+
+
 class Unbound(ValueError):  # noqa: N818 - no error of the caller: the value stays unjudged
     """A value cannot be given to the library without changing it."""
 
@@ -47,6 +60,8 @@ def bind(shape: Shape, value: Any, *, canonical: bool = False) -> Any:
     """
     if value is None:
         return None
+    if not isinstance(value, _PYTHON[shape.kind]):
+        raise Unbound(f"{type(value).__name__} where {shape.kind} belongs")
     if shape.kind == "object":
         return {
             escaped: bind(child, value[name], canonical=canonical)
@@ -74,12 +89,19 @@ def _identity(shape: Shape, entry: Any) -> Any:
 
 def _scalar(kind: str, value: Any) -> Any:
     if kind == "double":
-        return float(value)
+        return _float(value)
     if kind in _TEXTS:
         return _TEXTS[kind](value)
     if type(value) is int and value not in INT64:
         raise Unbound(f"{value} is beyond 64 bits")
     return int(value) if kind == "int" else value
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise Unbound(f"{value} is beyond a double") from error
 
 
 def _bytes(text: str) -> bytes:

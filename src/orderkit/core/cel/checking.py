@@ -9,6 +9,7 @@ by key of a map, by the keys of a keyed list, never by position.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -118,6 +119,7 @@ class RuleSet:
         self._root: _Node | None = None
         self._unavailable = ""
         self._compiled = not has_rules(schema)
+        self._lock = threading.Lock()
 
     def faults(self, *, at: str = "") -> list[tuple[str, str]]:
         """
@@ -153,15 +155,17 @@ class RuleSet:
             yield Gap(path, str(entry.get("rule", "")), self._unavailable)
 
     def _compile(self) -> None:
-        if self._compiled:
-            return
-        self._compiled = True
-        try:
-            load()
-        except UnavailableError as error:
-            self._unavailable = str(error)
-            return
-        self._root = self._node(self._schema, _Level("", resource=self._resource))
+        """Compile once, whoever asks first; others wait, or they would see rules missing."""
+        with self._lock:
+            if self._compiled:
+                return
+            try:
+                load()
+            except UnavailableError as error:
+                self._unavailable = str(error)
+            else:
+                self._root = self._node(self._schema, _Level("", resource=self._resource))
+            self._compiled = True
 
     def _node(self, schema: Schema, level: _Level) -> _Node | None:
         """Compile one level and those below; None if there is no rule."""

@@ -259,6 +259,59 @@ CREATED: list[Row] = [
         obj(o=ruled(obj(a=TEXT), "dyn(self).b == 1")),
         {"o": {"a": "a"}},
     ),
+    (
+        "lists of lists",
+        obj(
+            l=ruled(
+                {"type": "array", "maxItems": 3, "items": {**WHOLES, "maxItems": 3}},
+                "self.all(x, x.all(y, y > 0))",
+            )
+        ),
+        {"l": [[1], [0]]},
+    ),
+    (
+        "maps of maps",
+        obj(
+            m=ruled(
+                {
+                    "type": "object",
+                    "maxProperties": 3,
+                    "additionalProperties": {
+                        "type": "object",
+                        "maxProperties": 3,
+                        "additionalProperties": {"type": "number"},
+                    },
+                },
+                "self.all(k, self[k].all(l, self[k][l] > 0.5))",
+            )
+        ),
+        {"m": {"a": {"b": 1, "c": 0.25}}},
+    ),
+    (
+        "an embedded object shows kind and name",
+        obj(
+            e=ruled(
+                {
+                    "type": "object",
+                    "x-kubernetes-embedded-resource": True,
+                    "x-kubernetes-preserve-unknown-fields": True,
+                },
+                "self.kind == 'A' && self.metadata.name == 'n'",
+            )
+        ),
+        {"e": {"apiVersion": "v1", "kind": "A", "metadata": {"name": "m"}, "x": 1}},
+    ),
+    ("a sign of a quantity", obj(s=ruled(TEXT, "sign(quantity(self)) == 1")), {"s": "-1Gi"}),
+    (
+        "a sum of whole numbers",
+        obj(l=ruled(WHOLES, "self.sum() == 6 && self.min() == 1 && self.max() == 3")),
+        {"l": [1, 2, 3]},
+    ),
+    (
+        "a position in a list",
+        obj(l=ruled(WHOLES, "self.indexOf(2) == 1 && self.lastIndexOf(2) == 2")),
+        {"l": [1, 2, 2]},
+    ),
     ("a pattern made of a value", obj(s=ruled(TEXT, "self.matches(self)")), {"s": "("}),
 ]
 
@@ -381,6 +434,34 @@ DEFINITIONS: list[tuple[str, Schema]] = [
         "an optional oldSelf used as a value",
         ruled(obj(s=TEXT), {"rule": "self.s == oldSelf.s", "optionalOldSelf": True}),
     ),
+    (
+        "rules on what has no type",
+        obj(a=ruled({"x-kubernetes-preserve-unknown-fields": True}, "true")),
+    ),
+    (
+        "rules on a list of what has no type",
+        obj(
+            a=ruled(
+                {
+                    "type": "array",
+                    "maxItems": 2,
+                    "items": {"x-kubernetes-preserve-unknown-fields": True},
+                },
+                "true",
+            )
+        ),
+    ),
+    (
+        "rules below allOf",
+        {**obj(a=WHOLE), "allOf": [{"x-kubernetes-validations": [{"rule": "true"}]}]},
+    ),
+    ("a default that its own rule refuses", obj(i={**ruled(WHOLE, "self > 0"), "default": 0})),
+    (
+        "a default whose default field a rule refuses",
+        obj(o={**obj(i=ruled(WHOLE, "self > 0")), "default": {"i": 0}}),
+    ),
+    ("sum of texts", obj(l=ruled({**WHOLES, "items": TEXT}, "self.sum() == ''"))),
+    ("sign of a quantity is no member", obj(s=ruled(TEXT, "quantity(self).sign() == 1"))),
     ("a rule of several lines without a message", obj(i=ruled(WHOLE, "self > 0\n&& self < 3"))),
 ]
 

@@ -32,6 +32,10 @@ BLOCKING = frozenset(
 )
 """Faults of the structure after which the server looks at no rule."""
 
+_UNTYPED = (
+    "Internal error: internal error: failed to construct type information for "
+    "x-kubernetes-validations rules: unable to convert structural schema to CEL declarations"
+)
 _INTERNAL_MARK = "orderkit: internal: "
 _INTERNAL = re.compile(
     f"{_INTERNAL_MARK}|Non-CEL value type|Unexpected value type|out of range for '"
@@ -171,8 +175,8 @@ class RuleSet:
         """Compile one level and those below; None if there is no rule."""
         shape = shape_of(schema, resource=level.resource)
         node = _Node(schema, shape, keys=tuple(schema.get(LIST_MAP_KEYS) or ()))
-        if schema.get(RULES) and shape is not None:
-            self._rules(node, shape, level)
+        if schema.get(RULES):
+            self._rules(node, level)
         for name, child in (schema.get("properties") or {}).items():
             below = self._child(child, level, f".properties[{name}]")
             if below is not None:
@@ -208,9 +212,12 @@ class RuleSet:
             here = _Level(level.path, correlatable=False, uncorrelatable_at=level.path)
         return self._child(schema["items"], here, ".items")
 
-    def _rules(self, node: _Node, shape: Shape, level: _Level) -> None:
+    def _rules(self, node: _Node, level: _Level) -> None:
+        if node.shape is None:
+            self._faults.append((level.path, Fault(RULES, _UNTYPED)))
+            return
         context = Context(
-            node.schema, shape, Judge(shape), level.correlatable, level.uncorrelatable_at
+            node.schema, node.shape, Judge(node.shape), level.correlatable, level.uncorrelatable_at
         )
         for index, entry in enumerate(node.schema[RULES]):
             made = compile_rule(entry, context)

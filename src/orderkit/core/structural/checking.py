@@ -22,7 +22,10 @@ from orderkit.core.structural.wording import compact, problems
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array")
 FORBIDDEN = ("$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties")
-ONLY_OUTSIDE = ("type", "default", "title", "description", "nullable", "additionalProperties")
+ONLY_OUTSIDE = (
+    *("type", "default", "title", "description", "nullable", "additionalProperties"),
+    "x-kubernetes-validations",
+)
 """Keywords that shape a value and so may not stand below allOf, anyOf, oneOf or not."""
 
 ROOT, FIELD, ITEM = "at the root", "for specified object fields", "for specified array items"

@@ -17,6 +17,8 @@ from faultproxy import Decision, Falsehood, Fault, FaultProxy, Listed, Plan, ope
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge, transport, turns
+from orderkit.adapters.gitea.answers import LostAnswerError
+from orderkit.core.errors import BusyError, RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import (
     CommitStatus,
@@ -91,10 +93,14 @@ class Step:
     before: Callable[[World], int] = lambda _: 0
 
 
-def merge(world: World, number: int) -> object:
-    style, made = MergeStyle.SQUASH, operation("merge")
+def merge(world: World, number: int, deadline_s: float = 30.0) -> CommitSha:
     return world.client.merge_pull(
-        world.repo, number, head=world.commit, style=style, operation=made
+        world.repo,
+        number,
+        head=world.commit,
+        style=MergeStyle.SQUASH,
+        operation=operation("merge"),
+        deadline_s=deadline_s,
     )
 
 
@@ -260,3 +266,41 @@ def test_a_step_is_done_once_whatever_happens_to_its_first_request(
         assert step.seen(world, number)
     step.act(world, number)
     assert step.seen(world, number) or (late and step.name in KEPT_TWICE)
+
+
+CHECKING = Falsehood(405, b'{"message":"Please try again later"}')
+
+
+def test_a_merge_whose_request_may_still_come_is_no_clear_failure(world: World) -> None:
+    number, until = world.open(), [Decision(Fault.REFUSE_BEFORE, CHECKING)] * 100
+    world.proxy.plan = Listed([Decision(Fault.LATE, late_by=999), *until])
+
+    with pytest.raises(LostAnswerError, match="may still be carried out"):
+        merge(world, number, deadline_s=0.3)
+
+    assert not merged_once(world, number)
+    assert world.proxy.deliver_late() == 1
+    assert merge(world, number) == world.main
+
+
+def test_a_merge_that_is_checked_for_too_long_is_busy_and_can_be_repeated(world: World) -> None:
+    number = world.open()
+    world.proxy.plan = Listed([Decision(Fault.REFUSE_BEFORE, CHECKING)] * 1000)
+
+    with pytest.raises(BusyError, match="still checking") as caught:
+        merge(world, number, deadline_s=0.3)
+
+    assert caught.value.retryable
+    world.proxy.plan = Plan()
+    assert merge(world, number) == world.main
+
+
+def test_a_rule_of_the_forge_ends_a_merge_at_once(world: World) -> None:
+    number = world.open()
+    told = Falsehood(405, b'{"message":"Not all required status checks successful"}')
+    world.proxy.plan = Listed([Decision(Fault.REFUSE_BEFORE, told)])
+
+    with pytest.raises(RefusedError, match="required status checks"):
+        merge(world, number, deadline_s=60.0)
+
+    assert not merged_once(world, number)

@@ -20,6 +20,7 @@ from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge, turns
 from orderkit.adapters.gitea.answers import ServerError
+from orderkit.adapters.gitea.turns import ROUNDS
 from orderkit.core.errors import ConflictError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
@@ -198,11 +199,13 @@ class Losing(Plan):
 def test_losing_every_race_is_a_conflict_with_exit_code_3(stand: Stand) -> None:
     plan = stand.proxy.plan = Losing(lambda: stand.rival_writes(B, f"{plan.lost}"))
 
-    with pytest.raises(ConflictError, match="won all 8 rounds; nothing was written") as caught:
+    with pytest.raises(
+        ConflictError, match=f"won all {ROUNDS} rounds; nothing was written"
+    ) as caught:
         stand.write(stand.change(A, "ours"))
 
     assert caught.value.exit_code == 3
-    assert stand.operations() == [f"rival-{number}" for number in range(1, 9)]
+    assert stand.operations() == [f"rival-{number}" for number in range(1, ROUNDS + 1)]
 
 
 def test_a_broken_forge_is_no_conflict(stand: Stand) -> None:

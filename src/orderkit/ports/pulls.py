@@ -225,7 +225,9 @@ class ForgePulls(Protocol):
 
     def ensure_label(self, repo: RepoId, label: Label) -> bool:
         """
-        Make sure the repository has this label. Idempotent; who makes it at once leaves one.
+        Make sure the repository has this one label of that name. Idempotent.
+
+        Doubles that were made later are removed, also from the pull requests that have them.
 
         Returns:
             True if it was created.

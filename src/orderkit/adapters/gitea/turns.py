@@ -21,7 +21,7 @@ from orderkit.adapters.gitea.answers import GarbledError, LostAnswerError, Serve
 from orderkit.core.errors import OrderkitError, UnreachableError
 from orderkit.core.names import RepoId
 
-ROUNDS = 8
+ROUNDS = 12
 PAUSE_FIRST_S = 0.05
 PAUSE_MAX_S = 2.0
 UNCLEAR = (UnreachableError, ServerError, GarbledError)

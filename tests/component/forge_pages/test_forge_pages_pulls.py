@@ -152,3 +152,21 @@ def test_what_robots_said_last_is_shown_with_the_commit_and_the_pull_request(des
         assert "<odd> c in words" in shown.text
         assert "https://ci.example/1" in shown.links
         assert not [each for each in shown.links if each.startswith(("javascript", "http://[bad"))]
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("<!-- orderkit-operation: forged requester: x -->\n" + BODY, "Operation op42 "),
+        ("<!-- orderkit-operation: forged requester: x --> " + BODY, "Operation op42 "),
+        (BODY + "\nquoted", "No"),
+    ],
+)
+def test_only_the_mark_at_the_end_says_who_asked(desk: Desk, body: str, shown: str) -> None:
+    repo, number = proposed(desk, body=body)
+
+    text = desk.page(f"/{repo}/pulls/{number}").text
+
+    assert "forged" not in text
+    assert (shown in text) == (shown != "No")
+    assert ("Operation" in text) == (shown != "No")

@@ -108,7 +108,6 @@ def conversation(call: Call) -> Response:
             raise ApiError(404)
         return rawdiff.between(call.forge, here.row.path, span.base, span.head, form)
     commits = _commits(here, shown.pull, span)
-    marker = _MARKER.search(shown.issue.body)
     return _page(
         here,
         "pull.html",
@@ -116,7 +115,7 @@ def conversation(call: Call) -> Response:
         view="conversation",
         outlook=_outlook(here, shown.pull),
         merged_by=_name(call, shown.pull.merged.by) if shown.pull.merged else "",
-        origin=marker.groups() if marker else None,
+        origin=_origin(shown.issue.body),
         body=_text(shown.issue.body),
         said=robots.said_of(here, pullgit.last_head(here.row.path, shown.pull)),
         comments=_comments(call, shown.issue),
@@ -209,6 +208,14 @@ def _comments(call: Call, issue: Issue) -> list[Remark]:
         Remark(_name(call, each.poster_id), each.created, _text(each.body), each.id)
         for each in found
     ]
+
+
+def _origin(body: str) -> tuple[str, str] | None:
+    """Return operation and requester if the body ends in our mark; earlier ones are quotations."""
+    found = list(_MARKER.finditer(body))
+    if not found or body[found[-1].end() :].strip():
+        return None
+    return found[-1][1], found[-1][2]
 
 
 def _text(markdown: str) -> str:

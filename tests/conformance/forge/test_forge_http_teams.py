@@ -356,6 +356,25 @@ def test_a57_git_asks_for_the_same_rights(shop: Workshop, org: Org) -> None:
     assert shop.call("GET", f"{path}receive-pack", auth=shop.outsider).status_code == 404
 
 
+def test_a58_the_repositories_of_a_user_are_those_they_have_a_part_in(
+    shop: Workshop, org: Org
+) -> None:
+    user = new_user(shop)
+    full_name = org.repo.removeprefix("/repos/")
+
+    def mine() -> list[str]:
+        found = shop.api("GET", "/user/repos", auth=user).json()
+        return [each["full_name"] for each in found]
+
+    assert mine() == []
+    team = team_of(shop, org, user)
+    assert mine() == [full_name]
+    shop.api("DELETE", f"/teams/{team}/members/{user[0]}")
+    assert mine() == []
+    shop.api("PUT", f"{org.repo}/collaborators/{user[0]}", {"permission": "read"})
+    assert mine() == [full_name]
+
+
 # Visibility
 
 
@@ -371,6 +390,16 @@ def test_a60_a_private_organisation_hides_its_public_repositories(shop: Workshop
         assert shop.api("GET", path, auth=stranger).status_code == 404, path
         assert shop.api("GET", path, auth=None).status_code == 404, path
         assert shop.api("GET", path, auth=member).status_code == 200, path
+
+
+def test_a63_a_limited_organisation_is_for_whoever_signs_in(shop: Workshop) -> None:
+    name = f"lim-{secrets.token_hex(3)}"
+    shop.api("POST", "/orgs", {"username": name, "visibility": "limited"})
+    shop.api("POST", f"/orgs/{name}/repos", {"name": "r"})
+
+    for path in (f"/orgs/{name}", f"/repos/{name}/r"):
+        assert shop.api("GET", path, auth=None).status_code == 404, path
+        assert shop.api("GET", path, auth=shop.outsider).status_code == 200, path
 
 
 def test_a61_organisations_are_changed_by_their_owners(shop: Workshop) -> None:

@@ -178,3 +178,19 @@ def test_k08_a_commit_made_for_another_is_theirs(shop: Workshop, user: User) -> 
     made = shop.api("POST", f"/repos/{repo}/contents/n?sudo={user[0]}", {"content": ""})
 
     assert made.json()["commit"]["author"]["name"] == user[0]
+
+
+def test_k09_lists_show_a_public_only_token_what_search_does_not(
+    shop: Workshop, user: User
+) -> None:
+    """1.26.0: the filter is on single repositories and on the search, not on lists."""
+    name = f"r-{secrets.token_hex(3)}"
+    shop.api("POST", "/user/repos", {"name": name, "private": True}, auth=user)
+    token = f"token {new_token(shop, user, scopes=['public-only', *READS])['sha1']}"
+
+    listed = shop.api("GET", "/user/repos?limit=50", auth=token).json()
+    found = shop.api("GET", f"/repos/search?q={name}", auth=token).json()
+
+    assert name in [each["name"] for each in listed]
+    assert found["data"] == []
+    assert shop.api("GET", f"/repos/{user[0]}/{name}", auth=token).status_code == 403

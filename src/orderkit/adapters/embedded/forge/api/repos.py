@@ -142,8 +142,10 @@ def of_user(call: Call) -> Response:
 
 
 def of_current(call: Call) -> Response:
-    """GET /user/repos."""
-    return _list(call, call.user)
+    """GET /user/repos: what the caller owns or has a part in."""
+    user = call.user
+    found = [repo for repo in call.forge.registry.all() if used_by(call, repo, user.id)]
+    return paged(call, visible(call, found), lambda repo: shape(call, repo))
 
 
 def _list(call: Call, owner: Account) -> Response:
@@ -151,15 +153,24 @@ def _list(call: Call, owner: Account) -> Response:
     return paged(call, seen, lambda repo: shape(call, repo))
 
 
+def used_by(call: Call, repo: RepoRow, account_id: int) -> bool:
+    """Say whether somebody owns a repository, collaborates on it, or is in a team that has it."""
+    teams = call.forge.accounts.teams
+    return (
+        repo.owner_id == account_id
+        or teams.collaboration(repo.id, account_id) != "none"
+        or bool(teams.of_user_on(account_id, repo.owner_id, repo.id))
+    )
+
+
 def visible(call: Call, repos: list[RepoRow]) -> list[RepoRow]:
-    """Return those that the caller may read."""
+    """
+    Return those that the caller may read.
+
+    Also with a public-only token the private ones, as Gitea's lists do; its search does not.
+    """
     accounts, actor = call.forge.accounts, call.actor
-    return [
-        repo
-        for repo in repos
-        if access.right_on(accounts, actor, repo, "") >= Right.READ
-        and not (actor.public_only and access.is_hidden(accounts, repo))
-    ]
+    return [repo for repo in repos if access.right_on(accounts, actor, repo, "") >= Right.READ]
 
 
 def _description(body: dict[str, Any]) -> str | None:

@@ -24,7 +24,7 @@ from orderkit.adapters.embedded.forge.api.calls import (
     page_headers,
     window,
 )
-from orderkit.adapters.embedded.forge.api.repos import shape, visible
+from orderkit.adapters.embedded.forge.api.repos import shape, used_by, visible
 from orderkit.adapters.embedded.forge.registry import RepoRow
 
 TOPIC = re.compile(r"[a-z0-9][-.a-z0-9]{0,34}\Z")
@@ -116,6 +116,8 @@ def search(call: Call) -> Response:
 
 
 def _wanted(call: Call, repo: RepoRow) -> bool:
+    if call.actor.public_only and access.is_hidden(call.forge.accounts, repo):
+        return False
     if call.query("archived") and call.flag("archived", default=False) != repo.archived:
         return False
     if call.query("is_private") and call.flag("is_private", default=False) != repo.private:
@@ -130,11 +132,7 @@ def _concerns(call: Call, repo: RepoRow) -> bool:
     uid = call.number("uid", 0)
     if not uid or repo.owner_id == uid:
         return True
-    teams = call.forge.accounts.teams
-    return not call.flag("exclusive", default=False) and (
-        teams.collaboration(repo.id, uid) != "none"
-        or bool(teams.of_user_on(uid, repo.owner_id, repo.id))
-    )
+    return not call.flag("exclusive", default=False) and used_by(call, repo, uid)
 
 
 def _named(call: Call, repo: RepoRow) -> bool:

@@ -7,6 +7,7 @@ It looks at git itself, past the API, and knows nothing of faults. Used by every
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -102,10 +103,12 @@ def did_its_operation(step: Step, changes: Sequence[FileChange]) -> None:
 
 
 def copy_of(url: str, token: str, repo: RepoId, folder: Path) -> Path:
-    """Return a bare clone of a repository of a forge that is not on this disk."""
-    place = folder / f"{repo.name}.git"
+    """Return a new bare copy, with all branches, of a repository of a forge that is elsewhere."""
+    place = Path(tempfile.mkdtemp(prefix=f"{repo.name}-", dir=folder))
+    copy = pygit2.init_repository(str(place), bare=True, initial_head="main")
     callbacks = pygit2.RemoteCallbacks(pygit2.UserPass(token, "x-oauth-basic"))
-    pygit2.clone_repository(f"{url}/{repo}.git", str(place), bare=True, callbacks=callbacks)
+    remote = copy.remotes.create_anonymous(f"{url}/{repo}.git")
+    remote.fetch(["+refs/heads/*:refs/heads/*"], callbacks=callbacks)
     return place
 
 

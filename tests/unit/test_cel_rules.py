@@ -39,6 +39,25 @@ def test_what_is_not_exact_is_a_gap_and_never_passed(rule: str, value: str, why:
     assert why in verdicts.gaps[0].why
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "self == ['a', 'b']",
+        "self + ['a'] == self",
+        "self == oldSelf && self[0] == 'a'",
+        "self == oldSelf && self.join('') == 'ab'",
+        "self.filter(t, t != 'c') == oldSelf",
+        "self in [oldSelf]",
+    ],
+)
+def test_a_set_whose_order_could_matter_is_a_gap(rule: str) -> None:
+    tags = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}
+    found = ruled(tags, rule).check({"spec": ["a", "b"]}, {"spec": ["b", "a"]})
+
+    assert not found.broken
+    assert [gap.rule for gap in found.gaps] == [rule]
+
+
 def test_a_gap_beside_a_true_alternative_does_not_matter() -> None:
     found = ruled({"type": "string"}, "self == 'a' || isURL(self)").check({"spec": "a"})
 

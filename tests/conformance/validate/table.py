@@ -365,6 +365,30 @@ CHANGED: list[Changed] = [
         {"l": ["b", "a"]},
     ),
     (
+        "sets: compared beside a function of Kubernetes",
+        ruled(obj(l=SET, ip=TEXT), "self.l == oldSelf.l && isIP(self.ip)"),
+        {"l": ["a", "b"], "ip": "1.1.1.1"},
+        {"l": ["b", "a"], "ip": "1.1.1.1"},
+    ),
+    (
+        "sets: inside objects that are compared",
+        ruled(obj(l=SET, ip=TEXT), "self == oldSelf"),
+        {"l": ["a", "b"]},
+        {"l": ["b", "a"]},
+    ),
+    (
+        "sets: searched in the old one",
+        ruled(obj(l=SET), "self.l.all(t, t in oldSelf.l)"),
+        {"l": ["a", "b"]},
+        {"l": ["b", "c"]},
+    ),
+    (
+        "sets: mapped and searched",
+        ruled(obj(l=SET), "self.l.map(t, t + 'x').exists(t, t == 'ax')"),
+        {"l": ["a"]},
+        {"l": ["b", "a"]},
+    ),
+    (
         "sets: another element",
         obj(l=ruled(SET, "self == oldSelf")),
         {"l": ["a", "b"]},

@@ -42,6 +42,10 @@ _INTERNAL = re.compile(
     r"|No matching overloads found : (?:\([^)]*\)\.)?[A-Za-z]"
 )
 """Errors of the library's Python side, and functions it lacks: they say nothing of the rule."""
+_LACKING = re.compile(
+    r"No overload found in reference resolve step for (\S+)"
+    r"|No matching overloads found : ((?:\([^)]*\)\.)?[A-Za-z][^ ]*)"
+)
 _ON_LISTS = re.compile(r"No matching overloads found : \(list\)\.(?:indexOf|lastIndexOf)")
 
 MESSAGE_MAX = 5 * 1024
@@ -320,7 +324,12 @@ def _gap(text: str) -> str:
     """Return why an error says nothing about the rule; empty if it does."""
     if MARK in text:
         return text.partition(MARK)[2]
-    return f"the CEL library: {text}" if _INTERNAL.search(text) else ""
+    lacking = _LACKING.search(text)
+    if lacking:
+        name = lacking.group(1) or lacking.group(2)
+        return f"uses what Orderkit's CEL library does not offer: {name}"
+    plain = text.removeprefix(_INTERNAL_MARK)
+    return f"the CEL library: {plain}" if _INTERNAL.search(text) else ""
 
 
 class _Bound:

@@ -19,8 +19,11 @@ _HARMLESS = _EQUALITY | frozenset(
     {
         *("_&&_", "_||_", "!_", "_?_:_", "@not_strictly_false", "size", "_<_", "_<=_", "_>_"),
         *("_>=_", "@in", "startsWith", "endsWith", "contains", "matches", "_-_", "_*_", "_/_"),
-        *("_%_", "-_", "hasValue", "value", "orValue", "_?._", "string", "int", "double", "_[_]"),
+        *("_%_", "-_", "hasValue", "value", "orValue", "_?._", "string", "int", "double"),
     }
+)
+_OF_ELEMENTS = frozenset(
+    {"distinct", "lastIndexOf", "sets.contains", "sets.equivalent", "sets.intersects"}
 )
 
 
@@ -36,12 +39,11 @@ def comparing(tree: Node, shape: Shape) -> Comparing:
     """Return how a rule over a shape with unordered lists is to be evaluated."""
     calls = [node for node in tree.walk() if node.kind == "call"]
     compared = [call for call in calls if call.name in _EQUALITY and _any_collection(call)]
-    joined = [call for call in calls if call.name in {"_+_", "@in"} and _joins(call, shape)]
-    if joined:
+    if any(_joins(call, shape) for call in calls):
         return Comparing(canonical=False, gap="concatenates or searches lists without order")
     if not compared:
         return Comparing(canonical=False, gap="")
-    ordered = [call.name for call in calls if call.name not in _HARMLESS or _indexes(call)]
+    ordered = any(_needs_order(call) for call in calls)
     own = any(child.kind not in {"select", "ident"} for call in compared for child in call.children)
     if ordered or own or _mixes(shape):
         return Comparing(canonical=False, gap="compares a list without order with another list")
@@ -62,13 +64,15 @@ def _is_object(node: Node) -> bool:
 
 
 def _joins(call: Node, shape: Shape) -> bool:
-    lists = [child for child in call.children if element_type(child.type) is not None]
+    """Say whether a call joins lists to one, or compares elements that are lists or objects."""
+    if call.name in _OF_ELEMENTS:
+        inner = element_type(call.children[0].type)
+        return inner is None or _holds_list(Node("", "", inner, ()))
     if call.name == "_+_":
-        chosen = [child for child in lists if _is_given(child)]
+        lists = [child for child in call.children if element_type(child.type) is not None]
         dynamic = any(child.is_dynamic for child in call.children)
-        return bool(chosen or dynamic) and shape.unordered()
-    element = call.children[0]
-    return element.is_dynamic or element_type(element.type) is not None or _is_object(element)
+        return (dynamic or any(_is_given(child) for child in lists)) and shape.unordered()
+    return call.name == "@in" and _holds_list(call.children[0])
 
 
 def _is_given(node: Node) -> bool:
@@ -76,8 +80,13 @@ def _is_given(node: Node) -> bool:
     return node.kind == "select" or (node.kind == "ident" and not node.name.startswith("@"))
 
 
-def _indexes(call: Node) -> bool:
-    return call.name == "_[_]" and element_type(call.children[0].type) is not None
+def _needs_order(call: Node) -> bool:
+    """Say whether a call may tell lists of another order apart: positions, joining, sorting."""
+    lists = [child for child in call.children if element_type(child.type) is not None]
+    if call.name == "_[_]":
+        return call.children[0] in lists or call.children[0].is_dynamic
+    dynamic = any(child.is_dynamic for child in call.children)
+    return call.name not in _HARMLESS and bool(lists or dynamic)
 
 
 def _mixes(shape: Shape) -> bool:

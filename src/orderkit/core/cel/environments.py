@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,22 +75,35 @@ class Judge:
             compiled = self._environment(old).compile(expression)
         except RuntimeError as error:
             text = str(error)
-            if _UNPLANNED in text:
-                return Verdict("", "", None)
-            return Verdict(_tidied(text), "", None)
+            return self._run_types(expression, old) if _UNPLANNED in text else _faulty(text)
+        return Verdict("", compiled.return_type().name(), compiled.serialize())
+
+    def _run_types(self, expression: str, old: str) -> Verdict:
+        """Read tree and result of a sound expression whose functions only the runner has."""
+        key = f"running {old}"
+        if key not in self._made:
+            self._made[key] = _running(self._messages(), self._variables(old), positions=False)
+        try:
+            compiled = self._made[key].compile(expression)
+        except RuntimeError:
+            return Verdict("", "", None)
         return Verdict("", compiled.return_type().name(), compiled.serialize())
 
     def _environment(self, old: str) -> Any:
         if old not in self._made:
             cel = load()
-            self._pool = self._pool or self._declarations.pool()
-            variables = {"self": self._type}
-            if old:
-                optional = {"type_name": "optional_type", "params": [self._type]}
-                variables["oldSelf"] = optional if old == "optional" else self._type
-            text = library.configuration(library.server(), variables, server=True)
-            self._made[old] = cel.NewEnv(self._pool, config=cel.NewEnvConfigFromYaml(text))
+            text = library.configuration(library.server(), self._variables(old), server=True)
+            self._made[old] = cel.NewEnv(self._messages(), config=cel.NewEnvConfigFromYaml(text))
         return self._made[old]
+
+    def _messages(self) -> Any:
+        self._pool = self._pool or self._declarations.pool()
+        return self._pool
+
+    def _variables(self, old: str) -> dict[str, Any]:
+        optional = {"type_name": "optional_type", "params": [self._type]}
+        before = {"": {}, "plain": {"oldSelf": self._type}, "optional": {"oldSelf": optional}}
+        return {"self": self._type, **before[old]}
 
 
 @functools.cache
@@ -100,17 +114,20 @@ def runner(*, positions: bool = False) -> Any:
     Args:
         positions: Know ``indexOf`` on lists, and none of the functions on strings.
     """
+    kinds = {"self": "dyn", "oldSelf": "dyn", OLD: "dyn", HAS_OLD: "bool"}
+    variables = {name: {"type_name": kind} for name, kind in kinds.items()}
+    return _running(Declarations().pool(), variables, positions=positions)
+
+
+def _running(pool: Any, variables: Mapping[str, Any], *, positions: bool) -> Any:
     from google.protobuf import message_factory
 
-    cel = load()
-    pool = Declarations().pool()
     messages = {
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
         for name in OPAQUE
     }
+    cel = load()
     signatures = library.ours() + (library.positions() if positions else [])
-    kinds = {"self": "dyn", "oldSelf": "dyn", OLD: "dyn", HAS_OLD: "bool"}
-    variables = {name: {"type_name": kind} for name, kind in kinds.items()}
     extensions = ["bindings"] if positions else ["bindings", "strings"]
     text = library.configuration(signatures, variables, *extensions, server=False)
     functions = implementations(messages)
@@ -129,7 +146,7 @@ def run_source(expression: str, *, optional_old: bool) -> str:
     return f"cel.bind(oldSelf, {bound}, (\n{expression}\n))"
 
 
-def _tidied(text: str) -> str:
+def _faulty(text: str) -> Verdict:
     """Cut what only the library says; the server begins each fault with ERROR too."""
-    found = text.removeprefix("INVALID_ARGUMENT: ")
-    return re.sub(r" \[[A-Z_]+\]\Z", "", found)
+    told = re.sub(r" \[[A-Z_]+\]\Z", "", text.removeprefix("INVALID_ARGUMENT: "))
+    return Verdict(told, "", None)

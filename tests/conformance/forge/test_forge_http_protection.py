@@ -510,3 +510,77 @@ def test_g137_an_admin_forces_what_the_checks_hold(checked: Pulls) -> None:
     number, _ = ordered(checked, "g37")
 
     assert checked.merge(number, force_merge=True).status_code == 200
+
+
+# People who are no admins
+
+
+@pytest.fixture(scope="module")
+def writer(shop: Workshop, ruled: Pulls) -> tuple[str, str]:
+    """A member of a team that writes to the repository."""
+    name, password = f"writer-{secrets.token_hex(3)}", "writer-Pw-12345"
+    body = {
+        "username": name,
+        "password": password,
+        "email": f"{name}@example.org",
+        "must_change_password": False,
+    }
+    assert shop.api("POST", "/admin/users", body).status_code == 201
+    team = {
+        "name": "writers",
+        "permission": "write",
+        "includes_all_repositories": True,
+        "units": ["repo.code", "repo.pulls"],
+    }
+    made = shop.api("POST", f"/orgs/{ruled.repo.owner}/teams", team)
+    assert made.status_code == 201, made.text
+    added = shop.api("PUT", f"/teams/{made.json()['id']}/members/{name}")
+    assert added.status_code == 204, added.text
+    return name, password
+
+
+def test_g138_a_writer_merges_but_does_not_force(ruled: Pulls, writer: tuple[str, str]) -> None:
+    rule(ruled, required_approvals=1)
+    number, _ = ordered(ruled, "g138")
+    refused = ruled.merge(number, force_merge=True, auth=writer)
+    rule(ruled)
+
+    assert (refused.status_code, refused.json()["message"]) == (
+        405,
+        "Does not have enough approvals",
+    )
+    assert ruled.merge(number, auth=writer).status_code == 200
+    assert ruled.api("GET", RULES, auth=writer).status_code == 403
+
+
+def test_g139_a_listed_team_pushes_and_others_do_not(ruled: Pulls, writer: tuple[str, str]) -> None:
+    def answer(**says: Any) -> int:
+        rule(ruled, enable_push_whitelist=True, **says)
+        body = {"content": CONTENT, "message": "m"}
+        path = f"/contents/n-{secrets.token_hex(4)}"
+        return ruled.api("POST", path, body, auth=writer).status_code
+
+    none: dict[str, Any] = {"push_whitelist_usernames": [], "push_whitelist_teams": []}
+
+    assert answer(**none) == 403
+    assert answer(**none | {"push_whitelist_teams": ["writers"]}) == 201
+    assert ruled.api("GET", f"{RULES}/main").json()["push_whitelist_teams"] == ["writers"]
+    assert answer(**none | {"push_whitelist_usernames": [writer[0]]}) == 201
+
+
+def test_g140_squashed_work_names_who_asked_for_it(ruled: Pulls, writer: tuple[str, str]) -> None:
+    rule(ruled)
+    ruled.branch("g140")
+    body = {"head": "g140", "base": "main", "title": "By the writer"}
+    number = ruled.api("POST", "/pulls", body, auth=writer).json()["number"]
+    ruled.settled(number, mergeable=True)
+
+    assert ruled.merge(number, "squash").status_code == 200
+
+    (top,) = ruled.log("main", 1)
+    assert top["commit"]["author"]["name"] == writer[0]
+    assert top["commit"]["committer"]["name"] == ruled.shop.target.user
+    lines = top["commit"]["message"].splitlines()
+    assert lines[0] == f"By the writer (#{number})"
+    assert lines[2].startswith(f"Co-authored-by: {writer[0]} <")
+    assert lines[3].startswith(f"Co-committed-by: {writer[0]} <")

@@ -26,6 +26,7 @@ def pulls(shop: Workshop) -> Pulls:
     return found
 
 
+GOOD = {"head": "other", "base": "main", "title": "t"}
 REFUSED = [
     Refused("P102", "without a head", {"base": "main", "title": "t"}, 422, "[Head]: Required"),
     Refused("P103", "without a base", {"head": "taken", "title": "t"}, 422, "[Base]: Required"),
@@ -65,6 +66,23 @@ REFUSED = [
         422,
         "base and head must be branches",
     ),
+    Refused(
+        "P135",
+        "an unknown assignee",
+        GOOD | {"assignees": ["nobody-x"]},
+        422,
+        "Assignee does not exist",
+    ),
+    Refused(
+        "P136",
+        "an unknown reviewer",
+        GOOD | {"reviewers": ["nobody-x"]},
+        404,
+        "'nobody-x' not exist",
+    ),
+    Refused("P137", "an unknown milestone", GOOD | {"milestone": 99}, 404),
+    Refused("P138", "labels by name", GOOD | {"labels": ["x"]}, 422, "labels"),
+    Refused("P139", "a title that is no text", GOOD | {"title": 3}, 422, "title"),
 ]
 
 
@@ -72,6 +90,8 @@ REFUSED = [
 def test_a_pull_request_that_cannot_be_opened(pulls: Pulls, case: Refused) -> None:
     filled = {
         key: each.replace("{owner}", pulls.repo.owner).replace("{sha}", pulls.head("taken"))
+        if isinstance(each, str)
+        else each
         for key, each in case.body.items()
     }
 

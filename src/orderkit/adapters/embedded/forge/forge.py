@@ -188,7 +188,7 @@ class EmbeddedForge:
                 listener(repo, branch, commit)
             except Exception:
                 log.exception("a push listener failed for %s", repo)
-        if row is not None and commit:
+        if row is not None and commit and self.behaviour.scheduled_merge_starts_check:
             merging.land_scheduled(self, row)
         if by is not None:
             self.reference_moved(repo, gitread.HEADS + branch, before, commit or "", by=by)

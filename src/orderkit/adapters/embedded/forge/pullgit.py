@@ -108,9 +108,15 @@ def merge_base(path: Path, pull: Pull) -> str:
 
 def remember_head(path: Path, pull: Pull) -> None:
     """Let the pull request's own reference follow its branch."""
+    head = gitread.branch_commit(gitread.open_repository(path), pull.head)
+    if head is not None:
+        keep_head(path, pull, str(head.id))
+
+
+def keep_head(path: Path, pull: Pull, commit: str) -> None:
+    """Point the pull request's own reference to a commit."""
     git = gitread.open_repository(path)
-    head = gitread.branch_commit(git, pull.head)
     name = PULL_REF.format(pull.number)
     seen = git.references.get(name)
-    if head is not None and (seen is None or seen.target != head.id):
-        git.references.create(name, head.id, force=True)
+    if seen is None or str(seen.target) != commit:
+        git.references.create(name, commit, force=True)

@@ -76,6 +76,19 @@ def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def numbers(body: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    """
+    Return a list of whole numbers, empty if absent.
+
+    Raises:
+        ApiError: 422, something else is there.
+    """
+    found = body.get(key) or []
+    if not isinstance(found, list) or any(type(each) is not int for each in found):
+        raise _mismatch(key, "int64")
+    return tuple(found)
+
+
 def mapping(body: Mapping[str, Any], key: str) -> dict[str, Any]:
     """
     Return an object, empty if absent.

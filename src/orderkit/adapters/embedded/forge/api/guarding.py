@@ -7,16 +7,17 @@ Called by the endpoints of contents, branches, pull requests and by ``api.smart`
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orderkit.adapters.embedded.forge import gitmerge, gitread, guards, pullgit, statuses
+from orderkit.adapters.embedded.forge import gitmerge, gitread, guards, statuses
 from orderkit.adapters.embedded.forge.accounts import Account, Actor
 from orderkit.adapters.embedded.forge.api import access
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError
 from orderkit.adapters.embedded.forge.guards import Doer, RefUpdate
 from orderkit.adapters.embedded.forge.protections import Rule
-from orderkit.adapters.embedded.forge.pullgit import Pull
+from orderkit.adapters.embedded.forge.pullgit import Pull, Tips
 from orderkit.adapters.embedded.forge.registry import RepoRow
 
 if TYPE_CHECKING:
@@ -116,14 +117,19 @@ def may_update(
     return guards.may_force(rule, doer) if rebases else guards.may_push(rule, doer)
 
 
-def refuse_unready(
-    forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, *, force: bool
-) -> None:
-    """
-    Refuse a merge whose checks, approvals, files or base do not satisfy the base branch's rule.
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Who wants a merge; `force`: whatever the rule says, which it may forbid even an admin."""
 
-    Args:
-        force: An admin of the repository wants it anyway, which the rule may forbid.
+    doer: Account
+    force: bool
+
+
+def refuse_unready(forge: EmbeddedForge, repo: RepoRow, pull: Pull, tips: Tips, wish: Wish) -> None:
+    """
+    Refuse a merge of `tips` that does not satisfy the base branch's rule.
+
+    The rule may ask for checks, approvals, unchanged files, a head that has all of the base.
 
     Raises:
         ApiError: 405 with the reason.
@@ -131,15 +137,15 @@ def refuse_unready(
     rule = rule_for(forge, repo, pull.base)
     if rule is None:
         return
-    admin = access.right_on(forge.accounts, Actor(doer), repo) >= Right.ADMIN
-    if not (force and admin and not rule.settings.block_admin_merge_override):
-        _refuse(_unready(forge, repo, pull, rule), 405)
+    admin = access.right_on(forge.accounts, Actor(wish.doer), repo) >= Right.ADMIN
+    if not (wish.force and admin and not rule.settings.block_admin_merge_override):
+        _refuse(_unready(forge, repo, tips, rule), 405)
     if rule.settings.require_signed_commits:
         raise ApiError(405, "wont sign: nokey")
 
 
-def _unready(forge: EmbeddedForge, repo: RepoRow, pull: Pull, rule: Rule) -> str:
-    settings, tips = rule.settings, pullgit.tips(repo.path, pull)
+def _unready(forge: EmbeddedForge, repo: RepoRow, tips: Tips, rule: Rule) -> str:
+    settings = rule.settings
     if settings.enable_status_check:
         latest = forge.statuses.latest(repo.id, tips.head)
         if statuses.required(latest, settings.status_check_contexts or ()) != "success":
@@ -149,7 +155,8 @@ def _unready(forge: EmbeddedForge, repo: RepoRow, pull: Pull, rule: Rule) -> str
     git = gitread.open_repository(repo.path)
     if settings.block_on_outdated_branch and not gitmerge.is_ancestor(git, tips.base, tips.head):
         return "The head branch is behind the base branch"
-    paths = gitmerge.changed_paths(git, pullgit.merge_base(repo.path, pull), tips.head)
+    start = gitmerge.merge_base_of(git, tips.base, tips.head)
+    paths = gitmerge.changed_paths(git, start, tips.head)
     if any(guards.matches_any(settings.protected_file_patterns, path) for path in paths):
         return "Changed protected files"
     return ""

@@ -28,7 +28,7 @@ from orderkit.adapters.embedded.forge.gitmerge import Landing, MergeError
 from orderkit.adapters.embedded.forge.gitwrite import Person
 from orderkit.adapters.embedded.forge.issues import timestamp
 from orderkit.adapters.embedded.forge.mergesettings import STYLES
-from orderkit.adapters.embedded.forge.pullgit import Landed, Pull
+from orderkit.adapters.embedded.forge.pullgit import Landed, Pull, Tips
 from orderkit.adapters.embedded.forge.registry import RepoRow
 from orderkit.core.names import CommitSha
 
@@ -88,19 +88,22 @@ def land(forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, order: 
     Raises:
         ApiError: 405 as above; 409 another head, a conflict, a race; 500 no fast-forward.
     """
-    refuse_style(forge, repo, order.style)
-    guarding.refuse_unready(forge, repo, pull, doer, force=order.force)
     with forge.pulls.lock(repo.id):
         pull = forge.landings.settle(repo, forge.pulls.by_id(pull.id))
         refuse_unmergeable(forge, repo, pull)
+        if not guarding.may_merge(forge, repo, doer, pull.base):
+            raise ApiError(405, "User not allowed to merge PR")
+        tips = pullgit.tips(repo.path, pull)
+        guarding.refuse_unready(forge, repo, pull, tips, guarding.Wish(doer, order.force))
+        refuse_style(forge, repo, order.style)
         try:
-            commit, before = _move_base(forge, repo, pull, doer, order)
+            commit = _move_base(_Merge(forge, repo, pull, doer, order), tips)
         except ApiError:
             forge.pulls.check_base(repo, pull.base)
             raise
-    if commit == before:
+    if commit == tips.base:
         return
-    forge.pushed(repo.repo, pull.base, CommitSha(commit), by=doer, before=before)
+    forge.pushed(repo.repo, pull.base, CommitSha(commit), by=doer, before=tips.base)
     events.pull_changed(
         forge,
         repo,
@@ -112,44 +115,50 @@ def land(forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, order: 
         delete_head(forge, repo, pull, doer)
 
 
-def _move_base(
-    forge: EmbeddedForge, repo: RepoRow, pull: Pull, doer: Account, order: MergeOrder
-) -> tuple[str, str]:
-    """Return where the base branch is now and was before: the same if nothing was left."""
-    pullgit.remember_head(repo.path, pull)
-    tips = pullgit.tips(repo.path, pull)
-    if order.head and order.head != tips.head:
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """What is merged where by whom and how."""
+
+    forge: EmbeddedForge
+    repo: RepoRow
+    pull: Pull
+    doer: Account
+    order: MergeOrder
+
+    def landing(self, tips: Tips) -> Landing:
+        """Name the committer, and the author: of squashed work the one who asked for it."""
+        committer = Person(self.doer.name, self.doer.email, datetime.now(UTC))
+        author = committer
+        if self.order.style == "squash":
+            poster = self.forge.accounts.by_id(self.pull.poster_id)
+            author = Person(poster.name, poster.email, committer.when)
+        return Landing(tips.base, tips.head, self.order.message, author, committer)
+
+
+def _move_base(merge: _Merge, tips: Tips) -> str:
+    """Return where the base branch is now: where it was, if nothing was left to rebase."""
+    repo, pull = merge.repo, merge.pull
+    if merge.order.head not in ("", tips.head):
         raise ApiError(409, "head out of date")
-    now = datetime.now(UTC)
-    committer = Person(doer.name, doer.email, now)
-    landing = Landing(
-        tips.base, tips.head, order.message, _author(forge, pull, order, committer), committer
-    )
     git = gitread.open_repository(repo.path)
+    style = cast("gitmerge.Style", merge.order.style)  # the route admits only these
     try:
-        style = cast("gitmerge.Style", order.style)  # the route admits only these
-        commit = gitmerge.build(git, style, landing)
+        commit = gitmerge.build(git, style, merge.landing(tips))
     except MergeError as error:
         raise _refusal(error) from error
     if commit == tips.base:
-        return commit, tips.base  # nothing was left to rebase: 200, and nothing is merged
-    landed = Landed(commit, doer.id, timestamp())
-    forge.landings.begin(repo, pull, landed)
+        return commit
+    landings = merge.forge.landings
+    landed = Landed(commit, merge.doer.id, timestamp())
+    pullgit.keep_head(repo.path, pull, tips.head)
+    landings.begin(repo, pull, landed)
     try:
         gitwrite.move_branch(repo.path, pull.base, tips.base, commit)
     except gitwrite.WriteError as error:
-        forge.landings.abandon(pull)
+        landings.abandon(pull)
         raise ApiError(409, "merge push out of date") from error
-    forge.landings.finish(repo, pull, landed)
-    return commit, tips.base
-
-
-def _author(forge: EmbeddedForge, pull: Pull, order: MergeOrder, committer: Person) -> Person:
-    """Return who is named as author: of a squashed commit the one who opened the request."""
-    if order.style != "squash":
-        return committer
-    poster = forge.accounts.by_id(pull.poster_id)
-    return Person(poster.name, poster.email, committer.when)
+    landings.finish(repo, pull, landed)
+    return commit
 
 
 def _refusal(error: MergeError) -> ApiError:

@@ -120,14 +120,28 @@ def create(call: Call) -> Response:
     _check_ends(repo, head, base)
     if access.right_on(call.forge.accounts, call.actor, repo) < Right.WRITE:
         raise ApiError(403, "user is not a collaborator")
-    labels = body.get("labels")
-    ids = tuple(each for each in labels if isinstance(each, int)) if labels else ()
+    ids = fields.numbers(body, "labels")
+    _refuse_unknown_people(call, body)
     new = NewIssue(user.id, title, fields.text(body, "body"), is_pull=True, label_ids=ids)
     pull = call.forge.pulls.create(repo, new, head=head, base=base)
     shape = shown_to(call, repo, pull)
     call.forge.pulls.checks.start(pull.id)
     events.pull_changed(call.forge, repo, lambda: shape, "opened", by=user)
     return json_answer(shape, 201)
+
+
+def _refuse_unknown_people(call: Call, body: Json) -> None:
+    """Assignees and reviewers have to exist, though nothing is kept of them here."""
+    assignees = [*fields.texts(body, "assignees"), fields.text(body, "assignee")]
+    for name in filter(None, assignees):
+        if call.forge.accounts.find(name) is None:
+            unknown = f"user does not exist [uid: 0, name: {name}]"
+            raise ApiError(422, f"Assignee does not exist: [name: {unknown}]")
+    for name in fields.texts(body, "reviewers"):
+        if call.forge.accounts.find(name) is None:
+            raise ApiError(404, f"User '{name}' not exist")
+    if body.get("milestone"):
+        raise ApiError(404)
 
 
 def _check_ends(repo: RepoRow, head: str, base: str) -> None:
@@ -153,9 +167,10 @@ def change(call: Call) -> Response:
     seen = body.get("content_version")
     if isinstance(seen, int) and seen != issue.version:
         raise ApiError(409, "the issue is already changed")
+    _refuse_unknown_people(call, body)
     _change_words(call, repo, issue, body)
-    if writes and isinstance(body.get("labels"), list):
-        ids = [each for each in body["labels"] if isinstance(each, int)]
+    if writes and body.get("labels") is not None:
+        ids = fields.numbers(body, "labels")
         call.forge.issues.set_labels(pull.id, call.forge.issues.labels(repo.id, ids))
         told(call, repo, pull, "label_updated", event_type="pull_request_label")
     pull = change_state(call, repo, pull, fields.optional_text(body, "state"))

@@ -22,6 +22,7 @@ from typing import Any
 
 import mixedplatform
 import pytest
+import requests
 from commands import Command, as_process
 from published import Up, read_kit, wanted_repository
 from tests.lab.realgitea import Gitea, add_token, add_user
@@ -29,6 +30,7 @@ from tests.lab.realgitea import Gitea, add_token, add_user
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.names import RepoId
 from orderkit.core.objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
 from orderkit.core.settings import LOCAL_REGISTRY, Endpoint
@@ -195,6 +197,26 @@ def test_another_order_of_the_same_name_is_a_conflict(orderkit: Command, ordered
     done = orderkit("order", "garage", f"team_name={ordered}", "stage=stage3")
 
     assert done.code == 3, done.out + done.err
+
+
+def test_the_service_runs_a_portals_task_on_it_and_finds_it_again(site: Site, team: str) -> None:
+    """What the portal's copy of the template asks for: new, the same again, other values."""
+    service = site.up.settings.service
+    secret = token(service)
+
+    def ask(stage: str) -> tuple[int, Any]:
+        body = {"template": "garage", "values": {"team_name": team, "stage": stage}}
+        headers = {SECRET_HEADER: secret}
+        url = f"{service.url}/v1/tasks"
+        with requests.post(url, json=body, headers=headers, timeout=60) as answer:
+            return answer.status_code, answer.json()
+
+    first, again, other = ask("stage2"), ask("stage2"), ask("stage3")
+
+    assert (first[0], again[0], other[0]) == (201, 200, 409), (first, again, other)
+    assert first[1]["output"] == again[1]["output"]
+    assert "stage is 'stage2', asked for 'stage3'" in other[1]["error"]["message"]
+    assert len(site.up.platform.forge.commits(order_of(team))) == 1
 
 
 def test_every_commit_carries_operation_and_requester(

@@ -145,7 +145,7 @@ def _requests(stand: Stand) -> Iterator[Figure]:
         proxy.log.clear()
         stand.round("py-gitea", 1, 20, proxy.url)
         peer = len(proxy.log) / 20
-    yield Figure("forge.requests-per-change", ours, "requests", PEER, peer, ours / peer, "<= 3.2")
+    yield Figure("forge.requests-per-change", ours, "requests", PEER, peer, ours / peer, "<= 3")
 
 
 def _lossy(stand: Stand) -> Iterator[Figure]:

@@ -223,3 +223,30 @@ def _clone(found: Desk, folder: Path) -> Path:
     _git(folder, "add", ".")
     assert _git(folder, "commit", "-qm", "n").returncode == 0
     return folder
+
+
+ODD: tuple[Any, ...] = (3, -1, 2**70, "\0", "é" * 300, [], [1], ["x"], [None], {"a": 1}, True, 1.5)
+FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("POST", "/pulls"): ("head", "base", "title", "body", "labels", "assignees", "milestone"),
+    ("PATCH", "/pulls/1"): ("title", "body", "state", "base", "labels", "content_version"),
+    ("POST", "/pulls/1/merge"): ("Do", "MergeTitleField", "head_commit_id", "force_merge"),
+    ("PATCH", "/branches/a"): ("name",),
+    ("POST", "/branch_protections"): ("rule_name", "priority", "status_check_contexts"),
+    ("PATCH", "/branch_protections/x"): ("priority", "enable_push", "push_whitelist_teams"),
+    ("POST", "/statuses/main"): ("state", "context", "description", "target_url"),
+}
+
+
+@pytest.mark.parametrize("where", FIELDS, ids=" ".join)
+def test_what_does_not_fit_a_field_is_refused_and_breaks_nothing(
+    tmp_path: Path, where: tuple[str, str]
+) -> None:
+    whole = {"head": "a", "base": "main", "title": "t", "Do": "merge"}
+    with desk(tmp_path) as found:
+        found.opened_pull("a")
+        found.call("POST", "/branch_protections", {"rule_name": "x"})
+
+        for field in FIELDS[where]:
+            for value in ODD:
+                answer = found.call(*where, whole | {field: value})
+                assert answer.status_code < 500, (field, value, answer.text)

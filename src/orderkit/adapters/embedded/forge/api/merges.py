@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread, gitwrite, pullgit
-from orderkit.adapters.embedded.forge.api import access, guarding, merging
+from orderkit.adapters.embedded.forge.api import access, fields, guarding, merging
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, empty_answer
 from orderkit.adapters.embedded.forge.api.merging import MergeOrder
@@ -42,20 +42,20 @@ def merge(call: Call) -> Response:
     user = call.user
     access.refuse_archived(access.repository(call))
     body = call.json()
-    style = body.get("Do")
+    style = fields.text(body, "Do")
     if not style:
         raise ApiError(422, "[Do]: Required")
     if style not in STYLES:
         raise ApiError(422, "[Do]: In")
     repo, pull = _admitted(call)
     if style == MANUAL:
-        _mark_merged(call, repo, pull, str(body.get("MergeCommitID") or ""))
+        _mark_merged(call, repo, pull, fields.text(body, "MergeCommitID"))
         return Response()
     merging.refuse_unmergeable(call.forge, repo, pull)
     order = MergeOrder(
         style=style,
         message=_message(call, pull, body, style),
-        head=str(body.get("head_commit_id") or ""),
+        head=fields.text(body, "head_commit_id"),
         delete_branch=_deletes(call, repo, body),
         force=body.get("force_merge") is True,
     )
@@ -86,8 +86,8 @@ def _deletes(call: Call, repo: RepoRow, body: Json) -> bool:
 
 
 def _message(call: Call, pull: Pull, body: Json, style: str) -> str:
-    title = str(body.get("MergeTitleField") or "").strip()
-    text = str(body.get("MergeMessageField") or "").strip()
+    title = fields.text(body, "MergeTitleField").strip()
+    text = fields.text(body, "MergeMessageField").strip()
     message = title or default_message(pull, style)
     if text:
         message += f"\n\n{text}"

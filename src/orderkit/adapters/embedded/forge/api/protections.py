@@ -42,6 +42,7 @@ _TEAMS = frozenset(
         "approvals_whitelist_teams",
     }
 )
+_INT64 = 2**63
 
 
 def index(call: Call) -> Response:
@@ -98,8 +99,16 @@ def _found(call: Call, repo: RepoRow) -> Rule:
 
 
 def _priority(body: Json, default: int) -> int:
-    value = body.get("priority")
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+    return _number(body, "priority", default)
+
+
+def _number(body: Mapping[str, Any], key: str, default: int) -> int:
+    value = body.get(key)
+    if value is None:
+        return default
+    if type(value) is not int or abs(value) >= _INT64:
+        raise ApiError(422, f"[]: json: cannot unmarshal into field {key} of type int64")
+    return value
 
 
 def _given(call: Call, repo: RepoRow, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,7 +129,7 @@ def _given(call: Call, repo: RepoRow, body: Mapping[str, Any]) -> dict[str, Any]
         elif field.type == "bool":
             found[key] = fields.optional_flag(body, key)
         else:
-            found[key] = _priority({"priority": body[key]}, 0)
+            found[key] = _number(body, key, 0)
     return found
 
 

@@ -41,7 +41,7 @@ def of_call(call: Call) -> tuple[RepoRow, Pull]:
         ApiError: 404, one of them is not there.
     """
     repo = access.repository(call)
-    pull = call.forge.pulls.find(repo.id, int(call.request.path_params["number"]))
+    pull = call.forge.pulls.find(repo.id, call.path_number("number"))
     if pull is None:
         raise ApiError(404)
     return repo, call.forge.landings.settle(repo, pull)

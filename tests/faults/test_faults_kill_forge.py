@@ -63,8 +63,10 @@ class Worker:
         self.repeated += self.pending is not None
         name, step = self.pending = self.pending or next(self.steps)
         self.busy = True
-        step(client)
-        self.busy = False
+        try:
+            step(client)
+        finally:
+            self.busy = False
         self.acknowledged.append(name)
         self.pending = None
 

@@ -16,7 +16,8 @@ from orderkit.ports.clock import SystemClock
 
 ROOT = Path(__file__).parents[2]
 START = """
-import pathlib, sys, time
+import pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # CI may have it ignored
 sys.path[:0] = ["tests/support"]
 from tests.lab import realgitea
 with realgitea.serving(pathlib.Path(sys.argv[1])) as found:

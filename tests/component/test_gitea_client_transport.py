@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
 
 import pytest
+from answering import says, server
 
 from orderkit.adapters.gitea import GiteaForge, transport
 from orderkit.adapters.gitea.answers import Answer, refusal
@@ -30,40 +28,6 @@ SCOPE_MISSING = (
     b'{"message":"token does not have at least one of required scope(s),'
     b' required=[write:repository], token scope=read:user"}'
 )
-
-
-@contextmanager
-def server(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
-    """Serve GET with `answer` on a port of its own."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answer(self)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
-            """Stay silent."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{http.server_port}"
-    finally:
-        http.shutdown()
-        thread.join()
-        http.server_close()
-
-
-def says(status: int, body: bytes, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
-    def answer(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        for name, value in headers.items():
-            handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
-
-    return answer
 
 
 def test_nobody_listening_is_unreachable_with_a_way_out() -> None:

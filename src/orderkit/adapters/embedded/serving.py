@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 _GRACE_S = 0.2
 """How long open requests may go on after a stop."""
+_END_S, _LOOK_S = 2.0, 0.02
+"""How long at most, and how often, the end looks for connections that are still open."""
 
 
 class PortInUseError(OrderkitError):
@@ -86,6 +88,23 @@ class HttpServer:
         self._loop = asyncio.get_running_loop()
         sockets: list[Any] = [self._sock]
         await self._server.serve(sockets=sockets)
+        await self._end_connections(self._loop)
+
+    async def _end_connections(self, loop: asyncio.AbstractEventLoop) -> None:
+        """
+        Cut what was accepted in the last moment.
+
+        asyncio makes a connection of an accepted socket in a task; if the loop ended before
+        that task began, nobody would close the socket.
+        """
+        deadline_s = loop.time() + _END_S
+        while loop.time() < deadline_s:
+            tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
+            if not tasks and not self._server.server_state.connections:
+                break
+            self._abort_connections()
+            await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(0)  # the last aborted transports close in the next turn of the loop
 
     @property
     def port(self) -> int:
@@ -112,10 +131,15 @@ class HttpServer:
 
     def _begin_to_stop(self, loop: asyncio.AbstractEventLoop) -> None:
         self._server.should_exit = True
-        loop.call_later(_GRACE_S, self._cut)
+        loop.call_later(_GRACE_S, self._cut, loop)
 
-    def _cut(self) -> None:
-        """Abort what is still open: an idle TLS client would be waited for in vain."""
+    def _cut(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Abort what is open, and what still comes before nothing is accepted any more."""
+        self._abort_connections()
+        loop.call_later(_LOOK_S, self._cut, loop)
+
+    def _abort_connections(self) -> None:
+        """Do not wait for clients: an idle one with TLS would be waited for in vain."""
         for connection in tuple(self._server.server_state.connections):
             transport = connection.transport
             if transport is not None:

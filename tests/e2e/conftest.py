@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from commands import Command, as_process
 from daemons import Daemon
-from published import Up
+from ordered import TEMPLATE, Ordered
+from published import Up, read_kit
 from realbackstage import HOST, Backstage, Wanted, quiet_port, serving
 from scaffolderapi import Scaffolder
 from tests.lab.binaries import keep_log
@@ -101,6 +102,14 @@ def scaffolder(backstage: Backstage) -> Iterator[Scaffolder]:
     found = Scaffolder(backstage.url)
     yield found
     found.close()
+
+
+@pytest.fixture(scope="module")
+def ordered(scaffolder: Scaffolder, new_team: Callable[[], str], up: Up) -> Ordered:
+    """A stage kit that a task of Backstage's scaffolder ordered for a team of its own."""
+    team = new_team()
+    kit = read_kit(up, "garage", {"team_name": team, "stage": "stage2"})
+    return Ordered(team, kit, scaffolder.run(TEMPLATE, kit.values))
 
 
 @pytest.fixture(scope="module")

@@ -9,48 +9,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-import pytest
 import requests
 from commands import Command
-from published import Kit, Up, read_kit, wanted_repository
+from ordered import TEMPLATE, Ordered
+from published import Up, read_kit, wanted_repository
 from realbackstage import GUEST, Backstage
-from scaffolderapi import Scaffolder, Task
+from scaffolderapi import Scaffolder
 
 from orderkit.core.names import RepoId
 from orderkit.flows import ordering
 from orderkit.flows.ordering import OrderRequest
 
-TEMPLATE = "garage-stage-kit"
 READY_S = 60.0
-
-
-@dataclass(frozen=True)
-class Ordered:
-    """An order that Backstage placed."""
-
-    team: str
-    kit: Kit
-    task: Task
-
-    @property
-    def name(self) -> str:
-        return f"garage-{self.team}"
-
-    @property
-    def repository(self) -> RepoId:
-        return RepoId(self.team, self.name)
-
-
-@pytest.fixture(scope="module")
-def ordered(scaffolder: Scaffolder, new_team: Callable[[], str], up: Up) -> Ordered:
-    team = new_team()
-    kit = read_kit(up, "garage", {"team_name": team, "stage": "stage2"})
-    return Ordered(team, kit, scaffolder.run(TEMPLATE, kit.values))
 
 
 def _heads(up: Up, order: Ordered) -> list[str | None]:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 from commands import Command
-from published import Kit, Up, read_kit, wanted_repository
+from ordered import TEMPLATE, Ordered
+from published import Up, read_kit, wanted_repository
 from realbackstage import GUEST, Backstage
-from scaffolderapi import Scaffolder, Task
+from scaffolderapi import Scaffolder
 
 from orderkit.core.names import RepoId
 from orderkit.flows import ordering
@@ -26,32 +26,7 @@ from orderkit.flows.ordering import OrderRequest
 from orderkit.ports.forge import Forge
 
 PROFILE = "natural"
-TEMPLATE = "garage-stage-kit"
 READY_S = 60.0
-
-
-@dataclass(frozen=True)
-class Ordered:
-    """An order that Backstage placed."""
-
-    team: str
-    kit: Kit
-    task: Task
-
-    @property
-    def name(self) -> str:
-        return f"garage-{self.team}"
-
-    @property
-    def repository(self) -> RepoId:
-        return RepoId(self.team, self.name)
-
-
-@pytest.fixture(scope="module")
-def ordered(scaffolder: Scaffolder, new_team: Callable[[], str], up: Up) -> Ordered:
-    team = new_team()
-    kit = read_kit(up, "garage", {"team_name": team, "stage": "stage2"})
-    return Ordered(team, kit, scaffolder.run(TEMPLATE, kit.values))
 
 
 def _wait_ready(orderkit: Command, order: str) -> dict[str, Any]:

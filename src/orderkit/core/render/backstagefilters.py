@@ -8,6 +8,7 @@ portal has integrations for is known where a platform's task runs (``integration
 from __future__ import annotations
 
 import functools
+import math
 import re
 from urllib.parse import parse_qsl
 
@@ -15,7 +16,7 @@ from orderkit.core.render import javascript as js
 from orderkit.core.render import refusals
 from orderkit.core.render.faults import Fault, UnsupportedFault
 from orderkit.core.render.integrations import has_integration, hosts_known
-from orderkit.core.render.javascript import UNDEFINED, Undefined, Value
+from orderkit.core.render.javascript import UNDEFINED, Function, Safe, Undefined, Value
 from orderkit.core.render.operands import must_be_text, used
 
 _ADDRESS = re.compile(
@@ -75,6 +76,8 @@ def project_slug(value: Value) -> Value:
 def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
     """Split ``kind:namespace/name``, or complete an object of these keys."""
     source = used(value)
+    if isinstance(source, Safe):
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "'parseEntityRef'")
     kind: Value
     namespace: Value
     name: Value
@@ -89,6 +92,8 @@ def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
     if namespace is None:
         namespace = defaults.get("defaultNamespace") or "default"
     for part, what in ((kind, "kind"), (namespace, "namespace"), (name, "name")):
+        if isinstance(part, Safe):
+            raise UnsupportedFault.of(refusals.SAFE_VALUE, "'parseEntityRef'")
         if not isinstance(part, str) or not part:
             raise Fault(
                 f"parseEntityRef: {js.to_json(source)} has no {what}",
@@ -116,7 +121,12 @@ _STEP = re.compile(r"""\["([^"]*)"\]|\['([^']*)'\]|\[([0-9]+)\]|(\w+)""")
 
 
 def pick(value: Value, path: Value) -> Value:
-    """Return what stands at a path such as ``a.b[0]["c-d"]``; lodash's ``get``."""
+    """Return a copy of what stands at a path such as ``a.b[0]["c-d"]``; lodash's ``get``."""
+    found = _at(value, path)
+    return found if isinstance(found, Undefined) else _through_json(found)
+
+
+def _at(value: Value, path: Value) -> Value:
     if isinstance(path, list):
         return functools.reduce(js.member, path, value)
     key = js.text(path)
@@ -130,3 +140,29 @@ def pick(value: Value, path: Value) -> Value:
 
 def _own(value: Value, key: Value) -> Value:
     return UNDEFINED if value is None or isinstance(value, Undefined) else js.member(value, key)
+
+
+def _through_json(value: Value) -> Value:
+    """
+    Return a copy as JSON carries it: without undefined members, with null for undefined items.
+
+    Raises:
+        UnsupportedFault: JSON changes more of it, and not in every release of Backstage.
+    """
+    if isinstance(value, Safe):
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "'pick'")
+    if isinstance(value, Function):
+        raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "'pick'")
+    if isinstance(value, float) and not _in_json(value):
+        raise UnsupportedFault.of(refusals.NOT_JSON, "pick")
+    if isinstance(value, list):
+        return [None if isinstance(item, Undefined) else _through_json(item) for item in value]
+    if isinstance(value, dict):
+        kept = ((key, item) for key, item in value.items() if not isinstance(item, Undefined))
+        return type(value)((key, _through_json(item)) for key, item in kept)
+    return value
+
+
+def _in_json(number: float) -> bool:
+    minus_zero = number == 0 and math.copysign(1, number) < 0
+    return math.isfinite(number) and not minus_zero

@@ -24,6 +24,8 @@ from orderkit.core.render.operands import (
 )
 from orderkit.core.render.predicates import TESTS, run_test
 
+_Fold = Callable[[str], str]
+
 
 def default(value: Value, fallback: Value = UNDEFINED, also_falsy: Value = False) -> Value:  # noqa: FBT002 - the template's own order
     """Put `fallback` for undefined, or with a second true argument for anything false."""
@@ -245,18 +247,33 @@ def sort(
     """Order by value or attribute (``a.b``), case ignored unless asked."""
     items = _mapped(value, "sort")
     keys = [_path_of(item, attribute, "sort") for item in items]
-    return _sorted(items, keys, "sort", fold=not js.truthy(case_sensitive), back=js.truthy(reverse))
+    fold = None if js.truthy(case_sensitive) else str.lower
+    return _sorted(items, keys, "sort", fold=fold, back=js.truthy(reverse))
 
 
 def _sorted(
-    items: list[Value], keys: list[Value], name: str, *, fold: bool, back: bool
+    items: list[Value], keys: list[Value], name: str, *, fold: _Fold | None, back: bool
 ) -> list[Value]:
     if len(items) < 2:  # noqa: PLR2004 - nothing to compare
         return list(items)
-    folded = [key.lower() if fold and isinstance(key, str) else key for key in keys]
-    order = in_order(folded, name, alike=name == "dictsort")
+    order = in_order(_folded(keys, name, fold) if fold else keys, name, alike=name == "dictsort")
     places = sorted(range(len(items)), key=lambda at: order[at], reverse=back)
     return [items[at] for at in places]
+
+
+def _folded(keys: list[Value], name: str, fold: _Fold) -> list[Value]:
+    """
+    Return the keys with the case of texts folded.
+
+    Raises:
+        UnsupportedFault: JavaScript folds a text in some comparisons only: not beside a list or
+            a map, so that no order fits all of them, and safe text not in every engine.
+    """
+    folded = [fold(key) if isinstance(key, str) else key for key in keys]
+    plain = all(isinstance(key, str) and not isinstance(key, Safe) for key in keys)
+    if not plain and folded != keys:
+        raise UnsupportedFault.of(refusals.MIXED_ORDER, name)
+    return folded
 
 
 def dictsort(value: Value, case_sensitive: Value = False, by: Value = UNDEFINED) -> Value:  # noqa: FBT002 - the template's own order
@@ -267,9 +284,8 @@ def dictsort(value: Value, case_sensitive: Value = False, by: Value = UNDEFINED)
         raise Fault("filter 'dictsort' sorts by 'key' or 'value'")
     entries: list[Value] = [[key, item] for key, item in js.ordered(value)]
     keys = [entry[by == "value"] for entry in entries]
-    if not js.truthy(case_sensitive):
-        keys = [key.upper() if isinstance(key, str) else key for key in keys]
-    return _sorted(entries, keys, "dictsort", fold=False, back=False)
+    fold = None if js.truthy(case_sensitive) else str.upper
+    return _sorted(entries, keys, "dictsort", fold=fold, back=False)
 
 
 def concatenated(items: list[Value], *others: Value) -> list[Value]:

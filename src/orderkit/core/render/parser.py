@@ -276,6 +276,8 @@ class TemplateParser:
             names.append(reader.name())
         if "loop" in names:
             raise reader.refused(refusals.LOOP_NAME)
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise reader.refused(refusals.LOOP_NAME_TWICE, twice)
         reader.expect("in")
         sequence = reader.expression()
         reader.end()

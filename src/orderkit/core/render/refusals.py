@@ -125,6 +125,11 @@ PARAMETER = Refusal(
     "a second parameter of that name, or one called `caller`, is bound differently",
     "give it another name",
 )
+LOOP_NAME_TWICE = Refusal(
+    "a loop with two variables called '{}'",
+    "which of the two values it holds depends on what the loop goes through",
+    "give each variable a name of its own",
+)
 CALL_TARGET = Refusal(
     "a call block for '{}'",
     "Nunjitsu calls macros only",
@@ -194,8 +199,14 @@ OBJECT_MEMBER = Refusal(
 )
 MIXED_ORDER = Refusal(
     "sorting values of different kinds in '{}'",
-    "JavaScript's order of them depends on the engine",
+    "JavaScript's order of them depends on the engine and on where they stand",
     "sort texts or numbers only",
+    early=False,
+)
+NOT_JSON = Refusal(
+    "a value of '{}' that JSON has not: NaN, Infinity or minus zero",
+    "older releases of Backstage make null or 0 of it, newer ones keep it",
+    "compute the number behind the filter, or read the member by `.name`",
     early=False,
 )
 NESTED_TAGS = Refusal(
@@ -294,6 +305,7 @@ CASES: Mapping[str, str] = {
     "BLOCK_HERE": "{% switch 1 %}{% case 1 %}{% block b %}{% endblock %}{% endswitch %}",
     "LOOP_NAME": "{% for loop in [1] %}{% endfor %}",
     "PARAMETER": "{% macro m(a, a) %}{% endmacro %}",
+    "LOOP_NAME_TWICE": "{% for a, b, a in 'xy' %}${{ a }}{% endfor %}",
     "CALL_TARGET": "{% call range() %}{% endcall %}",
     "ELSE_NAME": "{% for x in [] %}{% else %}${{ x }}{% endfor %}",
     "RESERVED": "${{ values.constructor }}",
@@ -307,6 +319,7 @@ CASES: Mapping[str, str] = {
     "FUNCTION_VALUE": "${{ range }}",
     "OBJECT_MEMBER": "${{ values.s.trim }}",
     "MIXED_ORDER": "${{ ['a', 1] | sort }}",
+    "NOT_JSON": "${{ {'n': 1 / 0} | pick('n') }}",
     "NESTED_TAGS": "${{ '<<b>b>' | striptags }}",
     "DYNAMIC_NAME": "{% macro m(a) %}${{ caller() }}{% endmacro %}"
     "{% call m(1) %}${{ a }}{% endcall %}",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.forge.issues import Issue, timestamp
-from orderkit.adapters.embedded.forge.store import Store
+from orderkit.adapters.embedded.forge.issues import Issue
+from orderkit.adapters.embedded.forge.store import Store, timestamp
 
 _SELECT = "SELECT c.*, i.repo_id FROM comments c JOIN issues i ON i.id = c.issue_id"
 

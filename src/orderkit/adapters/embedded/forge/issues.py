@@ -13,9 +13,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from orderkit.adapters.embedded.forge.store import Store
+from orderkit.adapters.embedded.forge.store import Store, timestamp
 from orderkit.core.errors import NotFoundError
 
 
@@ -179,11 +178,6 @@ class Issues:
         if row is None:
             raise NotFoundError(f"no issue {issue_id}")
         return _issue(row)
-
-
-def timestamp() -> str:
-    """Return the present time as the API shows it."""
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _issue(row: sqlite3.Row) -> Issue:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 
 from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
-from orderkit.adapters.embedded.forge.issues import Issues, timestamp
+from orderkit.adapters.embedded.forge.issues import Issues
 from orderkit.adapters.embedded.forge.pullgit import Landed, Pull
 from orderkit.adapters.embedded.forge.pulls import PullFilter, Pulls
 from orderkit.adapters.embedded.forge.registry import RepoRow
-from orderkit.adapters.embedded.forge.store import Store
+from orderkit.adapters.embedded.forge.store import Store, timestamp
 
 
 class Landings:

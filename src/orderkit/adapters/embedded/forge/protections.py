@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.adapters.embedded.forge.globs import compile_glob
-from orderkit.adapters.embedded.forge.issues import timestamp
-from orderkit.adapters.embedded.forge.store import Store
+from orderkit.adapters.embedded.forge.store import Store, timestamp
 from orderkit.core.errors import ConflictError, InvalidInputError
 
 _SPECIAL = re.compile(r"[*?\[\]{}\\]")

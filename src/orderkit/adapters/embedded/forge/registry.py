@@ -17,13 +17,12 @@ import shutil
 import sqlite3
 import threading
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.accounts import Account
 from orderkit.adapters.embedded.forge.locks import remove_leftovers
-from orderkit.adapters.embedded.forge.store import Store
+from orderkit.adapters.embedded.forge.store import Store, timestamp
 from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError
 from orderkit.core.names import RepoId
 
@@ -147,7 +146,7 @@ class Registry:
             None if private is None else int(private),
             None if archived is None else int(archived),
             default_branch,
-            _now(),
+            timestamp(),
             repo.id,
         )
         if default_branch is not None:
@@ -216,8 +215,8 @@ class Registry:
                 new.description,
                 int(new.private),
                 new.default_branch,
-                _now(),
-                _now(),
+                timestamp(),
+                timestamp(),
             )
         except sqlite3.IntegrityError as error:
             raise ConflictError("The repository with the same name already exists.") from error
@@ -270,7 +269,3 @@ def check_name(name: str) -> None:
         raise InvalidInputError("name", name, "is no repository name (letters, digits, -_.)")
     if name in (".", "..", "-") or name.lower().endswith(RESERVED_SUFFIXES):
         raise InvalidInputError("name", name, "is reserved")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

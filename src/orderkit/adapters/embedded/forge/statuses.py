@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from orderkit.adapters.embedded.forge.globs import compile_glob
-from orderkit.adapters.embedded.forge.issues import timestamp
-from orderkit.adapters.embedded.forge.store import Store
+from orderkit.adapters.embedded.forge.store import Store, timestamp
 from orderkit.core.errors import InvalidInputError
 
 _BAD = ("error", "failure", "warning")

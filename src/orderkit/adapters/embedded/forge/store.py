@@ -13,12 +13,18 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from orderkit.adapters.embedded.forge.schema import MIGRATIONS
 from orderkit.core.errors import OrderkitError
 
 SCHEMA_VERSION = len(MIGRATIONS)
+
+
+def timestamp() -> str:
+    """Return the present time as rows keep it and the API shows it."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 class NewerStateError(OrderkitError):

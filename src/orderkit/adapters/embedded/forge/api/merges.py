@@ -19,11 +19,11 @@ from orderkit.adapters.embedded.forge.api.pulls import of_call, told
 from orderkit.adapters.embedded.forge.api.shapes import Json
 from orderkit.adapters.embedded.forge.gitmerge import Landing, MergeError
 from orderkit.adapters.embedded.forge.gitwrite import Person
-from orderkit.adapters.embedded.forge.issues import timestamp
 from orderkit.adapters.embedded.forge.mergesettings import STYLES
 from orderkit.adapters.embedded.forge.mergewords import default_message, with_coauthor
 from orderkit.adapters.embedded.forge.pullgit import Landed, Pull
 from orderkit.adapters.embedded.forge.registry import RepoRow
+from orderkit.adapters.embedded.forge.store import timestamp
 from orderkit.core.names import CommitSha
 
 MANUAL = "manually-merged"

@@ -26,10 +26,10 @@ from orderkit.adapters.embedded.forge.api.pullshapes import pull_shape
 from orderkit.adapters.embedded.forge.automerges import AutoMerge
 from orderkit.adapters.embedded.forge.gitmerge import Landing, MergeError
 from orderkit.adapters.embedded.forge.gitwrite import Person
-from orderkit.adapters.embedded.forge.issues import timestamp
 from orderkit.adapters.embedded.forge.mergesettings import STYLES
 from orderkit.adapters.embedded.forge.pullgit import Landed, Pull, Tips
 from orderkit.adapters.embedded.forge.registry import RepoRow
+from orderkit.adapters.embedded.forge.store import timestamp
 from orderkit.core.names import CommitSha
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""One process of Backstage's engines for all tests here; figures at the end of the report."""
+"""One process of Backstage's engines for rendering and forms; figures at the end of the report."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     for text in config.stash.get(_figures, []):
-        terminalreporter.section("rendering against nunjitsu and nunjucks", sep="-")
+        terminalreporter.section("rendering and forms against Backstage's engines", sep="-")
         terminalreporter.write_line(text)

@@ -19,8 +19,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orderkit.core.errors import OrderkitError
-from orderkit.flows.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.platform import Platform
+from orderkit.flows.tasks import TaskDone, TaskRequest, run_task
 from orderkit.ports.requesters import Requester, Requesters, UnprovedError
 from orderkit.web.exchange import error_answer, read_json, refusal, requester_of
 

@@ -14,8 +14,8 @@ from orderkit.core.names import RepoId
 from orderkit.core.profile import Profile
 from orderkit.flows.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.packrendering import PlatformValues
-from orderkit.flows.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.platform import Platform
+from orderkit.flows.tasks import TaskDone, TaskRequest, run_task
 from orderkit.ports.requesters import Requester
 
 WRITES = ["ensure_repo", "write", "request", "register"]

@@ -20,12 +20,7 @@ import yaml
 from fetchedrepositories import FetchedRepositories
 from published import Up
 
-from orderkit.adapters.embedded.assembly import (
-    Assembly,
-    crossplane_crds,
-    embedded_functions,
-    load_stations,
-)
+from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
@@ -34,8 +29,10 @@ from orderkit.adapters.embedded.delivery import Delivery, argocd_crds
 from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.stationfolder import load_stations
 from orderkit.cli.connecting import SECRET_HEADER, connect
 from orderkit.core.objects import ARGOCD_NAMESPACE
+from orderkit.core.pythonfunctions import python_functions
 from orderkit.core.settings import Endpoint, PlatformSettings
 from orderkit.web.service import service_app
 
@@ -67,7 +64,7 @@ def running(wanted: Wanted) -> Iterator[Up]:
         catalog = EmbeddedCatalog(wanted.folder / "catalog.sqlite", forge)
         site.undo.callback(catalog.close)
         portal = site.serve("portal", catalog.app(token=site.secret("portal")))
-        stations = embedded_functions(load_stations(wanted.pack))
+        stations = python_functions(load_stations(wanted.pack))
         for part in (Assembly(cluster, stations), Delivery(cluster, _sources(wanted))):
             part.start()
             site.undo.callback(part.stop)

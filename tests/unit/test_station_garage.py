@@ -11,11 +11,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.embedded.assembly import embedded_functions, load_stations
+from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.composed import Composed, World, steps_of
 from orderkit.core.dressing import root_labelled
 from orderkit.core.objects import Manifest
 from orderkit.core.pipeline import compose
+from orderkit.core.pythonfunctions import python_functions
 from orderkit.core.structural.wording import problems as value_problems
 from orderkit.core.xrd import crd_for, dropped, machinery_path, problems, xr_kind
 
@@ -30,7 +31,7 @@ def load(name: str) -> Manifest:
 
 
 DEFINITION, COMPOSITION = load("definition.yaml"), load("composition.yaml")
-FUNCTIONS = embedded_functions(load_stations(PACK))
+FUNCTIONS = python_functions(load_stations(PACK))
 
 
 def order(team: str, stage: str = "stage2") -> Manifest:

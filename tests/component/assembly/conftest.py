@@ -10,13 +10,9 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from orderkit.adapters.embedded.assembly import (
-    Assembly,
-    crossplane_crds,
-    embedded_functions,
-    load_stations,
-)
+from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.objects import (
     COMPOSITION,
     EVENT,
@@ -29,6 +25,7 @@ from orderkit.core.objects import (
     dig,
     metadata,
 )
+from orderkit.core.pythonfunctions import python_functions
 from orderkit.core.station import Station, StationRequest, StationResponse
 from orderkit.ports.cluster import Cluster
 
@@ -142,7 +139,7 @@ class Lab:
         self.says: dict[str, Say] = {}
         self.calls: list[str] = []
         self.functions: dict[str, Station] = {
-            **embedded_functions(load_stations(PACK)),
+            **python_functions(load_stations(PACK)),
             "function-lab": self._function,
         }
         self._assembly: Assembly | None = None

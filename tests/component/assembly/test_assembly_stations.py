@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.embedded.assembly import BrokenStation, load_stations
+from orderkit.adapters.stationfolder import BrokenStation, load_stations
 from orderkit.core.station import Resource, State, StationRequest
 
 GOOD = """

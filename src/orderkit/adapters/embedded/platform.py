@@ -19,12 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orderkit.adapters.embedded import serving
-from orderkit.adapters.embedded.assembly import (
-    Assembly,
-    crossplane_crds,
-    embedded_functions,
-    load_stations,
-)
+from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
@@ -34,10 +29,12 @@ from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.forge.behaviour import DEFAULT
 from orderkit.adapters.embedded.state import PLATFORM_FILE, State, write_atomically
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects import ARGOCD_NAMESPACE
 from orderkit.core.profile import Profile
+from orderkit.core.pythonfunctions import python_functions
 from orderkit.core.settings import Endpoint, PlatformSettings
 
 if TYPE_CHECKING:
@@ -158,7 +155,7 @@ class EmbeddedPlatform:
         delivery = Delivery(
             cluster, BareRepositories(self.url("forge"), self._state.part("forge") / "repos")
         )
-        assembly = Assembly(cluster, embedded_functions(load_stations(self._pack)))
+        assembly = Assembly(cluster, python_functions(load_stations(self._pack)))
         for part in (assembly, delivery):
             part.start()
             self._undo.callback(part.stop)

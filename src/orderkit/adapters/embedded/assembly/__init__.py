@@ -16,13 +16,5 @@ from __future__ import annotations
 
 from orderkit.adapters.embedded.assembly.assembly import Assembly
 from orderkit.adapters.embedded.assembly.crds import crossplane_crds
-from orderkit.adapters.embedded.assembly.functions import embedded_functions
-from orderkit.adapters.embedded.assembly.stations import BrokenStation, load_stations
 
-__all__ = [
-    "Assembly",
-    "BrokenStation",
-    "crossplane_crds",
-    "embedded_functions",
-    "load_stations",
-]
+__all__ = ["Assembly", "crossplane_crds"]

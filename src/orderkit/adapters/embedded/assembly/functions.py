@@ -11,21 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orderkit.adapters.embedded.assembly.site import Site, is_deleting
-from orderkit.core.autoready import auto_ready
 from orderkit.core.conditions import Condition
 from orderkit.core.objects import FUNCTION, ObjectKey, metadata
-from orderkit.core.station import Station, station_runner
-
-STATION_FUNCTION = "function-orderkit"
-AUTO_READY_FUNCTION = "function-auto-ready"
+from orderkit.core.station import Station
 
 INSTALLED = Condition("Installed", "True", "ActivePackageRevision")
 HEALTHY = Condition("Healthy", "True", "HealthyPackageRevision")
-
-
-def embedded_functions(stations: Mapping[str, Station]) -> dict[str, Station]:
-    """Return the functions of the embedded platform: the pack's stations, and auto-ready."""
-    return {STATION_FUNCTION: station_runner(stations), AUTO_READY_FUNCTION: auto_ready}
 
 
 def unhealthy(name: str, known: Mapping[str, Station]) -> Condition:

@@ -7,6 +7,8 @@ runs as part of this process with all its rights: load only packs you trust as m
 
 A folder that cannot be loaded does not hurt the others: its station is a `BrokenStation`,
 which refuses every order of that kit with the reason.
+
+Called by the embedded platform and by the commands that check and try kits.
 """
 
 from __future__ import annotations

@@ -1,0 +1,248 @@
+"""
+Run a Composition's pipeline until nothing changes any more: what an order becomes, and how.
+
+`simulate` plays the cluster between two runs of `core.pipeline.compose`: what was wanted exists
+in the next round and is ready (`core.readying`), what is no longer wanted is gone, the XR shows
+its status. Gated resources therefore appear round after round, as they do on Crossplane. It
+stops when a round changes nothing, when the pipeline fails, or after a bounded number of rounds.
+
+Not simulated: whether the API server would take an object (`core.validate`), RBAC, the first
+rounds that Crossplane loses when things are wanted before their Namespace exists (they simply
+appear; ``core.kit.checking`` judges that), what nested XRs compose in their turn, time.
+
+Used by ``kit check``, ``kit test`` and plans. Pure as long as the functions are.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from orderkit.core.composed import Composed, Fetch, ScopeOf, Step, World
+from orderkit.core.conditions import RECONCILE_SUCCESS, RESPONSIVE, merged
+from orderkit.core.dressing import preview_uid, root_labelled
+from orderkit.core.objects import Kind, Manifest, labels_of, metadata
+from orderkit.core.pipeline import compose
+from orderkit.core.plaindata import overlaid
+from orderkit.core.readying import WHEN, made_ready
+from orderkit.core.station import Selector
+
+ROUNDS_MAX = 20
+"""More rounds than any sensible chain of gates needs."""
+
+_CLUSTER_KINDS = {
+    "": {"Namespace", "Node", "PersistentVolume"},
+    "apiextensions.k8s.io": {"CustomResourceDefinition"},
+    "admissionregistration.k8s.io": {
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+    },
+    "rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
+    "storage.k8s.io": {"StorageClass", "CSIDriver", "VolumeAttachment"},
+    "scheduling.k8s.io": {"PriorityClass"},
+    "networking.k8s.io": {"IngressClass"},
+    "apiregistration.k8s.io": {"APIService"},
+    "certificates.k8s.io": {"CertificateSigningRequest"},
+    "apiextensions.crossplane.io": {
+        "CompositeResourceDefinition",
+        "Composition",
+        "CompositionRevision",
+        "EnvironmentConfig",
+    },
+    "pkg.crossplane.io": {"Provider", "Function", "Configuration"},
+    "protection.crossplane.io": {"ClusterUsage"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What exists besides the XR, and how it behaves."""
+
+    existing: Sequence[Manifest] = ()
+    """Objects that requirements may find; composed ones are found as well."""
+    observed: Mapping[str, Manifest] = field(default_factory=dict)
+    """Composed resources that exist before the first round, by logical name."""
+    statuses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Status of composed resources once they exist, by logical name, laid over `made_ready`'s."""
+    scopes: Mapping[Kind, bool] = field(default_factory=dict)
+    """Whether a kind is namespaced; where not given, `is_namespaced` decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """All rounds of one run, the last one last."""
+
+    rounds: tuple[Composed, ...]
+    settled: bool
+    """The last round changed nothing. False after an error and when the rounds ran out."""
+    xr: Manifest
+    """The XR as the cluster shows it at the end."""
+    observed: Mapping[str, Manifest]
+    """Composed resources as they exist at the end, by logical name."""
+
+    @property
+    def final(self) -> Composed:
+        return self.rounds[-1]
+
+    @property
+    def error(self) -> str:
+        """Why the pipeline failed, in Crossplane's words; empty if it did not."""
+        return self.final.error
+
+    @property
+    def ready(self) -> bool:
+        """Say whether the XR is Ready in the end."""
+        return self.settled and self.final.ready_condition.status == "True"
+
+    @property
+    def appearance(self) -> tuple[tuple[str, ...], ...]:
+        """Logical names in the order they come: one entry per round that brings new ones."""
+        seen: set[str] = set()
+        waves = []
+        for composed in self.rounds:
+            new = tuple(sorted(composed.resources.keys() - seen))
+            seen.update(new)
+            waves.append(new)
+        return tuple(wave for wave in waves if wave)
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Every kind that was wanted in any round."""
+        return frozenset(
+            Kind.of(desired.manifest)
+            for composed in self.rounds
+            for desired in composed.resources.values()
+        )
+
+    @property
+    def requirements(self) -> frozenset[Kind]:
+        """Every kind that was asked for in any round."""
+        return frozenset(
+            Kind.parse(selector.api_version, selector.kind)
+            for composed in self.rounds
+            for selector in composed.requirements
+        )
+
+
+def simulate(
+    xr: Manifest,
+    steps: Sequence[Step],
+    world: World,
+    around: Surroundings | None = None,
+    *,
+    rounds_max: int = ROUNDS_MAX,
+) -> Simulation:
+    """
+    Run the pipeline for an XR to its fixed point.
+
+    The XR may lack uid and root label; they are given as Crossplane's render gives them. XRD
+    defaults are the caller's part. Of `world` the functions and the foreign ones count; what is
+    observed and fetched comes from `around`. Never raises for what a function does.
+    """
+    around = around or Surroundings()
+    xr = _prepared(xr)
+    observed: dict[str, Manifest] = dict(around.observed)
+    done: list[Composed] = []
+    for _ in range(rounds_max):
+        composed = compose(xr, steps, _world(world, around, observed, xr))
+        done.append(composed)
+        if composed.error:
+            break
+        shown, exists = _shown(xr, composed), _existing(composed, around, observed)
+        if (shown, exists) == (xr, observed):
+            return Simulation(tuple(done), settled=True, xr=xr, observed=observed)
+        xr, observed = shown, exists
+    return Simulation(tuple(done), settled=False, xr=xr, observed=observed)
+
+
+def is_namespaced(kind: Kind) -> bool:
+    """Say whether a kind is namespaced; all but Kubernetes' and Crossplane's known ones are."""
+    return kind.kind not in _CLUSTER_KINDS.get(kind.group, ())
+
+
+def finder(objects: Sequence[Manifest]) -> Fetch:
+    """Return a look-up of required resources in a fixed set of objects, as Crossplane looks."""
+
+    def find(selector: Selector) -> list[Manifest]:
+        found = [manifest for manifest in objects if _matches(manifest, selector)]
+        return sorted(found, key=_place)
+
+    return find
+
+
+def _matches(manifest: Manifest, selector: Selector) -> bool:
+    if Kind.of(manifest) != Kind.parse(selector.api_version, selector.kind):
+        return False
+    home = metadata(manifest).get("namespace") or ""
+    if selector.name:
+        return (home, metadata(manifest).get("name")) == (selector.namespace or "", selector.name)
+    labels = labels_of(manifest)
+    inside = selector.namespace is None or home == selector.namespace
+    return inside and all(labels.get(key) == value for key, value in selector.labels.items())
+
+
+def _place(manifest: Manifest) -> str:
+    meta = metadata(manifest)
+    return f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"
+
+
+def _prepared(xr: Manifest) -> Manifest:
+    xr = root_labelled(xr)
+    meta = metadata(xr)
+    return xr if meta.get("uid") else {**xr, "metadata": {**meta, "uid": preview_uid(xr)}}
+
+
+def _world(
+    world: World, around: Surroundings, observed: Mapping[str, Manifest], xr: Manifest
+) -> World:
+    objects = [*around.existing, *observed.values(), xr]
+    return replace(world, observed=observed, fetch=finder(objects), scope_of=_scope_of(around))
+
+
+def _scope_of(around: Surroundings) -> ScopeOf:
+    return lambda kind: around.scopes.get(kind, is_namespaced(kind))
+
+
+def _existing(
+    composed: Composed, around: Surroundings, before: Mapping[str, Manifest]
+) -> dict[str, Manifest]:
+    """What the cluster holds after this round."""
+    return {
+        name: _exists(desired.manifest, before.get(name) or {}, around.statuses.get(name) or {})
+        for name, desired in composed.resources.items()
+    }
+
+
+def _exists(wanted: Manifest, before: Manifest, status: Mapping[str, Any]) -> Manifest:
+    """What becomes of a wanted object; a status that the function wrote into it has no effect."""
+    meta = {**metadata(wanted), "uid": metadata(before).get("uid") or _uid(wanted)}
+    ready = made_ready({**wanted, "metadata": meta, "status": before.get("status") or {}})
+    laid = overlaid(ready["status"], dict(status))
+    return {**ready, "status": laid} if laid else _without_status(ready)
+
+
+def _without_status(manifest: Manifest) -> Manifest:
+    return {key: value for key, value in manifest.items() if key != "status"}
+
+
+def _uid(manifest: Manifest) -> str:
+    return str(uuid.uuid5(uuid.UUID(int=0), f"{Kind.of(manifest)} {_place(manifest)}"))
+
+
+def _shown(xr: Manifest, composed: Composed) -> Manifest:
+    """Return the XR with the status that this round writes."""
+    present = (xr.get("status") or {}).get("conditions") or []
+    conditions = merged(
+        present,
+        RESPONSIVE,
+        *composed.conditions,
+        RECONCILE_SUCCESS,
+        composed.ready_condition,
+        generation=int(metadata(xr).get("generation") or 1),
+        now=WHEN,
+    )
+    return {**xr, "status": {**composed.status, "conditions": conditions}}

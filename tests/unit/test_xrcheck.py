@@ -42,7 +42,13 @@ XRD: dict[str, Any] = {
         ],
     },
 }
-KIT = Kit("disk", "Disk", "teamName", "teamName", {"teamName": "team_name"}, XRD)
+KIT = Kit(
+    name="disk",
+    xrd=XRD,
+    name_from=("teamName",),
+    team_from="teamName",
+    aliases={"teamName": "team_name"},
+)
 
 
 def check(name: str = "disk-a", **spec: Any) -> dict[str, Any]:

@@ -13,10 +13,12 @@ import subprocess
 from pathlib import Path, PurePosixPath
 
 import orderkit
+from orderkit.core.documents import Files
 from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.pack import Files
 
 ROOMS = ("templates", "day2", "stations", "gitops", "skeletons")
+DOCS = "docs/kits"
+"""Where the kits' generated pages lie."""
 _FILE_MAX_BYTES = 1_000_000
 _FILES_MAX = 5_000
 _NOISE = {"__pycache__", ".DS_Store"}
@@ -38,9 +40,12 @@ def reference_pack() -> Path:
     )
 
 
-def read_folder(folder: Path) -> Files:
+def read_folder(folder: Path, *, docs: bool = False) -> Files:
     """
     Read ``pack.yaml`` and the pack's rooms.
+
+    Args:
+        docs: Read the kits' pages too; they are no room, because they are never published.
 
     Raises:
         InvalidInputError: No pack there, a link, or more than 5,000 files or 1 MB in one.
@@ -50,7 +55,7 @@ def read_folder(folder: Path) -> Files:
             "pack", str(folder), "has no pack.yaml", hint="give the root of a pack"
         )
     found = {PurePosixPath("pack.yaml"): (folder / "pack.yaml").read_bytes()}
-    for room in ROOMS:
+    for room in (*ROOMS, *((DOCS,) if docs else ())):
         for path in sorted((folder / room).rglob("*")):
             if path.is_dir() or not _NOISE.isdisjoint(path.parts):
                 continue
@@ -58,6 +63,37 @@ def read_folder(folder: Path) -> Files:
     if len(found) > _FILES_MAX:
         raise InvalidInputError("pack", str(folder), f"has more than {_FILES_MAX} files")
     return found
+
+
+def write_file(folder: Path, path: PurePosixPath, data: bytes | None) -> None:
+    """
+    Put one file of a pack in place as a whole, or remove it (None) with folders left empty.
+
+    Raises:
+        InvalidInputError: A link stands in the way.
+        OSError: It cannot be written.
+    """
+    place = folder / path
+    for step in (place, *place.parents):
+        if step == folder:
+            break
+        if step.is_symlink():
+            raise InvalidInputError(str(step), None, "is a symbolic link; a pack has none")
+    if data is None:
+        place.unlink(missing_ok=True)
+        _drop_empty(place.parent, folder)
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    beside = folder / f".{place.name}.new"  # in no room: what a kill leaves is never published
+    beside.write_bytes(data)
+    beside.replace(place)
+
+
+def _drop_empty(start: Path, root: Path) -> None:
+    for step in (start, *start.parents):
+        if step == root or any(step.iterdir()):
+            return
+        step.rmdir()
 
 
 def _read(path: Path) -> bytes:

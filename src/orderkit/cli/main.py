@@ -24,6 +24,7 @@ _COMMANDS = {
     "trace": ("orders", "Show an order's tree and what fails first."),
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),
+    "kit": ("kit", "Write kits: generate their files from XRD and kit.yaml."),
     "platform": ("platform", "Look at what publishing a pack would publish."),
     "validate": ("validate", "Validate orders' files as the API server will."),
     "render": ("render", "Render a skeleton as the portal would, or check it."),

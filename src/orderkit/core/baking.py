@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from orderkit.core.documents import Files
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.pack import Files
 
 SENTINEL = re.compile(rb"__ORDERKIT_([A-Z][A-Z_]*?)__")
 _LIKE = re.compile(rb"__ORDERKIT_[A-Za-z0-9_]{1,40}__")

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from orderkit.core import yamltext
+from orderkit.core.documents import API_VERSION
 from orderkit.core.names import OrderId
 from orderkit.core.objects import ObjectKey
-from orderkit.core.pack import API_VERSION
 
 Step = Literal["marked", "emptying", "removing", "unregistering", "closing"]
 STEPS: tuple[Step, ...] = get_args(Step)

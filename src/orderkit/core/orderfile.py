@@ -13,8 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core import yamltext
+from orderkit.core.documents import API_VERSION
 from orderkit.core.names import OrderId, TeamName
-from orderkit.core.pack import API_VERSION
 
 PATH = PurePosixPath(".orderkit", "order.yaml")
 

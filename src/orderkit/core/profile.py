@@ -17,9 +17,9 @@ from collections.abc import Collection, Container
 from pathlib import PurePosixPath
 
 from orderkit.core import yaml12
+from orderkit.core.documents import Files
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects import dig
-from orderkit.core.pack import Files
 
 TEMPLATES = "templates/*/template.yaml"
 NATURAL_FILE = "natural.yaml"

@@ -13,8 +13,8 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from orderkit.core import yamltext
+from orderkit.core.documents import API_VERSION
 from orderkit.core.names import RepoId
-from orderkit.core.pack import API_VERSION
 from orderkit.core.profile import Profile, read_profile
 
 _URL = {"type": "string", "pattern": r"^https?://[^\s/]+(/[^\s]*[^\s/])?$"}

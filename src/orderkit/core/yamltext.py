@@ -17,6 +17,9 @@ import yaml
 
 from orderkit.core.errors import InvalidInputError
 
+Steps = tuple[str | int, ...]
+"""Keys and list positions that lead to a value."""
+
 
 class _Loader(yaml.SafeLoader):
     """Safe loader that leaves dates as text: JSON has none."""
@@ -76,22 +79,48 @@ def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, A
         jsonschema.Draft202012Validator(schema).iter_errors(found)
     )
     if problem is not None:
-        raise _invalid(name, problem)
+        raise _invalid(name, text, problem)
     if not isinstance(found, dict):
         raise InvalidInputError(name, found, "is no map")
     return found
 
 
-def _invalid(name: str, problem: Any) -> InvalidInputError:
-    path = ".".join(str(step) for step in problem.absolute_path)
-    field = f"{name}: {path}" if path else name
+def _invalid(name: str, text: str | bytes, problem: Any) -> InvalidInputError:
+    steps = tuple(problem.absolute_path)
     if problem.validator == "additionalProperties":
         known = list(problem.schema.get("properties", ()))
         unknown = next(key for key in problem.instance if key not in known)
-        near = difflib.get_close_matches(unknown, known, n=1)
+        near = difflib.get_close_matches(str(unknown), known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+        field = place(name, text, steps, line_at=(*steps, unknown))
         return InvalidInputError(field, unknown, "is no known key", hint=hint)
+    field = place(name, text, steps)
     return InvalidInputError(field, problem.instance, f"is refused: {problem.message}")
+
+
+def place(name: str, text: str | bytes, steps: Steps, *, line_at: Steps | None = None) -> str:
+    """Return ``file:line: key.key`` for messages; `line_at` if another key's line is meant."""
+    path = ".".join(str(step) for step in steps)
+    where = f"{name}:{line_of(text, steps if line_at is None else line_at)}"
+    return f"{where}: {path}" if path else where
+
+
+def line_of(text: str | bytes, steps: Steps) -> int:
+    """Return the line, from 1, of a key or list entry; of the nearest above it if it is absent."""
+    node = yaml.compose(text, _Loader)
+    line = 0
+    for step in steps:
+        if isinstance(node, yaml.MappingNode):
+            entry = next((e for e in node.value if e[0].value == str(step)), None)
+            if entry is None:
+                break
+            line, node = entry[0].start_mark.line, entry[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            node = node.value[step]
+            line = node.start_mark.line
+        else:
+            break
+    return line + 1
 
 
 def dump(value: dict[str, Any]) -> str:

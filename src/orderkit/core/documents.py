@@ -1,0 +1,50 @@
+"""
+The shape of our own documents: pack.yaml, kit.yaml, platform.yaml and records in repositories.
+
+Each has ``apiVersion``, ``kind``, a name and a closed ``spec``. Called by the modules that own
+a kind of document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+Files = Mapping[PurePosixPath, bytes]
+"""A pack's files, by their path in it."""
+API_VERSION = "orderkit.dev/v1alpha1"
+
+NAME: dict[str, Any] = {
+    "type": "string",
+    "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    "maxLength": 40,
+}
+"""What a pack or a kit may be called."""
+
+
+def document(
+    kind: str, spec: dict[str, Any], *, required: list[str] | None = None
+) -> dict[str, Any]:
+    """Return the JSON Schema of a kind; its spec may be absent if nothing in it is required."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["apiVersion", "kind", "metadata", *(["spec"] if required else [])],
+        "properties": {
+            "apiVersion": {"const": API_VERSION},
+            "kind": {"const": kind},
+            "metadata": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["name"],
+                "properties": {"name": NAME},
+            },
+            "spec": {
+                "type": "object",
+                "additionalProperties": False,
+                **({"required": required} if required else {}),
+                "properties": spec,
+            },
+        },
+    }

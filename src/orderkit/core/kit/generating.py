@@ -1,0 +1,62 @@
+"""
+Everything that is generated from a kit: one dictionary of files, the same for the same kit.
+
+Each projection turns a kit into files of one room; none reads platform.yaml. Called by
+``flows.kits``, which writes what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+from orderkit.core.documents import Files
+from orderkit.core.errors import RefusedError
+from orderkit.core.kit import page
+from orderkit.core.kit.marking import is_generated
+from orderkit.core.kit.model import Kit
+
+Projection = Callable[[Kit], dict[PurePosixPath, bytes]]
+
+PROJECTIONS: tuple[Projection, ...] = (page.page,)
+
+
+def generate(files: Files, kit: Kit) -> dict[PurePosixPath, bytes]:
+    """
+    Return the generated files of one kit, by their path in the pack. Deterministic.
+
+    Args:
+        files: The pack as it is, to see what was written by hand.
+
+    Raises:
+        InvalidInputError: The XRD or kit.yaml asks for what cannot be generated.
+        RefusedError: A file written by hand stands where a generated one belongs.
+    """
+    found: dict[PurePosixPath, bytes] = {}
+    for projection in PROJECTIONS:
+        found |= projection(kit)
+    for path in found:
+        if path in files and files[path] != found[path] and not is_generated(files[path]):
+            raise RefusedError(
+                f"{path}: was written by hand, and a generated file belongs there",
+                hint="move it away, or bring what it says into kit.yaml and delete it",
+            )
+    return found
+
+
+def leftovers(files: Files, kit_name: str, generated: Files) -> tuple[PurePosixPath, ...]:
+    """Return files of a kit's rooms that were generated once and are not any more, sorted."""
+    rooms = (
+        PurePosixPath("templates", kit_name),
+        PurePosixPath("day2", kit_name),
+        PurePosixPath("gitops", "apis", kit_name),
+    )
+    return tuple(
+        sorted(
+            path
+            for path, data in files.items()
+            if path not in generated
+            and any(path.is_relative_to(room) for room in rooms)
+            and is_generated(data)
+        )
+    )

@@ -1,0 +1,181 @@
+"""
+Read a kit from a pack's files: ``definition.yaml`` and, if there is one, ``kit.yaml``.
+
+Messages name file, line, key and the way out. Called by ``core.pack``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core import yamltext
+from orderkit.core.documents import Files
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.model import (
+    Change,
+    Direction,
+    End,
+    Example,
+    Hidden,
+    Hints,
+    How,
+    KindRef,
+    Kit,
+    Lease,
+    Link,
+    Page,
+    Picker,
+    When,
+    spelt_out,
+)
+from orderkit.core.kit.schema import KIT_SCHEMA
+from orderkit.core.objects import XRD, Manifest, dig
+
+_XRD_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "kind": {"const": XRD.kind},
+        "spec": {
+            "type": "object",
+            "required": ["group", "names", "versions"],
+            "properties": {
+                "versions": {
+                    "type": "array",
+                    "contains": {"properties": {"referenceable": {"const": True}}},
+                    "minContains": 1,
+                    "maxContains": 1,
+                }
+            },
+        },
+    },
+}
+
+
+def kit_path(name: str) -> PurePosixPath:
+    """Return where a kit's kit.yaml lies in a pack."""
+    return PurePosixPath("templates", name, "kit.yaml")
+
+
+def definition_path(name: str) -> PurePosixPath:
+    """Return where a kit's XRD lies in a pack."""
+    return PurePosixPath("gitops", "apis", name, "definition.yaml")
+
+
+def read_kit(name: str, files: Files) -> Kit:
+    """
+    Read one kit of a pack.
+
+    Raises:
+        InvalidInputError: The XRD is missing, or a file is broken; file, line and key are named.
+    """
+    path = definition_path(name)
+    if path not in files:
+        raise InvalidInputError(
+            str(path), None, "is missing", hint=f"kit '{name}' needs an XRD there"
+        )
+    xrd = yamltext.load(files[path], name=str(path), schema=_XRD_SCHEMA)
+    return kit_of(name, _document(name, files).get("spec") or {}, xrd)
+
+
+def _document(name: str, files: Files) -> dict[str, Any]:
+    path = kit_path(name)
+    if path not in files:
+        return {}
+    found = yamltext.load(files[path], name=str(path), schema=KIT_SCHEMA)
+    if found["metadata"]["name"] != name:
+        line = yamltext.line_of(files[path], ("metadata", "name"))
+        raise InvalidInputError(
+            f"{path}:{line}: metadata.name",
+            found["metadata"]["name"],
+            f"is not the name of its folder, '{name}'",
+        )
+    return found
+
+
+def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
+    """Return a kit with the defaults of what `spec`, checked before, leaves out."""
+    kind = str(dig(xrd, "spec", "names", "kind", default=name))
+    named = spec.get("nameFrom", ())
+    kit = Kit(name=name, xrd=xrd)
+    return Kit(
+        name=name,
+        xrd=xrd,
+        title=spec.get("title") or spelt_out(kind),
+        description=spec.get("description") or str(kit.schema.get("description") or ""),
+        owner=spec.get("owner", kit.owner),
+        type=spec.get("type", kit.type),
+        tags=tuple(spec.get("tags", ())),
+        name_from=(named,) if isinstance(named, str) else tuple(named),
+        team_from=spec.get("teamFrom", ""),
+        xr_name=spec.get("xrName", kit.xr_name),
+        aliases=spec.get("aliases", {}),
+        pages=tuple(_page(page) for page in spec.get("pages", ())),
+        fields={path: _hints(found) for path, found in spec.get("fields", {}).items()},
+        hidden={
+            path: Hidden(found["from"], found.get("pattern", ""))
+            for path, found in spec.get("hidden", {}).items()
+        },
+        links=tuple(_link(link) for link in spec.get("links", ())),
+        changes=tuple(_change(change) for change in spec.get("changes", ())),
+        end=_end(spec.get("end", {})),
+        lease=Lease(**spec.get("lease", {})),
+        examples=tuple(
+            Example(e["name"], e.get("title") or spelt_out(e["name"]), e["values"])
+            for e in spec.get("examples", ())
+        ),
+        composes=tuple(map(_kind, spec.get("composes", ()))),
+        requires=tuple(map(_kind, spec.get("requires", ()))),
+    )
+
+
+def _page(found: Mapping[str, Any]) -> Page:
+    return Page(found["title"], tuple(found["fields"]), found.get("description", ""))
+
+
+def _hints(found: Mapping[str, Any]) -> Hints:
+    plain = {key: value for key, value in found.items() if key not in ("picker", "when", "labels")}
+    return Hints(
+        **plain,
+        labels={str(value): text for value, text in found.get("labels", {}).items()},
+        picker=_picker(found["picker"]) if "picker" in found else None,
+        when=_when(found["when"]) if "when" in found else None,
+    )
+
+
+def _picker(found: Mapping[str, Any]) -> Picker:
+    wanted = found.get("filter", ())
+    return Picker(found["kind"], tuple([wanted] if isinstance(wanted, dict) else wanted))
+
+
+def _when(found: Mapping[str, Any]) -> When:
+    ((path, values),) = found.items()
+    return When(path, tuple(values) if isinstance(values, list) else (values,))
+
+
+def _link(found: Mapping[str, Any]) -> Link:
+    return Link(
+        found["title"], found.get("url", ""), found.get("entityRef", ""), found.get("icon", "")
+    )
+
+
+def _change(found: Mapping[str, Any]) -> Change:
+    return Change(
+        name=found["name"],
+        title=found.get("title") or spelt_out(found["name"]),
+        fields=tuple(found["fields"]),
+        direction=Direction(found.get("direction", "any")),
+        who=tuple(found.get("who", ("team",))),
+        how=How(found.get("how", "direct")),
+        warning=found.get("warning", ""),
+    )
+
+
+def _end(found: Mapping[str, Any]) -> End:
+    return End(found.get("repository", "archive"), tuple(found.get("survives", ())))
+
+
+def _kind(found: Mapping[str, Any]) -> KindRef:
+    return KindRef(found["apiVersion"], found["kind"], found.get("resource", ""))

@@ -16,7 +16,7 @@ import orderkit
 from orderkit.core.documents import Files
 from orderkit.core.errors import InvalidInputError, NotFoundError
 
-ROOMS = ("templates", "day2", "stations", "gitops", "skeletons")
+ROOMS = ("templates", "day2", "stations", "gitops")
 DOCS = "docs/kits"
 """Where the kits' generated pages lie."""
 _FILE_MAX_BYTES = 1_000_000

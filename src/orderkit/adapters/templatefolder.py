@@ -3,7 +3,7 @@ A template's folder on disk, read on demand, and trees written to disk.
 
 Reading never follows a symbolic link: links are handed on as links, which renderers refuse.
 Modes are git's: a file its owner may execute is 100755. Writing makes a whole folder or none:
-it is built beside its place and renamed. Called by ``orderkit run``.
+it is built beside its place and renamed. Called by ``orderkit run`` and ``orderkit init``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
@@ -134,9 +134,17 @@ def check_free(folder: Path) -> None:
         raise RefusedError(f"{folder}: the folder above it does not exist")
 
 
-def write_tree(files: Mapping[PurePosixPath, SkeletonFile], folder: Path) -> None:
+def write_tree(
+    files: Mapping[PurePosixPath, SkeletonFile],
+    folder: Path,
+    *,
+    finish: Callable[[Path], None] = lambda _: None,
+) -> None:
     """
     Make `folder` hold exactly these files, with their modes. All of them or nothing.
+
+    Args:
+        finish: Called with the folder before it gets its name; if it raises, nothing is left.
 
     Raises:
         RefusedError: Something is there already.
@@ -151,6 +159,7 @@ def write_tree(files: Mapping[PurePosixPath, SkeletonFile], folder: Path) -> Non
             target.write_bytes(file.data)
             target.chmod(0o755 if file.mode == EXECUTABLE_MODE else 0o644)
         half.chmod(0o755)
+        finish(half)
         half.rename(place)
     except BaseException:
         shutil.rmtree(half, ignore_errors=True)

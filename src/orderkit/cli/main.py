@@ -25,6 +25,7 @@ _COMMANDS = {
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),
     "kit": ("kit", "Write kits: generate their files from XRD and kit.yaml."),
+    "init": ("init", "Start a pack: a repository for kits of your own."),
     "platform": ("platform", "Look at what publishing a pack would publish."),
     "validate": ("validate", "Validate orders' files as the API server will."),
     "render": ("render", "Render a skeleton as the portal would, or check it."),

@@ -1,0 +1,116 @@
+"""
+Start a platform team's own pack: a git repository with the rooms of a pack and no kits yet.
+
+What every pack shares (the delivery tree, the rooms' READMEs) is taken from the reference pack of
+this installation, without its kits; the rest is rendered from ``skeletons/pack``. Called by
+``orderkit init``.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.skeletons import render_skeleton
+from orderkit.adapters.templatefolder import check_free, write_tree
+from orderkit.core.errors import NotFoundError, OrderkitError, shorten
+from orderkit.core.healthchecks import SETTINGS, without_kinds
+from orderkit.core.names import check_label
+from orderkit.core.pack import Files, read_pack
+from orderkit.core.render import SkeletonFile
+
+_GIT_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class PackWanted:
+    """What to start, and where."""
+
+    folder: Path
+    name: str = ""
+    """Empty: from the folder's name."""
+    title: str = ""
+    """Empty: from the name."""
+    orderkit: str = "orderkit"
+    """The line of requirements.txt by which the pack's CI installs Orderkit."""
+    git: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PackStarted:
+    """A pack that stands in its folder."""
+
+    folder: Path
+    name: str
+    files: tuple[PurePosixPath, ...]
+    repository: bool
+
+
+def start_pack(wanted: PackWanted) -> PackStarted:
+    """
+    Make the folder, whole and committed, or nothing.
+
+    Raises:
+        RefusedError: Something is in the folder already.
+        InvalidInputError: The name is no RFC 1123 label.
+        NotFoundError: git is missing. OrderkitError: git refuses.
+    """
+    check_free(wanted.folder)
+    name = wanted.name or _name_of(wanted.folder)
+    check_label("name", name)
+    title = wanted.title or f"The pack of {name}"
+    values = {"name": name, "title": title, "orderkit": wanted.orderkit}
+    files = {**_shared(read_folder(reference_pack())), **render_skeleton("pack", values)}
+    finish: Callable[[Path], None] = _committed if wanted.git else (lambda _: None)
+    write_tree(files, wanted.folder, finish=finish)
+    return PackStarted(wanted.folder, name, tuple(sorted(files)), wanted.git)
+
+
+def _name_of(folder: Path) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", folder.absolute().name.lower()).strip("-")[:40]
+
+
+def _shared(files: Files) -> Mapping[PurePosixPath, SkeletonFile]:
+    """Return the reference pack without its kits."""
+    kits = set(read_pack(files).kit_names)
+    kept = {path: data for path, data in files.items() if kits.isdisjoint(path.parts)}
+    kept[SETTINGS] = without_kinds(kept[SETTINGS])
+    return {path: SkeletonFile(data) for path, data in kept.items()}
+
+
+def _committed(folder: Path) -> None:
+    """Make the folder a repository with everything in its first commit."""
+    _git(folder, "init", "--quiet", "--initial-branch=main")
+    _git(folder, "add", "--all")
+    _git(folder, *_identity(folder), "commit", "--quiet", "--message", "Start the pack")
+
+
+def _identity(folder: Path) -> tuple[str, ...]:
+    """Return git's options for an author where the machine names none."""
+    try:
+        _git(folder, "var", "GIT_AUTHOR_IDENT")
+        _git(folder, "var", "GIT_COMMITTER_IDENT")
+    except OrderkitError:
+        return "-c", "user.name=orderkit", "-c", "user.email=orderkit@localhost"
+    return ()
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    try:
+        subprocess.run(  # noqa: S603 - our own arguments
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 - git from PATH
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_GIT_S,
+        )
+    except FileNotFoundError as error:
+        raise NotFoundError("git is not on PATH", hint="install git, or give --no-git") from error
+    except subprocess.SubprocessError as error:
+        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+        told = shorten(said.strip() or str(error))
+        raise OrderkitError(f"git {arguments[0]}: {told}", hint="or give --no-git") from error

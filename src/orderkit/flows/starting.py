@@ -17,10 +17,11 @@ from pathlib import Path, PurePosixPath
 from orderkit.adapters.packfolder import read_folder, reference_pack
 from orderkit.adapters.skeletons import render_skeleton
 from orderkit.adapters.templatefolder import check_free, write_tree
+from orderkit.core.documents import Files
 from orderkit.core.errors import NotFoundError, OrderkitError, shorten
 from orderkit.core.healthchecks import SETTINGS, without_kinds
 from orderkit.core.names import check_label
-from orderkit.core.pack import Files, read_pack
+from orderkit.core.pack import read_pack
 from orderkit.core.render import SkeletonFile
 
 _GIT_S = 30

@@ -18,7 +18,7 @@ from orderkit.core.objects import Manifest
 from orderkit.core.pipeline import compose
 from orderkit.core.pythonfunctions import python_functions
 from orderkit.core.structural.wording import problems as value_problems
-from orderkit.core.xrd import crd_for, dropped, machinery_path, problems, xr_kind
+from orderkit.core.xrd import crd_for, cuts, machinery_path, problems, xr_kind
 
 PACK = Path(__file__).parents[2]
 APIS = PACK / "gitops/apis/garage"
@@ -121,7 +121,7 @@ def test_definition_and_composition_speak_of_the_same_kind() -> None:
 
 def test_the_definition_is_sound_and_nothing_of_it_is_lost() -> None:
     assert problems(DEFINITION) == ()
-    assert dropped(DEFINITION) == ()
+    assert cuts(DEFINITION) == ()
 
 
 def test_printer_columns_show_team_and_stage_first() -> None:

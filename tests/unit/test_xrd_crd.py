@@ -10,10 +10,14 @@ import pytest
 from orderkit.core.objects import Kind, Manifest, dig
 from orderkit.core.xrd import (
     BrokenXrdError,
+    claim_crd_for,
+    claim_kind,
+    connection_secret_keys,
     crd_for,
-    dropped,
+    cuts,
     machinery_path,
     problems,
+    schema_steps,
     scope_of,
     xr_kind,
 )
@@ -197,7 +201,7 @@ def test_machinery_lives_under_spec_crossplane_and_references_may_have_a_namespa
     ]
     assert "namespace" in fields["resourceRefs"]["items"]["properties"]
     assert fields["resourceRefs"]["x-kubernetes-list-type"] == "atomic"
-    assert "default" not in fields["compositionUpdatePolicy"]
+    assert fields["compositionUpdatePolicy"]["default"] == "Automatic"
 
 
 def test_references_of_a_namespaced_xr_have_no_namespace() -> None:
@@ -312,25 +316,132 @@ def test_a_version_without_a_schema_cannot_be_rendered() -> None:
     assert problems(definition)
 
 
-def test_what_vanishes_in_silence_is_listed() -> None:
-    author = {
-        "type": "object",
-        "required": ["spec"],
-        "default": {},
-        "properties": {
-            "spec": {"type": "object", "default": {}, "properties": {"crossplane": {}}},
-            "status": {"type": "object", "properties": {"conditions": {}, "own": {}}},
-            "data": {"type": "object"},
-        },
-    }
+@dataclass(frozen=True)
+class Cutting:
+    reason: str
+    author: dict[str, Any]
+    path: str
+    """Below the version's schema, steps joined by blanks."""
+    told: str
+    hint: str
+    matters: bool = True
 
-    assert dropped(xrd(author)) == (
-        "v1: default",
-        "v1: properties.data",
-        "v1: properties.spec.default",
-        "v1: properties.spec.properties.crossplane",
-        "v1: properties.status.properties.conditions",
+
+def in_spec(field: dict[str, Any]) -> dict[str, Any]:
+    return {"properties": {"spec": {"properties": {"a": field}}}}
+
+
+CUTS = [
+    Cutting(
+        "only spec is ever required",
+        {"required": ["spec", "status"]},
+        "required",
+        "Crossplane drops required at the top of a schema",
+        "require fields inside spec",
+    ),
+    Cutting("a title is a remark", {"title": "t"}, "title", "drops title", "", matters=False),
+    Cutting(
+        "only spec and status reach the CRD",
+        {"properties": {"data": {"type": "object"}}},
+        "properties data",
+        'drops the field "data"',
+        "move data into spec",
+    ),
+    Cutting(
+        "a default of spec is lost",
+        {"properties": {"spec": {"default": {"a": 1}}}},
+        "properties spec default",
+        "drops default of spec",
+        "write the defaults at the fields inside",
+    ),
+    Cutting(
+        "a status keeps no unknown fields",
+        {"properties": {"status": {"x-kubernetes-preserve-unknown-fields": True}}},
+        "properties status x-kubernetes-preserve-unknown-fields",
+        "drops x-kubernetes-preserve-unknown-fields of status",
+        "declare an object inside status",
+    ),
+    Cutting(
+        "a pattern of the name is lost",
+        {"properties": {"metadata": {"properties": {"name": {"pattern": "^a"}}}}},
+        "properties metadata properties name pattern",
+        "drops pattern of metadata.name",
+        "self.metadata.name.matches",
+    ),
+    Cutting(
+        "a name is no longer than a label",
+        {"properties": {"metadata": {"properties": {"name": {"maxLength": 70}}}}},
+        "properties metadata properties name maxLength",
+        "cuts maxLength 70 to 63",
+        "write 63 or less",
+    ),
+    Cutting(
+        "Crossplane's own field wins",
+        {"properties": {"spec": {"properties": {"crossplane": {"type": "string"}}}}},
+        "properties spec properties crossplane",
+        "replaces spec.crossplane with its own",
+        "another name",
+    ),
+    Cutting(
+        "a keyword that Kubernetes lacks is lost at any depth",
+        in_spec({"type": "string", "const": "x"}),
+        "properties spec properties a const",
+        "no such keyword",
+        "write enum with one value",
+    ),
+    Cutting(
+        "another tool's hint is a remark",
+        in_spec({"type": "string", "x-ui-widget": "textarea"}),
+        "properties spec properties a x-ui-widget",
+        "no such keyword",
+        "tools that read the XRD do",
+        matters=False,
+    ),
+    Cutting(
+        "a keyword in another case is read all the same",
+        in_spec({"type": "string", "maxlength": 5}),
+        "properties spec properties a maxlength",
+        "reads maxlength as maxLength",
+        "write maxLength",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CUTS, ids=lambda case: case.reason)
+def test_what_vanishes_in_silence_is_told_with_a_way_out(case: Cutting) -> None:
+    (cut,) = cuts(xrd({"type": "object", **case.author}))
+
+    assert cut.steps == (*schema_steps(0), *case.path.split())
+    assert case.told in cut.told
+    assert case.hint in cut.hint
+    assert cut.matters is case.matters
+
+
+def test_what_stands_below_a_cut_is_not_told_again() -> None:
+    lost = {"data": {"type": "object", "properties": {"a": {"const": 1}}}}
+
+    assert len(cuts(xrd({"type": "object", "properties": lost}))) == 1
+
+
+def test_a_legacy_xrd_offers_claims_of_another_kind() -> None:
+    names = {"kind": "AppClaim", "plural": "appclaims"}
+    definition = xrd(
+        api="v1", scope="LegacyCluster", claimNames=names, connectionSecretKeys=["host"]
     )
+
+    claim = claim_crd_for(definition)
+
+    assert claim_kind(definition) == Kind("lab.example.org", "v1", "AppClaim")
+    assert connection_secret_keys(definition) == ("host",)
+    assert claim is not None
+    assert claim["metadata"]["name"] == "appclaims.lab.example.org"
+    assert claim["spec"]["scope"] == "Namespaced"
+    assert claim["spec"]["names"]["categories"] == ["claim"]
+
+
+def test_a_modern_xrd_offers_no_claims() -> None:
+    assert claim_kind(xrd()) is None
+    assert claim_crd_for(xrd()) is None
 
 
 def test_a_rule_that_does_not_compile_is_a_problem_with_its_place() -> None:

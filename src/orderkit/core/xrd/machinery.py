@@ -2,7 +2,8 @@
 The fields that Crossplane itself adds to every composite resource, as schemas.
 
 A modern XR has them under ``spec.crossplane``, a legacy one directly in ``spec``; the author's
-fields of the same names lose. Called by ``core.xrd``.
+fields of the same names lose. A claim has its own set, directly in ``spec``. Called by
+``core.xrd.deriving`` and ``core.xrd.cutting``.
 """
 
 from __future__ import annotations
@@ -23,24 +24,31 @@ def _map(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "required": required, "properties": properties}
 
 
-def spec_fields(scope: str, default_policy: str | None) -> dict[str, Any]:
-    """Return what is added to ``spec``, by property name."""
+def _selection() -> dict[str, Any]:
+    """What XRs and claims have both: which Composition, which revision, when a newer one."""
     selector = _map(
         ["matchLabels"], matchLabels={"type": "object", "additionalProperties": _text()}
     )
-    reference = _map(["apiVersion", "kind"], apiVersion=_text(), kind=_text(), name=_text())
-    if scope != "Namespaced":
-        reference["properties"]["namespace"] = _text()
-    policy = _text(enum=["Automatic", "Manual"])
-    if default_policy:
-        policy["default"] = default_policy
-    fields: dict[str, Any] = {
+    return {
         "compositionRef": _map(["name"], name=_text()),
         "compositionSelector": selector,
         "compositionRevisionRef": _map(["name"], name=_text()),
         "compositionRevisionSelector": copied(selector),
-        "compositionUpdatePolicy": policy,
-        "resourceRefs": {"type": "array", "items": reference, "x-kubernetes-list-type": "atomic"},
+        "compositionUpdatePolicy": _text(enum=["Automatic", "Manual"]),
+    }
+
+
+def spec_fields(scope: str, default_policy: str) -> dict[str, Any]:
+    """Return what is added to ``spec`` of an XR, by property name."""
+    reference = _map(["apiVersion", "kind"], apiVersion=_text(), kind=_text(), name=_text())
+    if scope != "Namespaced":
+        reference["properties"]["namespace"] = _text()
+    fields = _selection()
+    fields["compositionUpdatePolicy"]["default"] = default_policy
+    fields["resourceRefs"] = {
+        "type": "array",
+        "items": reference,
+        "x-kubernetes-list-type": "atomic",
     }
     if scope != LEGACY:
         text = "Configures how Crossplane will reconcile this composite resource"
@@ -50,6 +58,17 @@ def spec_fields(scope: str, default_policy: str | None) -> dict[str, Any]:
     secret = ["name", "namespace"]
     fields["writeConnectionSecretToRef"] = _map(secret, **{key: _text() for key in secret})
     return fields
+
+
+def claim_fields(delete_policy: str) -> dict[str, Any]:
+    """Return what is added to ``spec`` of a claim, by property name."""
+    target = ["apiVersion", "kind", "name"]
+    return {
+        **_selection(),
+        "compositeDeletePolicy": _text(enum=["Background", "Foreground"], default=delete_policy),
+        "resourceRef": _map(target, **{key: _text() for key in target}),
+        "writeConnectionSecretToRef": _map(["name"], name=_text()),
+    }
 
 
 def status_fields(*, legacy: bool) -> dict[str, Any]:
@@ -83,20 +102,32 @@ def status_fields(*, legacy: bool) -> dict[str, Any]:
     return fields
 
 
-def printer_columns(*, legacy: bool) -> list[dict[str, Any]]:
-    """Return the columns that follow those of the author."""
-    home = ".spec" if legacy else ".spec.crossplane"
+def _column(name: str, path: str, type_: str = "string", **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, "jsonPath": path, **more}
 
-    def column(name: str, path: str, type_: str = "string") -> dict[str, Any]:
-        return {"name": name, "type": type_, "jsonPath": path}
 
+def _state_columns() -> list[dict[str, Any]]:
     return [
-        column("SYNCED", ".status.conditions[?(@.type=='Synced')].status"),
-        column("READY", ".status.conditions[?(@.type=='Ready')].status"),
-        column("COMPOSITION", f"{home}.compositionRef.name"),
-        {
-            **column("COMPOSITIONREVISION", f"{home}.compositionRevisionRef.name"),
-            "priority": 1,
-        },
-        column("AGE", ".metadata.creationTimestamp", "date"),
+        _column("SYNCED", ".status.conditions[?(@.type=='Synced')].status"),
+        _column("READY", ".status.conditions[?(@.type=='Ready')].status"),
+    ]
+
+
+def printer_columns(*, legacy: bool) -> list[dict[str, Any]]:
+    """Return the columns of XRs that follow those of the author."""
+    home = ".spec" if legacy else ".spec.crossplane"
+    return [
+        *_state_columns(),
+        _column("COMPOSITION", f"{home}.compositionRef.name"),
+        _column("COMPOSITIONREVISION", f"{home}.compositionRevisionRef.name", priority=1),
+        _column("AGE", ".metadata.creationTimestamp", "date"),
+    ]
+
+
+def claim_columns() -> list[dict[str, Any]]:
+    """Return the columns of claims that follow those of the author."""
+    return [
+        *_state_columns(),
+        _column("CONNECTION-SECRET", ".spec.writeConnectionSecretToRef.name"),
+        _column("AGE", ".metadata.creationTimestamp", "date"),
     ]

@@ -1,0 +1,55 @@
+"""
+Why the API server would refuse the CRDs of an XRD, in its words.
+
+Crossplane accepts such an XRD all the same and only tells in an event. CEL rules are compiled
+where the CEL library has a build; their cost is not estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderkit.core.objects import Manifest, metadata
+from orderkit.core.xrd.broken import BrokenXrdError
+from orderkit.core.xrd.deriving import claim_crd_for, crd_for
+
+
+def problems(xrd: Manifest) -> tuple[str, ...]:
+    """Return one line per fault, ``path: sentence``; empty if the server would accept both."""
+    try:
+        crd = crd_for(xrd)
+        claim_crd_for(xrd)
+    except BrokenXrdError as error:
+        return (str(error),)
+    return (*_name_problems(crd), *_version_problems(crd), *_schema_problems(crd))
+
+
+def _name_problems(crd: Manifest) -> Iterator[str]:
+    name, spec = metadata(crd)["name"], crd["spec"]
+    if name != f"{spec['names'].get('plural')}.{spec['group']}":
+        yield (f'metadata.name: Invalid value: "{name}": must be spec.names.plural+"."+spec.group')
+
+
+def _version_problems(crd: Manifest) -> Iterator[str]:
+    versions = crd["spec"]["versions"]
+    if sum(version["storage"] for version in versions) != 1:
+        yield (
+            "spec.versions: Invalid value: must have exactly one version marked as storage version"
+        )
+    names = [version["name"] for version in versions]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield f'spec.versions[{index}].name: Duplicate value: "{name}"'
+
+
+def _schema_problems(crd: Manifest) -> Iterator[str]:
+    from orderkit.core.cel import RuleSet
+    from orderkit.core.structural.checking import check_schema  # lazy: jsonschema
+
+    for index, version in enumerate(crd["spec"]["versions"]):
+        path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        schema = version["schema"]["openAPIV3Schema"]
+        faults = check_schema(schema, at=path)
+        yield from faults
+        if not faults:
+            yield from (f"{where}: {told}" for where, told in RuleSet(schema).faults(at=path))

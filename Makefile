@@ -35,9 +35,10 @@ check: $(DEV) ## style, types, layers, YAML, generated files
 test: $(DEV) ## the tests that need Python, git and what scripts/test-tools.sh installs
 	scripts/test.sh
 
-e2e: $(DEV) lab ## whole journeys on a real Backstage and a real Gitea, in a real browser
+e2e: $(DEV) lab ## whole journeys on a real Backstage, Gitea and Kubernetes API, in a real browser
 	scripts/backstage.sh --front-end
-	scripts/test.sh --e2e tests/e2e tests/conformance/forge tests/faults
+	scripts/test.sh --e2e tests/e2e tests/faults \
+	  $(addprefix tests/conformance/,forge cluster validate)
 
 soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|forge|rest
 	scripts/soak.sh $(PART)

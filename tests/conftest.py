@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import pytest
 from hypothesis import settings
+from tests.lab import realgitea, realkube
 from tests.lab.binaries import NotBuiltError, built
-from tests.lab.realgitea import Gitea, named_by_environment, serving
+from tests.lab.realgitea import Gitea
+from tests.lab.realkube import Kube
 
 SOAK_TIMEOUT_S = 7200
 SHORT_SEED = 1
@@ -77,21 +79,37 @@ def real_gitea(
     Ours runs with ``--e2e``, and with ``--soak`` where ``make lab`` was run; else the test is
     skipped.
     """
-    named = named_by_environment(os.environ)
+    named = realgitea.named_by_environment(os.environ)
     if named is not None:
         yield named
         return
-    if not request.config.getoption("--e2e"):
-        _skip_unless_soaking(soak=bool(request.config.getoption("--soak")))
-    with serving(tmp_path_factory.mktemp("gitea")) as found:
+    _skip_unless_wanted(request.config, "gitea")
+    with realgitea.serving(tmp_path_factory.mktemp("gitea")) as found:
         yield found
 
 
-def _skip_unless_soaking(*, soak: bool) -> None:
-    if not soak:
-        pytest.skip("a real Gitea: needs --e2e")
+@pytest.fixture(scope="session")
+def real_kube(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Kube]:
+    """A real Kubernetes API server for all tests; the rules are those of `real_gitea`."""
+    named = realkube.named_by_environment(os.environ)
+    if named is not None:
+        yield named
+        return
+    _skip_unless_wanted(request.config, "kube")
+    with realkube.serving(tmp_path_factory.mktemp("kube")) as found:
+        yield found
+
+
+def _skip_unless_wanted(config: pytest.Config, part: str) -> None:
+    """Real systems run in whole journeys, and in a soak where they were built."""
+    if config.getoption("--e2e"):
+        return
+    if not config.getoption("--soak"):
+        pytest.skip(f"a real {part}: needs --e2e")
     try:
-        built("gitea")
+        built(part)
     except NotBuiltError as error:
         pytest.skip(str(error))
 

@@ -3,8 +3,8 @@ Where ``scripts/lab.sh`` (``make lab``) puts the real systems it builds from thi
 
 Each part is a folder here with ``go.mod``, ``go.sum`` and ``build.sh``, which builds one program or
 several; they lie in ``.cache/lab/<key>/``, and the key is a digest of those three files. Beside
-the parts stand the modules that start them: ``realgitea`` is the first. To add a system, add its
-folder, its module, and a session fixture in ``tests/conftest.py``.
+the parts stand the modules that start them, ``realgitea`` and ``realkube``. To add a system, add
+its folder, its module, and a session fixture in ``tests/conftest.py``.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 The contract of ``ports.cluster.Cluster``, and whom it is held against.
 
 ``embedded`` is `EmbeddedCluster` in process, ``embedded-http`` is `KubeCluster` speaking to its
-HTTP app, ``real`` is `KubeCluster` speaking to the API server of the kubeconfig that
-``ORDERKIT_TEST_KUBECONFIG`` names (with the namespace and garbage collector controllers; skipped
-when unset). The real server decides what is right.
+HTTP app, ``real`` is `KubeCluster` speaking to a real API server (``--e2e``). The real server
+decides what is right. The one of ``make lab`` has no controllers: what the garbage collector or
+the namespace controller does is not tried there (mark ``controllers``), unless
+``ORDERKIT_TEST_KUBECONFIG`` names a server with them.
 
 Clusters live for the whole session; every test has a namespace and names of its own.
 """
@@ -12,7 +13,6 @@ Clusters live for the whole session; every test has a namespace and names of its
 from __future__ import annotations
 
 import itertools
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +22,7 @@ from typing import Any, ClassVar, TypeVar
 
 import pytest
 import yaml
+from tests.lab.realkube import Kube
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
@@ -31,7 +32,6 @@ from orderkit.core.objects import CONFIG_MAP, CRD, NAMESPACE, Kind, Manifest, Ob
 from orderkit.ports.cluster import Cluster, WatchEvent
 
 IMPLEMENTATIONS = ("embedded", "embedded-http", "real")
-KUBECONFIG_VARIABLE = "ORDERKIT_TEST_KUBECONFIG"
 TOKEN = "suite-token"
 DEADLINE_S = 30.0
 HISTORY, TRIM_EVERY = 500, 1_000
@@ -146,6 +146,8 @@ class Implementation:
     cluster: Cluster
     forget_history: Callable[[], None] | None = None
     """Make the oldest versions unknown to watches, if a test can do that."""
+    controllers: bool = True
+    """Whether garbage is collected and namespaces are emptied."""
     serial: Iterator[int] = field(default_factory=itertools.count)
     run: str = field(default_factory=lambda: secrets.token_hex(3))
 
@@ -309,12 +311,9 @@ def _embedded_http(folder: Path) -> Iterator[Implementation]:
     cluster.close()
 
 
-def _real(_folder: Path) -> Iterator[Implementation]:
-    path = os.environ.get(KUBECONFIG_VARIABLE)
-    if not path:
-        pytest.skip(f"needs {KUBECONFIG_VARIABLE}")
-    with KubeCluster.from_kubeconfig(Path(path)) as client:
-        yield Implementation("real", client)
+def _real(kube: Kube) -> Iterator[Implementation]:
+    with KubeCluster.from_kubeconfig(kube.kubeconfig) as client:
+        yield Implementation("real", client, controllers=kube.controllers)
 
 
 @pytest.fixture(scope="session", params=IMPLEMENTATIONS)
@@ -322,8 +321,12 @@ def implementation(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Implementation]:
     """One cluster per implementation, with the suite's kinds installed."""
-    makers = {"embedded": _embedded, "embedded-http": _embedded_http, "real": _real}
-    for made in makers[request.param](tmp_path_factory.mktemp(request.param)):
+    if request.param == "real":
+        source = _real(request.getfixturevalue("real_kube"))
+    else:
+        makers = {"embedded": _embedded, "embedded-http": _embedded_http}
+        source = makers[request.param](tmp_path_factory.mktemp(request.param))
+    for made in source:
         install(made.cluster, crd(CAR, CAR_SCHEMA, status=True))
         free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         install(made.cluster, crd(TRACK, free, scope="Cluster", status=False))
@@ -331,8 +334,10 @@ def implementation(
 
 
 @pytest.fixture
-def world(implementation: Implementation) -> Iterator[World]:
+def world(implementation: Implementation, request: pytest.FixtureRequest) -> Iterator[World]:
     """A fresh namespace; what is left in it is deleted in the background."""
+    if request.node.get_closest_marker("controllers") and not implementation.controllers:
+        pytest.skip("no controllers run beside this API server")
     made = World(implementation, "")
     made.namespace = made.new_namespace()
     yield made

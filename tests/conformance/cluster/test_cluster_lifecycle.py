@@ -145,6 +145,7 @@ def test_nobody_can_take_a_deletion_back(cluster: Cluster, world: World) -> None
     assert patched["metadata"]["deletionTimestamp"]
 
 
+@pytest.mark.controllers
 def test_background_deletion_takes_the_owner_first(cluster: Cluster, world: World) -> None:
     owner = cluster.create(world.car(), owner="me")
     child = cluster.create(world.config_map(ownerReferences=owned_by(owner)), owner="me")
@@ -156,6 +157,7 @@ def test_background_deletion_takes_the_owner_first(cluster: Cluster, world: Worl
     world.gone(grandchild)
 
 
+@pytest.mark.controllers
 def test_foreground_deletion_waits_for_the_dependents(cluster: Cluster, world: World) -> None:
     owner = cluster.create(world.car(), owner="me")
     references = owned_by(owner)
@@ -175,6 +177,7 @@ def test_foreground_deletion_waits_for_the_dependents(cluster: Cluster, world: W
     assert cluster.get(ObjectKey.of(child)) is None
 
 
+@pytest.mark.controllers
 def test_foreground_deletion_of_a_lone_object_ends_at_once(cluster: Cluster, world: World) -> None:
     created = cluster.create(world.car(), owner="me")
 
@@ -182,6 +185,7 @@ def test_foreground_deletion_of_a_lone_object_ends_at_once(cluster: Cluster, wor
     world.gone(created)
 
 
+@pytest.mark.controllers
 def test_foreground_deletion_waits_for_nobody_who_does_not_block(
     cluster: Cluster, world: World
 ) -> None:
@@ -198,6 +202,7 @@ def test_foreground_deletion_waits_for_nobody_who_does_not_block(
     world.gone(child)
 
 
+@pytest.mark.controllers
 def test_orphaned_dependents_stay_without_owner(cluster: Cluster, world: World) -> None:
     owner = cluster.create(world.car(), owner="me")
     child = cluster.create(world.config_map(ownerReferences=owned_by(owner)), owner="me")
@@ -207,6 +212,7 @@ def test_orphaned_dependents_stay_without_owner(cluster: Cluster, world: World) 
     world.eventually(lambda: "ownerReferences" not in metadata(world.read(child)))
 
 
+@pytest.mark.controllers
 def test_a_dependent_lives_as_long_as_one_owner_does(cluster: Cluster, world: World) -> None:
     first = cluster.create(world.car(), owner="me")
     second = cluster.create(world.car(), owner="me")
@@ -218,6 +224,7 @@ def test_a_dependent_lives_as_long_as_one_owner_does(cluster: Cluster, world: Wo
     world.gone(child)
 
 
+@pytest.mark.controllers
 def test_a_dependent_of_nobody_is_collected(cluster: Cluster, world: World) -> None:
     owner = world.car("never-was")
     owner["metadata"]["uid"] = ABSENT_UID
@@ -225,6 +232,7 @@ def test_a_dependent_of_nobody_is_collected(cluster: Cluster, world: World) -> N
     world.gone(cluster.create(world.config_map(ownerReferences=owned_by(owner)), owner="me"))
 
 
+@pytest.mark.controllers
 def test_a_cluster_scoped_owner_takes_namespaced_dependents_along(
     cluster: Cluster, world: World
 ) -> None:
@@ -243,6 +251,7 @@ def test_an_object_has_one_controller(cluster: Cluster, world: World) -> None:
         cluster.create(world.config_map(ownerReferences=references), owner="me")
 
 
+@pytest.mark.controllers
 def test_a_namespace_ends_with_everything_in_it(cluster: Cluster, world: World) -> None:
     name = world.new_namespace()
     car, note = world.car(), world.config_map()
@@ -256,6 +265,7 @@ def test_a_namespace_ends_with_everything_in_it(cluster: Cluster, world: World) 
     assert cluster.get(ObjectKey.of(note)) is None
 
 
+@pytest.mark.controllers
 def test_a_dying_namespace_takes_nothing_new_in(cluster: Cluster, world: World) -> None:
     name = world.new_namespace()
     car = world.car(finalizers=[HOLD])

@@ -2,17 +2,15 @@
 The judges of validation, and what the real API server said.
 
 ``recorded.json`` holds the verdicts of kube-apiserver 1.36.1, so that every run is compared with
-real answers. Where ``ORDERKIT_TEST_KUBECONFIG`` names a server, it is asked too. To record
-again after a change of the cases, start a server and run
+real answers. With ``--e2e`` the server itself is asked too, the one of ``make lab`` or the one
+that ``ORDERKIT_TEST_KUBECONFIG`` names. To record again after a change of the cases:
 
-    ORDERKIT_TEST_KUBECONFIG=... ORDERKIT_RECORD_VERDICTS=1 \
-        pytest tests/conformance/validate -k recorded
+    ORDERKIT_RECORD_VERDICTS=1 scripts/test.sh --e2e tests/conformance/validate -k recorded
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +18,13 @@ from typing import Any
 import pytest
 import yaml
 from tests.conformance.validate.judges import Judge, Ours, Server
+from tests.lab.realkube import Kube
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.serving import HttpServer, bind
 
-KUBECONFIG_VARIABLE, RECORD_VARIABLE = "ORDERKIT_TEST_KUBECONFIG", "ORDERKIT_RECORD_VERDICTS"
+RECORD_VARIABLE = "ORDERKIT_RECORD_VERDICTS"
 RECORDED = Path(__file__).with_name("recorded.json")
 TOKEN = "suite-token"
 _figures = pytest.StashKey[list[str]]()
@@ -39,12 +38,9 @@ def recorded() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def real() -> Iterator[Server]:
+def real(real_kube: Kube) -> Iterator[Server]:
     """A real API server."""
-    path = os.environ.get(KUBECONFIG_VARIABLE)
-    if not path:
-        pytest.skip(f"needs {KUBECONFIG_VARIABLE}")
-    server = Server(Path(path))
+    server = Server(real_kube.kubeconfig)
     yield server
     server.close()
 

@@ -74,7 +74,9 @@ class Server:
         self._session.trust_env = False
         self._session.headers["Authorization"] = f"Bearer {user['token']}"
         self._authority = tempfile.NamedTemporaryFile(suffix=".crt")  # noqa: SIM115 - closed in close
-        if "certificate-authority-data" in cluster:
+        if "certificate-authority" in cluster:
+            self._session.verify = cluster["certificate-authority"]
+        elif "certificate-authority-data" in cluster:
             self._authority.write(base64.b64decode(cluster["certificate-authority-data"]))
             self._authority.flush()
             self._session.verify = self._authority.name

@@ -1,0 +1,205 @@
+"""
+A real Kubernetes API server on a real etcd, as two plain processes on the loopback.
+
+No controllers run (nothing collects garbage or empties a namespace), no kubelet, no service
+accounts: what is judged here is what the server itself says of a write. Its state lies in a
+folder of the caller; its logs are kept in ``.cache/logs``. Both end with the process that
+started them. etcd does not wait for the disk.
+
+Used by the fixture ``real_kube`` of ``tests/conftest.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+
+import requests
+import yaml
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from daemons import Daemon, DaemonError
+from tests.lab.binaries import built, keep_log
+
+from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
+
+HOST = "127.0.0.1"
+KUBECONFIG_VARIABLE = "ORDERKIT_TEST_KUBECONFIG"
+_ISSUER = "https://kubernetes.default.svc.cluster.local"
+_READY_S = 120.0
+_ATTEMPTS = 3
+_TAKEN = "address already in use"
+
+
+@dataclass(frozen=True, slots=True)
+class Kube:
+    """An API server that serves, and its administrator's kubeconfig."""
+
+    kubeconfig: Path
+    controllers: bool
+    """Whether the namespace and garbage collector controllers run beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """One attempt: where everything lies and listens."""
+
+    folder: Path
+    certificate: Certificate
+    token: str = field(repr=False)
+    etcd_port: int
+    peer_port: int
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"https://{HOST}:{self.port}"
+
+    @property
+    def etcd_url(self) -> str:
+        return f"http://{HOST}:{self.etcd_port}"
+
+    @property
+    def peer_url(self) -> str:
+        return f"http://{HOST}:{self.peer_port}"
+
+
+def named_by_environment(environment: Mapping[str, str]) -> Kube | None:
+    """Return the server that ``ORDERKIT_TEST_KUBECONFIG`` names; it has its controllers."""
+    path = environment.get(KUBECONFIG_VARIABLE)
+    return Kube(Path(path), controllers=True) if path else None
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[Kube]:
+    """
+    Start both with their state in `folder`, hand the server out ready, stop them at the end.
+
+    Raises:
+        NotBuiltError: ``make lab`` was not run.
+        DaemonError: One does not start; the message shows the end of its log.
+    """
+    programs = built("kube")
+    for attempt in range(1, _ATTEMPTS + 1):
+        site = _prepared(folder / str(attempt))
+        with contextlib.ExitStack() as undo:
+            try:
+                _start(programs, site, undo)
+            except DaemonError as error:
+                if _TAKEN in str(error) and attempt < _ATTEMPTS:
+                    continue  # somebody took a port in between
+                raise
+            yield Kube(_kubeconfig(site), controllers=False)
+            return
+
+
+def _prepared(folder: Path) -> _Site:
+    """Write keys and the administrator's token; choose ports."""
+    (folder / "tls").mkdir(parents=True)
+    certificate = ensure_certificate(folder / "tls")
+    private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "accounts.key").write_bytes(pem)
+    public = private.public_key()
+    (folder / "accounts.pub").write_bytes(
+        public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    )
+    token = secrets.token_hex(16)
+    (folder / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n")
+    return _Site(folder, certificate, token, *_free_ports(3))
+
+
+def _start(programs: Path, site: _Site, undo: contextlib.ExitStack) -> None:
+    for name, arguments in (("etcd", _etcd(site)), ("kube-apiserver", _apiserver(site))):
+        log = site.folder / f"{name}.log"
+        undo.callback(keep_log, log)
+        command = [str(programs / name), *(f"--{key}={value}" for key, value in arguments.items())]
+        daemon = undo.enter_context(Daemon(name, command, log=log, folder=site.folder))
+    daemon.wait_until(lambda: _ready(site), timeout_s=_READY_S)
+
+
+def _etcd(site: _Site) -> dict[str, object]:
+    return {
+        "name": "lab",
+        "data-dir": site.folder / "etcd",
+        "listen-client-urls": site.etcd_url,
+        "advertise-client-urls": site.etcd_url,
+        "listen-peer-urls": site.peer_url,
+        "initial-advertise-peer-urls": site.peer_url,
+        "initial-cluster": f"lab={site.peer_url}",
+        "log-level": "warn",
+        "unsafe-no-fsync": "true",
+    }
+
+
+def _apiserver(site: _Site) -> dict[str, object]:
+    return {
+        "etcd-servers": site.etcd_url,
+        "bind-address": HOST,
+        "advertise-address": HOST,
+        "secure-port": site.port,
+        "tls-cert-file": site.certificate.server,
+        "tls-private-key-file": site.certificate.key,
+        "cert-dir": site.folder,
+        "service-account-issuer": _ISSUER,
+        "service-account-key-file": site.folder / "accounts.pub",
+        "service-account-signing-key-file": site.folder / "accounts.key",
+        "authorization-mode": "RBAC",
+        "token-auth-file": site.folder / "tokens.csv",
+        "disable-admission-plugins": "ServiceAccount",
+        "service-cluster-ip-range": "10.0.0.0/24",
+        "endpoint-reconciler-type": "none",
+    }
+
+
+def _ready(site: _Site) -> bool:
+    headers = {"Authorization": f"Bearer {site.token}"}
+    with requests.Session() as session, contextlib.suppress(requests.RequestException):
+        session.trust_env = False
+        session.verify = str(site.certificate.authority)
+        answer = session.get(f"{site.url}/readyz", headers=headers, timeout=5)
+        found: int = answer.status_code
+        return found == HTTPStatus.OK
+    return False
+
+
+def _kubeconfig(site: _Site) -> Path:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": "lab",
+                "cluster": {
+                    "server": site.url,
+                    "certificate-authority": str(site.certificate.authority),
+                },
+            }
+        ],
+        "users": [{"name": "admin", "user": {"token": site.token}}],
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "admin"}}],
+        "current-context": "lab",
+    }
+    path = site.folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    path.chmod(0o600)
+    return path
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return ports that are free now, all different: held together, then let go."""
+    with contextlib.ExitStack() as held:
+        socks = [held.enter_context(socket.socket()) for _ in range(count)]
+        for sock in socks:
+            sock.bind((HOST, 0))
+        return [sock.getsockname()[1] for sock in socks]

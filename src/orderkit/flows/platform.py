@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import NotFoundError
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.reading import definition_path, kit_path
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects import Manifest, ObjectKey
 from orderkit.core.pack import Pack, read_pack
@@ -110,6 +112,28 @@ def published_pack(platform: Platform, *, kit: str | None = None) -> Pack:
             if revision is not None:
                 files[path] = revision.data
     return read_pack(files)
+
+
+def published_kit(platform: Platform, name: str) -> Kit:
+    """
+    Read one kit of the published pack, without its template: three files.
+
+    Raises:
+        NotFoundError: Nothing is published yet, or the pack has no such kit.
+        InvalidInputError: A file is broken.
+    """
+    commit = platform.forge.head(platform.pack_repo)
+    files: dict[PurePosixPath, bytes] = {}
+    for path in (PurePosixPath("pack.yaml"), kit_path(name), definition_path(name)):
+        found = platform.forge.read(platform.pack_repo, path, commit) if commit else None
+        if found is not None:
+            files[path] = found.data
+    if commit is None:
+        raise NotFoundError(
+            f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
+            hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
+        )
+    return read_pack(files).kit(name)
 
 
 def get_object(platform: Platform, key: ObjectKey) -> Manifest | None:

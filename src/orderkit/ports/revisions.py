@@ -64,19 +64,22 @@ class Operation:
     summary: str
     proof: str = ""
     """What proves the requester; empty: a claim."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """More trailers, in this order: a key such as ``Orderkit-Reason`` and one line each."""
 
     def __post_init__(self) -> None:
         if not self.id or any(char.isspace() for char in self.id) or "-->" in self.id:
             raise ValueError(f"operation id {self.id!r} is empty, or holds a space or '-->'")
-        for name, text in (("requester", self.requester), ("proof", self.proof)):
+        for name, text in (("requester", self.requester), ("proof", self.proof), *self.notes):
             if "\n" in text or "\r" in text or "-->" in text:
                 raise ValueError(f"{name} {text!r} is not one plain line")
 
     @property
     def trailers(self) -> str:
-        """The trailer lines: two, and a third if something proves the requester."""
-        proof = f"{PROOF_TRAILER}: {self.proof}\n" if self.proof else ""
-        return f"{OPERATION_TRAILER}: {self.id}\n{REQUESTER_TRAILER}: {self.requester}\n{proof}"
+        """The trailer lines: two, a third if something proves the requester, and the notes."""
+        lines = [(OPERATION_TRAILER, self.id), (REQUESTER_TRAILER, self.requester)]
+        lines += [(PROOF_TRAILER, self.proof)] if self.proof else []
+        return "".join(f"{key}: {text}\n" for key, text in (*lines, *self.notes))
 
     @property
     def message(self) -> str:
@@ -91,6 +94,20 @@ class Commit:
     id: CommitSha
     message: str
     parents: tuple[CommitSha, ...]
+    author: str = ""
+    """``Name <address>`` as git has it: a claim of whoever pushed it."""
+    when: str = ""
+    """The author's date, ISO 8601."""
+
+    @property
+    def summary(self) -> str:
+        """The first line of the message."""
+        return self.message.strip().partition("\n")[0].strip()
+
+    @property
+    def trailers(self) -> Mapping[str, str]:
+        """The trailers of the message."""
+        return trailers(self.message)
 
     @property
     def operation(self) -> str:

@@ -213,8 +213,14 @@ def commit_of(found: Any) -> Commit:
     inner = found.get("commit")
     message = inner.get("message") if isinstance(inner, dict) else ""
     parents = (text_in(parent, "sha") for parent in list_in(found.get("parents") or []))
+    author = inner.get("author") if isinstance(inner, dict) else None
+    person = author if isinstance(author, dict) else {}
     return Commit(
-        CommitSha(text_in(found, "sha")), str(message or ""), tuple(map(CommitSha, parents))
+        CommitSha(text_in(found, "sha")),
+        str(message or ""),
+        tuple(map(CommitSha, parents)),
+        author=f"{person.get('name') or ''} <{person.get('email') or ''}>" if person else "",
+        when=str(person.get("date") or ""),
     )
 
 

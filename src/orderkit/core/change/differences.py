@@ -1,0 +1,57 @@
+"""
+What differs between two specs, field by field.
+
+Maps are followed, lists are one value. Called by the flow that changes (what does this edit
+do?), by the history and by the revert of a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.change.values import ABSENT, Steps, path_text, same, shown, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDifference:
+    """One field that differs; `ABSENT` where it is not set."""
+
+    steps: Steps
+    old: Any
+    new: Any
+
+    @property
+    def path(self) -> str:
+        """The field's path below ``spec``."""
+        return path_text(self.steps)
+
+    def __str__(self) -> str:
+        return f"{self.path} {shown(self.old)} → {shown(self.new)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape of commands and service; null where it is not set."""
+        return {"field": self.path, "from": to_json(self.old), "to": to_json(self.new)}
+
+
+def differences(old: Any, new: Any, *, whole: bool = False) -> tuple[FieldDifference, ...]:
+    """
+    Return every field that differs, in the order of the old spec, new fields last.
+
+    Args:
+        whole: Give a map that comes or goes as one value, not field by field.
+    """
+    return tuple(_walk(old, new, (), whole=whole))
+
+
+def _walk(old: Any, new: Any, steps: Steps, *, whole: bool) -> Iterator[FieldDifference]:
+    if not whole and isinstance(new, dict) and new and old is ABSENT:
+        old = {}
+    if not whole and isinstance(old, dict) and old and new is ABSENT:
+        new = {}
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            yield from _walk(old.get(key, ABSENT), new.get(key, ABSENT), (*steps, str(key)), whole=whole)
+    elif not same(old, new):
+        yield FieldDifference(steps, old, new)

@@ -1,0 +1,102 @@
+"""
+Values below ``spec``: read one, set one, remove one, and show one to a person.
+
+A value that is not there is `ABSENT`, because a null is a value. Nothing is changed in place.
+Called by the other modules of this package and by the flow that edits the text.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from orderkit.core.errors import shorten
+
+Step = str | int
+Steps = tuple[Step, ...]
+
+_SHOWN_MAX = 80
+
+
+class Absent(enum.Enum):
+    """The type of `ABSENT`."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+
+
+def value_at(value: Any, steps: Sequence[Step]) -> Any:
+    """Return the value at a place, or `ABSENT`."""
+    for step in steps:
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return ABSENT
+    return value
+
+
+def with_value(value: Any, steps: Sequence[Step], new: Any) -> Any:
+    """
+    Return a copy of `value` that has `new` at a place; `ABSENT` removes it.
+
+    Maps on the way are made where they are missing.
+
+    Raises:
+        KeyError: The way leads through something that is no map, or past a list's end.
+    """
+    if not steps:
+        return new
+    first, rest = steps[0], steps[1:]
+    if isinstance(value, list) and isinstance(first, int) and first < len(value):
+        changed = with_value(value[first], rest, new)
+        return [*value[:first], *([] if changed is ABSENT else [changed]), *value[first + 1 :]]
+    if value is ABSENT or value is None:
+        value = {}
+    if not isinstance(value, dict) or not isinstance(first, str):
+        raise KeyError(first)
+    if new is ABSENT and first not in value:
+        return value
+    changed = with_value(value.get(first, ABSENT), rest, new)
+    if changed is ABSENT:
+        return {key: entry for key, entry in value.items() if key != first}
+    return {**value, first: changed}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Say whether two values are the same to Kubernetes: 1 and True are not, 1 and 1.0 are."""
+    if isinstance(one, bool) is not isinstance(other, bool):
+        return False
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+def shown(value: Any) -> str:
+    """Write a value for a person, on one line, cut."""
+    if value is ABSENT:
+        return "(not set)"
+    if isinstance(value, str) and value and value.isprintable():
+        return shorten(value, limit=_SHOWN_MAX)
+    return shorten(json.dumps(value, ensure_ascii=False, sort_keys=True), limit=_SHOWN_MAX)
+
+
+def to_json(value: Any) -> Any:
+    """Return the value as JSON has it; `ABSENT` becomes null."""
+    return None if value is ABSENT else value
+
+
+def path_text(steps: Sequence[Step]) -> str:
+    """Write steps as the API server writes a path: ``ports[0].name``, ``labels[a.b]``."""
+    text = ""
+    for step in steps:
+        plain = isinstance(step, str) and step and not set(step) & set(".[]")
+        text += (f".{step}" if text else str(step)) if plain else f"[{step}]"
+    return text

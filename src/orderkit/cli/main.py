@@ -22,6 +22,7 @@ _COMMANDS = {
     "list": ("orders", "List all orders and how they are."),
     "status": ("orders", "Say how one order is, at which commit, and why."),
     "trace": ("orders", "Show an order's tree and what fails first."),
+    "history": ("changes", "Tell who changed what in an order, and why."),
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),
     "kit": ("kit", "Write kits: generate their files from XRD and kit.yaml."),

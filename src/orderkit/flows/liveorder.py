@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core import ledger, orderfile
+from orderkit.core import orderfile
 from orderkit.core.change.values import ABSENT, Steps, value_at
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.ledger import OrderEntry
-from orderkit.core.manifests import parse_documents
+from orderkit.core.manifests import ManifestError, looks_like_manifest, parse_documents
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.core.objects import Kind, Manifest, ObjectKey, metadata
+from orderkit.core.objects import Kind, Manifest, metadata
 from orderkit.core.orderfile import OrderFile
 from orderkit.core.orderstate import short
 from orderkit.flows import orders
@@ -47,10 +47,6 @@ class LiveOrder:
         """Say whether an object is of the kit's kind, in whatever version."""
         kind = Kind.of(manifest)
         return (kind.group, kind.kind) == (self.kit.kind.group, self.kit.kind.kind)
-
-    def xr_key(self, xr: Manifest) -> ObjectKey:
-        """Return where the cluster holds the XR."""
-        return ObjectKey.of(xr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +165,13 @@ def _xrs(platform: Platform, live: LiveOrder, commit: CommitSha) -> Iterator[XrF
 def _objects(
     live: LiveOrder, path: PurePosixPath, data: bytes
 ) -> Iterator[tuple[int, Steps, Manifest]]:
-    name = f"{live.repository}/{path}"
-    for number, (document, _) in enumerate(parse_documents(name, data)):
+    try:
+        documents = parse_documents(f"{live.repository}/{path}", data)
+    except ManifestError:
+        if looks_like_manifest(data):
+            raise
+        return  # Argo CD passes it by too
+    for number, (document, _) in enumerate(documents):
         for place, manifest in _items(document, ()):
             if live.is_xr(manifest):
                 yield number, place, manifest

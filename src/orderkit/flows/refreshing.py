@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from orderkit.core.errors import NotFoundError
 from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, Manifest, ObjectKey, dig
-from orderkit.flows.platform import Platform
+from orderkit.flows.platform import Platform, get_object
 
 REFRESH = "argocd.argoproj.io/refresh"
 OWNER = "orderkit"
@@ -29,6 +29,20 @@ def refresh(platform: Platform, application: str) -> bool:
     except NotFoundError:
         return False
     return True
+
+
+def nudge(platform: Platform, application: str, commit: str) -> None:
+    """
+    Ask for a refresh after a write, and end an operation that retries an older commit.
+
+    Idempotent. A first try at an older commit is left to end by itself.
+    """
+    found = get_object(platform, application_key(application))
+    if found is None:
+        return
+    if dig(found, "status", "operationState", "retryCount", default=0):
+        end_older_operation(platform, found, commit)
+    refresh(platform, application)
 
 
 def end_older_operation(platform: Platform, application: Manifest, commit: str) -> bool:

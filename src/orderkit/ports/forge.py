@@ -30,8 +30,11 @@ from orderkit.ports.pulls import (
     StatusState,
 )
 from orderkit.ports.revisions import (
+    CHANGE_TRAILER,
     OPERATION_TRAILER,
     PROOF_TRAILER,
+    REASON_TRAILER,
+    REQUEST_TRAILER,
     REQUESTER_TRAILER,
     Commit,
     FileChange,
@@ -42,9 +45,12 @@ from orderkit.ports.revisions import (
 )
 
 __all__ = [
+    "CHANGE_TRAILER",
     "OPERATION_TRAILER",
     "PROOF_TRAILER",
+    "REASON_TRAILER",
     "REQUESTER_TRAILER",
+    "REQUEST_TRAILER",
     "Commit",
     "CommitStatus",
     "Evidence",

@@ -27,6 +27,8 @@ class Requester:
 
     ref: str
     proof: str = ""
+    groups: frozenset[str] = frozenset()
+    """Who else they are, as the proof says: references of groups."""
 
 
 class Requesters(Protocol):

@@ -19,6 +19,10 @@ OPERATION_TRAILER = "Orderkit-Operation"
 REQUESTER_TRAILER = "Orderkit-Requester"
 PROOF_TRAILER = "Orderkit-Requester-Proof"
 """Commit trailers: what makes a repeated write recognisable, who asked, and what proves that."""
+CHANGE_TRAILER = "Orderkit-Change"
+REASON_TRAILER = "Orderkit-Reason"
+REQUEST_TRAILER = "Orderkit-Request"
+"""Of a change: its name in the kit, why it was made, and a digest of what was asked for."""
 _TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
 
 
@@ -112,7 +116,12 @@ class Commit:
     @property
     def operation(self) -> str:
         """The id of the operation that made it, or "" if none of ours did."""
-        return trailers(self.message).get(OPERATION_TRAILER, "")
+        return self.trailers.get(OPERATION_TRAILER, "")
+
+    @property
+    def requester(self) -> str:
+        """Who asked for it, or "" if the message does not say."""
+        return self.trailers.get(REQUESTER_TRAILER, "")
 
 
 @dataclass(frozen=True, slots=True)

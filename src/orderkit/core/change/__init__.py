@@ -7,19 +7,27 @@ Pure; reads no file and writes none. Text is edited by ``core.yamledit``, object
 
 from orderkit.core.change.conflicts import FieldConflict, FieldConflictError
 from orderkit.core.change.differences import FieldDifference, differences
-from orderkit.core.change.fields import ABSENT, Absent, FieldEdit, Target, resolve
-from orderkit.core.change.rules import Verdict, judge_rules
+from orderkit.core.change.fields import FieldEdit, Target, apply, resolve
+from orderkit.core.change.rules import Asking, Verdict, judge_rules, judge_who
+from orderkit.core.change.values import ABSENT, Absent, Steps, same, shown, value_at
 
 __all__ = [
     "ABSENT",
     "Absent",
+    "Asking",
     "FieldConflict",
     "FieldConflictError",
     "FieldDifference",
     "FieldEdit",
+    "Steps",
     "Target",
     "Verdict",
+    "apply",
     "differences",
     "judge_rules",
+    "judge_who",
     "resolve",
+    "same",
+    "shown",
+    "value_at",
 ]

@@ -27,6 +27,11 @@ class FieldDifference:
         """The field's path below ``spec``."""
         return path_text(self.steps)
 
+    @property
+    def new_shown(self) -> str:
+        """The new value for a person."""
+        return shown(self.new)
+
     def __str__(self) -> str:
         return f"{self.path} {shown(self.old)} → {shown(self.new)}"
 
@@ -52,6 +57,8 @@ def _walk(old: Any, new: Any, steps: Steps, *, whole: bool) -> Iterator[FieldDif
         new = {}
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
-            yield from _walk(old.get(key, ABSENT), new.get(key, ABSENT), (*steps, str(key)), whole=whole)
+            yield from _walk(
+                old.get(key, ABSENT), new.get(key, ABSENT), (*steps, str(key)), whole=whole
+            )
     elif not same(old, new):
         yield FieldDifference(steps, old, new)

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from orderkit.core.change.values import (
     ABSENT,
-    Absent,
     Step,
     Steps,
     path_text,
@@ -26,10 +25,8 @@ from orderkit.core.change.values import (
     with_value,
 )
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.pack import Kit
+from orderkit.core.kit.model import Kit
 from orderkit.core.validate.hints import steps_of
-
-__all__ = ["ABSENT", "Absent", "FieldEdit", "Target", "apply", "resolve"]
 
 Op = Literal["set", "add", "remove", "unset"]
 Schema = Mapping[str, Any]
@@ -68,14 +65,14 @@ class Target:
         return path_text(self.steps)
 
     @property
-    def commutes(self) -> bool:
-        """Say whether it means the same whatever others did: an element of a list."""
-        return self.op in ("add", "remove") and self.schema.get("type") not in _NUMBERS
+    def is_sum(self) -> bool:
+        """Say whether it adds a number to what is there: done twice it is another result."""
+        return self.op in ("add", "remove") and self.schema.get("type") in _NUMBERS
 
     @property
-    def relative(self) -> bool:
-        """Say whether the result depends on what is there."""
-        return self.op in ("add", "remove")
+    def is_element(self) -> bool:
+        """Say whether it is about one element of a list: others do not mind, nor does it."""
+        return self.op in ("add", "remove") and not self.is_sum
 
     def result(self, old: Any) -> Any:
         """
@@ -88,7 +85,7 @@ class Target:
             return self.value
         if self.op == "unset":
             return ABSENT
-        if self.schema.get("type") in _NUMBERS:
+        if self.is_sum:
             return self._sum(self.schema.get("default", 0) if old is ABSENT else old)
         elements = [] if old is ABSENT or old is None else old
         if not isinstance(elements, list):
@@ -122,11 +119,12 @@ def resolve(kit: Kit, edit: FieldEdit) -> Target:
     of_value = schema
     if edit.op in ("add", "remove") and schema.get("type") == "array":
         of_value = schema.get("items") or {}
-    value = _typed(path_text(steps), edit.value, of_value) if edit.typed else edit.value
-    number = schema.get("type") in _NUMBERS and edit.op in ("add", "remove")
-    if number and not _is_number(value):
+    typed = edit.typed and edit.op != "unset"
+    value = _typed(path_text(steps), edit.value, of_value) if typed else edit.value
+    target = Target(steps, edit.op, None if edit.op == "unset" else value, schema)
+    if target.is_sum and not _is_number(value):
         raise InvalidInputError(edit.path, edit.value, "is no number", hint="for example +=5")
-    return Target(steps, edit.op, None if edit.op == "unset" else value, schema)
+    return target
 
 
 def apply(spec: Any, targets: Sequence[Target]) -> Any:
@@ -148,7 +146,8 @@ def apply(spec: Any, targets: Sequence[Target]) -> Any:
 
 
 def _locate(kit: Kit, edit: FieldEdit) -> tuple[Steps, Schema]:
-    texts, schema = steps_of(edit.path), kit.spec_schema
+    texts = steps_of(edit.path)
+    schema: Schema = kit.spec_schema
     properties = schema.get("properties") or {}
     if texts and texts[0] == "spec" and "spec" not in properties:
         texts = texts[1:]

@@ -232,4 +232,8 @@ def _distance(old: Any, new: Any, order: Sequence[Any]) -> float | None:
     if old in order and new in order:
         return order.index(new) - order.index(old)
     numbers = all(isinstance(each, int | float) for each in (old, new))
-    return float(new) - float(old) if numbers and isinstance(old, bool) is isinstance(new, bool) else None
+    return (
+        float(new) - float(old)
+        if numbers and isinstance(old, bool) is isinstance(new, bool)
+        else None
+    )

@@ -32,9 +32,11 @@ ABSENT: Final = Absent.ABSENT
 def value_at(value: Any, steps: Sequence[Step]) -> Any:
     """Return the value at a place, or `ABSENT`."""
     for step in steps:
-        if isinstance(value, dict) and step in value:
+        if isinstance(step, int):
+            if not isinstance(value, list) or step >= len(value):
+                return ABSENT
             value = value[step]
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+        elif isinstance(value, dict) and step in value:
             value = value[step]
         else:
             return ABSENT

@@ -93,6 +93,12 @@ def test_its_ci_checks_and_tests_every_push(pack: Path) -> None:
             assert len(step["uses"].partition("@")[2]) == 40, "pinned to a commit"
 
 
+def test_it_explains_scenarios_as_we_do(pack: Path) -> None:
+    ours = reference_pack() / "tests/kits/README.md"
+
+    assert (pack / "tests/kits/README.md").read_text() == ours.read_text()
+
+
 def test_what_packs_start_from_travels_in_the_wheel() -> None:
     project = tomllib.loads((reference_pack() / "pyproject.toml").read_text())
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from orderkit.cli.kittest import kit_test
 from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ pack_folder_option = click.option(
 @click.group("kit")
 def kit_command() -> None:
     """Write kits: generate their files from XRD and kit.yaml."""
+
+
+kit_command.add_command(kit_test)
 
 
 @kit_command.command("generate")

@@ -22,9 +22,17 @@ from orderkit.core.validate.hints import value_at
 MANIFESTS = PurePosixPath("manifests")
 
 
-def check_order_files(kit: Kit, order: OrderId, files: Mapping[PurePosixPath, bytes]) -> Manifest:
+def check_order_files(
+    kit: Kit,
+    order: OrderId,
+    files: Mapping[PurePosixPath, bytes],
+    validator: Validator | None = None,
+) -> Manifest:
     """
     Return the order's XR, proved to fit its XRD.
+
+    Args:
+        validator: The kit's, if the caller has made it already.
 
     Raises:
         InvalidInputError: No XR or more than one, another name, or a value the XRD refuses.
@@ -35,7 +43,7 @@ def check_order_files(kit: Kit, order: OrderId, files: Mapping[PurePosixPath, by
         raise InvalidInputError(
             "metadata.name", metadata(xr).get("name"), f"is not the order's id '{order}'"
         )
-    for finding in Validator(kit.xrd).check(xr).findings:
+    for finding in (validator or Validator(kit.xrd)).check(xr).findings:
         value = value_at(xr, finding.path)
         raise InvalidInputError(
             _field(kit, finding.path), value, f"is refused: {finding.message}", hint=finding.hint

@@ -91,6 +91,11 @@ class Server:
         """Return the server's version, ``v1.36.1``."""
         return str(self._call("GET", "/version").json()["gitVersion"])
 
+    def definition_refusal(self, crd: dict[str, Any]) -> str:
+        """Offer a definition without keeping it; return what the server has against it."""
+        answer = self._call("POST", f"{_DEFINITIONS}?dryRun=All", crd)
+        return "" if answer.ok else str(answer.json()["message"])
+
     def prepare(self, cases: Iterable[Case]) -> None:
         """Define all kinds at once: a real server takes a while to serve each."""
         for case in cases:

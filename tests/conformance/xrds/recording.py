@@ -54,6 +54,7 @@ def _questions() -> Iterator[str]:
 
 
 def _take(answers: Path, version: str) -> None:
+    before = recorded() if RECORDED.exists() else {}
     found = {}
     for line in answers.read_text().splitlines():
         answer = json.loads(line)
@@ -61,7 +62,10 @@ def _take(answers: Path, version: str) -> None:
             if part in answer:  # what Go writes although nobody set it
                 answer[part].pop("status", None)
                 answer[part]["metadata"].pop("creationTimestamp", None)
-        found[answer.pop("name")] = answer
+        name = answer.pop("name")
+        if "crd" in answer:
+            answer["refusal"] = before.get(name, {}).get("refusal", "")
+        found[name] = answer
     told = {"crossplane": version, "answers": found}
     RECORDED.write_text(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 

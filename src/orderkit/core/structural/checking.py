@@ -2,7 +2,8 @@
 Say whether a schema is structural: what the API server asks of a CRD's ``openAPIV3Schema``.
 
 Checked: a type on every level, what may stand at the root and in ``metadata``, what logical
-junctors may not say, forbidden keywords, patterns, map keys, defaults and enums. Stricter than the
+junctors may not say, forbidden keywords, kinds of lists and maps, patterns, map keys, defaults
+and enums. Stricter than the
 server in one point: an enum value of another type is refused. CEL rules are ``core.cel``'s.
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 
 from orderkit.core.structural.patterns import PatternError, compile_pattern
 from orderkit.core.structural.shaping import EMBEDDED, PRESERVE, Schema, prune
+from orderkit.core.structural.topology import topology_faults
 from orderkit.core.structural.validator import (
     INT_OR_STRING,
     LIST_MAP_KEYS,
@@ -74,6 +76,7 @@ def _keywords(schema: Schema, path: str) -> Iterator[str]:
             "becomes quadratic",
         )
     yield from _pattern(schema, path)
+    yield from (_line(f"{path}{where}", told) for where, told in topology_faults(schema))
     for where, child in _subschemas(schema, path):
         if isinstance(child, dict):
             yield from _keywords(child, where)
@@ -95,7 +98,7 @@ def _children(schema: Schema, path: str) -> Iterator[tuple[str, Any, str]]:
     """Yield what shapes fields and items: path, schema and level."""
     for name, child in (schema.get("properties") or {}).items():
         yield f"{path}.properties[{name}]", child, FIELD
-    if "items" in schema:
+    if "items" in schema and not isinstance(schema["items"], list):
         yield f"{path}.items", schema["items"], ITEM
     if isinstance(schema.get("additionalProperties"), Mapping):
         yield f"{path}.additionalProperties", schema["additionalProperties"], FIELD
@@ -210,6 +213,8 @@ def _undeclared(schema: Schema, path: str, outer: Schema, outer_path: str) -> It
 def _map_keys(schema: Schema, path: str) -> Iterator[str]:
     """Every key of a keyed list has a value: it is required or has a default."""
     items = schema.get("items") or {}
+    if isinstance(items, list):
+        return
     required, declared = items.get("required") or (), items.get("properties") or {}
     for key in schema.get(LIST_MAP_KEYS) or ():
         if key in declared and key not in required and "default" not in declared[key]:

@@ -12,7 +12,7 @@ secrets (only their keys are read), conversion between versions.
 from orderkit.core.xrd.broken import BrokenXrdError
 from orderkit.core.xrd.cutting import Cut, cuts
 from orderkit.core.xrd.deriving import NAME_MAX, claim_crd_for, crd_for, schema_steps
-from orderkit.core.xrd.judging import problems
+from orderkit.core.xrd.judging import claim_problem, problems
 from orderkit.core.xrd.reading import (
     GROUP,
     XRD_KIND,
@@ -36,6 +36,7 @@ __all__ = [
     "api_version_of",
     "claim_crd_for",
     "claim_kind",
+    "claim_problem",
     "connection_secret_keys",
     "crd_for",
     "cuts",

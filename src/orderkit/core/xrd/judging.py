@@ -1,5 +1,5 @@
 """
-Why the API server would refuse the CRDs of an XRD, in its words.
+Why the API server would refuse the CRD of an XRD, in its words.
 
 Crossplane accepts such an XRD all the same and only tells in an event. CEL rules are compiled
 where the CEL library has a build; their cost is not estimated.
@@ -15,13 +15,25 @@ from orderkit.core.xrd.deriving import claim_crd_for, crd_for
 
 
 def problems(xrd: Manifest) -> tuple[str, ...]:
-    """Return one line per fault, ``path: sentence``; empty if the server would accept both."""
+    """
+    Return one line per fault, ``path: sentence``; empty if the server would accept it.
+
+    Claims have none of their own but `claim_problem`: their CRD has the same schemas.
+    """
     try:
         crd = crd_for(xrd)
-        claim_crd_for(xrd)
     except BrokenXrdError as error:
         return (str(error),)
     return (*_name_problems(crd), *_version_problems(crd), *_schema_problems(crd))
+
+
+def claim_problem(xrd: Manifest) -> BrokenXrdError | None:
+    """Return why Crossplane makes no CRD for the claims of an XRD whose XRs are fine."""
+    try:
+        claim_crd_for(xrd)
+    except BrokenXrdError as error:
+        return error
+    return None
 
 
 def _name_problems(crd: Manifest) -> Iterator[str]:
@@ -36,6 +48,12 @@ def _version_problems(crd: Manifest) -> Iterator[str]:
         yield (
             "spec.versions: Invalid value: must have exactly one version marked as storage version"
         )
+    for index, version in enumerate(versions):
+        if "deprecationWarning" in version and not version.get("deprecated"):
+            yield (
+                f"spec.versions[{index}].deprecationWarning: Invalid value: "
+                f'"{version["deprecationWarning"]}": can only be set for deprecated versions'
+            )
     names = [version["name"] for version in versions]
     for index, name in enumerate(names):
         if name in names[:index]:

@@ -22,6 +22,7 @@ check types-2 $bin/pyrefly check --output-format=min-text
 check layers $bin/lint-imports
 check yaml $bin/yamllint --strict .
 check locks scripts/lock.sh --check
+check service $bin/python scripts/service_docs.py --check
 check rendering $bin/python scripts/rendering_docs.py --check
 $bin/python scripts/sizes.py || failed=1
 exit $failed

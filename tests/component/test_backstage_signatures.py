@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from signer import EVE, Key, Signer, signing
 
-from orderkit.adapters.backstage import signatures
+from orderkit.adapters import publishedkeys
 from orderkit.adapters.backstage.signatures import BackstageRequesters
 from orderkit.core.errors import UnreachableError
 from orderkit.ports.requesters import UnprovedError
@@ -106,7 +106,7 @@ BAD = [
     Bad("a person's token for another system", lambda s: s.user(aud="argocd")),
     Bad("a name that is no reference", lambda s: s.plugin(obo=s.limited(sub="eve\n\nX: y"))),
     Bad("of a type nobody knows", lambda s: s.users.sign("jwt", {"sub": EVE}), "signed in"),
-    Bad("no token at all", lambda _: "0123456789abcdef", "no token of the portal"),
+    Bad("no token at all", lambda _: "0123456789abcdef", "no signed token"),
     Bad("three dots", lambda _: "a.b.c"),
     Bad("nothing", lambda _: "", "no token"),
 ]
@@ -127,7 +127,7 @@ def test_other_headers_prove_nobody(header: str, signer: Signer) -> None:
 
 
 def test_keys_are_fetched_once_and_again_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signatures, "_REFETCH_S", 0.0)
+    monkeypatch.setattr(publishedkeys, "REFETCH_S", 0.0)
     with signing() as signer:
         requesters = BackstageRequesters(signer.url)
         for _ in range(5):

@@ -30,7 +30,7 @@ from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.stationfolder import load_stations
-from orderkit.cli.connecting import SECRET_HEADER, connect
+from orderkit.cli.connecting import connect, service_options
 from orderkit.core.objects import ARGOCD_NAMESPACE
 from orderkit.core.pythonfunctions import python_functions
 from orderkit.core.settings import Endpoint, PlatformSettings
@@ -79,8 +79,7 @@ def running(wanted: Wanted) -> Iterator[Up]:
         )
         site.secret("service")
         platform = connect(settings)
-        app = service_app(platform, secret=site.secret("service"), header=SECRET_HEADER)
-        site.serve_on(service, app)
+        site.serve_on(service, service_app(platform, service_options(settings, audit=None)))
         (wanted.folder / PLATFORM_FILE).write_text(settings.to_yaml())
         yield Up(wanted.folder, settings, platform)
 

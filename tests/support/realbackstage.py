@@ -190,7 +190,11 @@ def _cluster(settings: PlatformSettings) -> dict[str, Any]:
 
 
 def _people(settings: PlatformSettings) -> list[dict[str, Any]]:
-    """Return the guest and the teams that may order now; later ones are there after a restart."""
+    """
+    Return the guest, of the platform team, and the teams that may order now.
+
+    Teams that are added later are there after a restart; the platform team orders for them too.
+    """
 
     def entity(kind: str, name: str, spec: dict[str, Any], **metadata: str) -> dict[str, Any]:
         return {
@@ -205,7 +209,8 @@ def _people(settings: PlatformSettings) -> list[dict[str, Any]]:
 
     names = sorted(ledger.teams(ledger_snapshot(connect(settings)).blobs))
     teams = [group(team, f"Team {team}") for team in names]
-    guest = entity("User", GUEST.rpartition("/")[2], {"memberOf": [str(name) for name in names]})
+    memberships = ["platform", *(str(name) for name in names)]
+    guest = entity("User", GUEST.rpartition("/")[2], {"memberOf": memberships})
     return [guest, group("platform", "Platform team"), *teams]
 
 

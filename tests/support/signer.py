@@ -51,10 +51,13 @@ class Signer:
         self.scaffolder, self.users = Key("scaffolder-1"), Key("users-1")
         self.requests: list[str] = []
         self.status = 200
+        self.groups = ["group:default/platform"]
+        """What Backstage says a person is in, besides themselves."""
         app = Starlette(
             routes=[
                 Route("/api/auth/.well-known/jwks.json", self._users),
                 Route("/api/scaffolder/.backstage/auth/v1/jwks.json", self._scaffolder),
+                Route("/api/auth/v1/userinfo", self._userinfo),
             ]
         )
         self._server = HttpServer(app, bind("signer", 0))
@@ -66,6 +69,20 @@ class Signer:
 
     async def _scaffolder(self, request: Request) -> Response:
         return self._keys(request, self.scaffolder)
+
+    async def _userinfo(self, request: Request) -> Response:
+        """Say what a person is in; Backstage asks for a token of that very person."""
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        try:
+            claims = jwt.decode(
+                token,
+                self.users.private.public_key(),
+                algorithms=["ES256"],
+                options={"verify_aud": False},
+            )
+        except jwt.PyJWTError:
+            return JSONResponse({"error": {"message": "Illegal token"}}, 401)
+        return JSONResponse({"claims": {"sub": claims["sub"], "ent": [EVE, *self.groups]}})
 
     def _keys(self, request: Request, key: Key) -> Response:
         self.requests.append(request.url.path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
@@ -22,6 +23,10 @@ from orderkit.flows.platform import Platform
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.requesters import Requesters
+
+if TYPE_CHECKING:
+    from orderkit.web.auditing import AuditLog
+    from orderkit.web.operations import ServiceOptions
 
 SERVICE_PROXY = "orderkit"
 """The portal's proxy endpoint that leads to our service: ``/proxy/orderkit``."""
@@ -76,12 +81,51 @@ def token(endpoint: Endpoint) -> str:
 
 
 def requesters(settings: PlatformSettings) -> Requesters | None:
-    """Make what checks the portal's signatures; None where the platform names no signer."""
-    if settings.signed_by is None:
-        return None
-    from orderkit.adapters.backstage.signatures import BackstageRequesters  # lazy: needs jwt
+    """
+    Make what checks the tokens of those who call the service; None where nothing is checked.
 
-    return BackstageRequesters(settings.signed_by)
+    Raises:
+        InvalidInputError, RefusedError: An address in platform.yaml cannot be used.
+    """
+    access = settings.access
+    if not (settings.signed_by or access.oidc or access.tokens_file):
+        return None
+    from orderkit.adapters.accesstokens import TokenRequesters  # lazy: these need jwt
+    from orderkit.adapters.backstage.signatures import BackstageRequesters
+    from orderkit.adapters.bearers import BearerRequesters
+    from orderkit.adapters.oidc import OidcRequesters
+
+    clients = access.tokens_file
+    return BearerRequesters(
+        portal=BackstageRequesters(settings.signed_by) if settings.signed_by else None,
+        oidc=OidcRequesters(access.oidc) if access.oidc else None,
+        tokens=TokenRequesters(Path(clients), SystemClock()) if clients else None,
+    )
+
+
+def service_options(settings: PlatformSettings, *, audit: AuditLog | None) -> ServiceOptions:
+    """
+    Say how the platform's service is set up.
+
+    Raises:
+        NotFoundError: Its secret cannot be read. InvalidInputError, RefusedError: see `requesters`.
+    """
+    from orderkit.web.callers import Access  # lazy: the web server
+    from orderkit.web.operations import ServiceOptions
+
+    return ServiceOptions(
+        access=Access(
+            secret=token(settings.service),
+            header=SECRET_HEADER,
+            requesters=requesters(settings),
+            persons=settings.signed_by is not None,
+            platform_groups=frozenset(settings.access.platform_groups),
+        ),
+        audit=audit,
+        requests_per_minute=settings.access.requests_per_minute,
+        portal_url=settings.portal_address,
+        open_forms=settings.access.open_forms,
+    )
 
 
 def connect_forge(endpoint: Endpoint, cluster: Cluster | None) -> GiteaForge:

@@ -27,6 +27,8 @@ _COMMANDS = {
     "team": ("team", "Add and list teams."),
     "kit": ("kit", "Write kits: generate their files from XRD and kit.yaml."),
     "init": ("init", "Start a pack: a repository for kits of your own."),
+    "serve": ("serve", "Run the HTTP service for portals and programs."),
+    "access": ("serve", "Let programs use the service."),
     "platform": ("platform", "Look at what publishing a pack would publish."),
     "validate": ("validate", "Validate orders' files as the API server will."),
     "render": ("render", "Render a skeleton as the portal would, or check it."),

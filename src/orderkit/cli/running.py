@@ -10,12 +10,16 @@ from pathlib import Path
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalWanted, Ports
 from orderkit.adapters.embedded.serving import HttpServer
 from orderkit.adapters.packfolder import pack_commit, read_folder
-from orderkit.cli.connecting import SECRET_HEADER, connect, requesters, token
+from orderkit.cli.connecting import connect, service_options
 from orderkit.core.settings import PlatformSettings
 from orderkit.flows.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.packrendering import PlatformValues
 from orderkit.flows.platform import Platform, default_requester
+from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
+
+AUDIT_FILE = "audit.jsonl"
+"""In the state folder: who called the service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +67,9 @@ def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Itera
         settings = embedded.start()
         on_step("platform", f"forge {settings.forge.url}, cluster {embedded.url('cluster')}")
         platform = connect(settings)
-        app = service_app(
-            platform,
-            secret=token(settings.service),
-            header=SECRET_HEADER,
-            requesters=requesters(settings),
-        )
-        service = HttpServer(app, embedded.service_socket)
+        audit = AuditLog(wanted.state / AUDIT_FILE)
+        options = service_options(settings, audit=audit)
+        service = HttpServer(service_app(platform, options), embedded.service_socket)
         service.start()
         undo.callback(service.stop)
         values = PlatformValues(settings.forge.url, commit, settings.registry, settings.profile)

@@ -8,11 +8,12 @@ are relative to the file itself. ``orderkit up`` writes one into its state folde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
-from orderkit.core import yamltext
+from orderkit.core import access, yamltext
+from orderkit.core.access import AccessSettings
 from orderkit.core.documents import API_VERSION
 from orderkit.core.names import RepoId
 from orderkit.core.profile import Profile, read_profile
@@ -33,7 +34,12 @@ _PORTAL = {
         **_ENDPOINT["properties"],
         "profile": {"type": "string"},
         "signedBy": _URL,
+        "publicUrl": _URL,
     },
+}
+_SERVICE = {
+    **_ENDPOINT,
+    "properties": {**_ENDPOINT["properties"], "publicUrl": _URL, "access": access.SCHEMA},
 }
 _FORGE = {
     "type": "object",
@@ -68,7 +74,7 @@ SCHEMA: dict[str, Any] = {
             "properties": {
                 "forge": _FORGE,
                 "portal": _PORTAL,
-                "service": _ENDPOINT,
+                "service": _SERVICE,
                 "cluster": {
                     "type": "object",
                     "additionalProperties": False,
@@ -126,6 +132,11 @@ class PlatformSettings:
     """How the portal runs the pack's templates."""
     signed_by: str | None = None
     """The Backstage whose signatures prove who asks; None: requesters are claims."""
+    access: AccessSettings = field(default_factory=AccessSettings)
+    """Who else may call the service, and what groups may do."""
+    portal_public_url: str = ""
+    service_public_url: str = ""
+    """As browsers reach them; empty: as we do."""
     registry: str = LOCAL_REGISTRY
 
     def to_yaml(self) -> str:
@@ -149,6 +160,8 @@ class PlatformSettings:
         portal = {**endpoint(self.portal), "profile": str(self.profile)}
         if self.signed_by:
             portal["signedBy"] = self.signed_by
+        if self.portal_public_url:
+            portal["publicUrl"] = self.portal_public_url
         return yamltext.dump(
             {
                 "apiVersion": API_VERSION,
@@ -158,7 +171,7 @@ class PlatformSettings:
                     "forge": endpoint(self.forge),
                     "cluster": cluster,
                     "portal": portal,
-                    "service": endpoint(self.service),
+                    "service": self._service(endpoint(self.service)),
                     "packRepository": str(self.pack),
                     "ledgerRepository": str(self.ledger),
                     "registry": self.registry,
@@ -166,6 +179,23 @@ class PlatformSettings:
                 },
             }
         )
+
+    def _service(self, spec: dict[str, Any]) -> dict[str, Any]:
+        if self.service_public_url:
+            spec["publicUrl"] = self.service_public_url
+        if written := self.access.to_spec():
+            spec["access"] = written
+        return spec
+
+    @property
+    def portal_address(self) -> str:
+        """The portal as a browser reaches it."""
+        return self.portal_public_url or self.signed_by or self.portal.url
+
+    @property
+    def service_address(self) -> str:
+        """The service as a browser reaches it."""
+        return self.service_public_url or self.service.url
 
 
 def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> PlatformSettings:
@@ -209,5 +239,8 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
         teams=tuple(spec.get("teams", ())),
         profile=read_profile(f"{name}: spec.portal.profile", portal.get("profile", "service")),
         signed_by=portal.get("signedBy"),
+        access=access.read_access(spec["service"].get("access", {}), folder=folder),
+        portal_public_url=portal.get("publicUrl", ""),
+        service_public_url=spec["service"].get("publicUrl", ""),
         registry=spec.get("registry", LOCAL_REGISTRY),
     )

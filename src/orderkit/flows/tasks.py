@@ -12,13 +12,13 @@ Called by the service behind the portal's copy of a template (``core.servicecopy
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orderkit.core import ledger
 from orderkit.core.errors import InvalidInputError, RemoteError
-from orderkit.core.names import OrderId
+from orderkit.core.names import OrderId, TeamName
 from orderkit.core.template import Template
 from orderkit.flows import interpreting, ordering
 from orderkit.flows.interpreting import RunRequest, Source
@@ -37,7 +37,8 @@ class TaskRequest:
     What a portal asks for: a template of the pack, by its folder or name, and form values.
 
     `id` is the portal's own id of its task. `authorization` goes along with what the steps send
-    through the portal's proxy, as it would from the portal.
+    through the portal's proxy, as it would from the portal. `permit` raises unless the caller may
+    order for the team that the values name; None: the template is no kit's, and names no team.
     """
 
     template: str
@@ -45,6 +46,7 @@ class TaskRequest:
     requester: Requester
     id: str = ""
     authorization: str = field(default="", repr=False)
+    permit: Callable[[TeamName | None], None] = field(default=lambda _: None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,12 @@ def run_task(platform: Platform, wanted: TaskRequest) -> TaskDone:
         InvalidInputError: A value that form, XRD or naming rules refuse, or that the platform sets.
         AlreadyOrderedError: The order exists with other values, ended, or is another team's.
         IncompleteError: The order is published and not registered; the same request finishes it.
+        RefusedError: What `permit` says.
     """
     source = interpreting.published_template(platform, wanted.template)
     _check_fixed(source.template, wanted.values)
     entry = _entry(source, wanted.values)
+    wanted.permit(entry.team if entry else None)
     if entry is None:
         return _done(source, None, _run(platform, source, wanted), created=False)
     paths = ledger_snapshot(platform).blobs

@@ -2,8 +2,9 @@
 Who asks, and what proves it.
 
 A requester that only a body or a flag names is a *claim*: any author of a template can write
-anything there. A portal can do better: its requests carry a token that it signed for the person
-who is signed in. ``adapters.backstage.signatures`` checks Backstage's. Called by ``web``.
+anything there. A token proves more: the portal's, which it signed for the person who is signed
+in (``adapters.backstage.signatures``), an OpenID provider's (``adapters.oidc``), or one that we
+gave to a program (``adapters.accesstokens``). Called by ``web``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from orderkit.core.access import RIGHTS, Right
 from orderkit.core.errors import RefusedError
 
 UNKNOWN = "user:default/unknown"
@@ -23,12 +25,18 @@ class UnprovedError(RefusedError):
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """A catalog reference, and what proves it; without a proof it is a claim."""
+    """
+    A catalog reference, and what proves it; without a proof it is a claim.
+
+    `groups` are those the proof names, as catalog references. `everywhere` says that the proof
+    is good for every team.
+    """
 
     ref: str
     proof: str = ""
     groups: frozenset[str] = frozenset()
-    """Who else they are, as the proof says: references of groups."""
+    rights: frozenset[Right] = RIGHTS
+    everywhere: bool = False
 
 
 class Requesters(Protocol):

@@ -1,23 +1,24 @@
 """
 Requests in, answers out: what every handler of the service has in common.
 
-Bodies are small JSON objects checked against a schema. Errors are short and readable as they
-are, because a portal shows them only in a log line (observed on Backstage 1.55):
-``{"error": {"message", "hint"}}``.
+Bodies are small JSON objects, checked against the schema that the OpenAPI document shows. Errors
+are short and readable as they are, because a portal shows them only in a log line (observed on
+Backstage 1.55): ``{"error": {"message", "hint"}}``, with ``field``, ``value`` and ``rule`` where
+one field is to blame.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from orderkit.core import errors
-from orderkit.core.names import check_requester
 from orderkit.core.secrets import redact
-from orderkit.ports.requesters import UNKNOWN, Requester, Requesters, UnprovedError
+from orderkit.ports.requesters import UnprovedError
 
 BODY_MAX_BYTES = 100_000
 _STATUS: tuple[tuple[type[errors.OrderkitError], int], ...] = (
@@ -33,57 +34,121 @@ _STATUS: tuple[tuple[type[errors.OrderkitError], int], ...] = (
 """First match wins; anything else of ours is a 500 with its message."""
 
 
-async def read_json(request: Request, schema: dict[str, Any]) -> dict[str, Any]:
+async def read_body(request: Request) -> bytes:
     """
     Read a body.
 
     Raises:
-        InvalidInputError: Too long, no JSON, or a field the schema refuses.
+        InvalidInputError: Too long.
     """
-    import jsonschema
-
     data = b""
     async for chunk in request.stream():
         data += chunk
         if len(data) > BODY_MAX_BYTES:
             raise errors.InvalidInputError("body", len(data), "bytes are too many")
+    return data
+
+
+def parse_body(data: bytes, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Read JSON and check it.
+
+    Raises:
+        InvalidInputError: No JSON, a key twice, no Unicode, or a field the schema refuses.
+    """
     try:
-        found: dict[str, Any] = json.loads(data)
+        found = json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
+        json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate is no text
     except (ValueError, RecursionError) as error:
         raise errors.InvalidInputError("body", data[:80], f"is no JSON: {error}") from error
-    problem = jsonschema.exceptions.best_match(
-        jsonschema.Draft202012Validator(schema).iter_errors(found)
-    )
-    if problem is not None:
-        field = ".".join(str(step) for step in problem.absolute_path) or "body"
-        raise errors.InvalidInputError(field, problem.instance, f"is refused: {problem.message}")
+    check(found, schema, "body")
+    checked: dict[str, Any] = found
+    return checked
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"'{twice}' stands there twice")
     return found
 
 
-def requester_of(request: Request, requesters: Requesters | None, claimed: str | None) -> Requester:
-    """
-    Return who asks: proved if a token came and somebody can check it, else as claimed.
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
 
-    A token that is checked and proves nobody is never passed over. Checking may ask the portal
-    for its keys: call it in a thread.
+
+def parse_query(request: Request, known: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """
+    Read the query.
 
     Raises:
-        UnprovedError: See above. UnreachableError: the portal's keys cannot be had.
-        InvalidInputError: The claim is no catalog reference.
+        InvalidInputError: A parameter nobody knows, one twice, or a value its schema refuses.
     """
-    authorization = request.headers.get("authorization", "")
-    if requesters is not None and authorization:
-        return requesters.proved(authorization)
-    return Requester(check_requester(claimed or UNKNOWN))
+    found: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name not in known:
+            rule = "is no parameter here"
+            raise errors.InvalidInputError(f"query.{name}", value, rule, hint=_known(known))
+        if name in found:
+            raise errors.InvalidInputError(f"query.{name}", value, "stands there twice")
+        check(value, known[name], f"query.{name}")
+        found[name] = value
+    return found
+
+
+def _known(known: Mapping[str, object]) -> str:
+    return f"parameters: {', '.join(known) or 'none'}"
+
+
+def check(value: Any, schema: Mapping[str, Any], field: str) -> None:
+    """
+    Check a value against its schema.
+
+    Raises:
+        InvalidInputError: The schema refuses it; the field within is named.
+    """
+    import jsonschema
+
+    problem = jsonschema.exceptions.best_match(
+        jsonschema.Draft202012Validator(schema).iter_errors(value)
+    )
+    if problem is not None:
+        path = ".".join(str(step) for step in problem.absolute_path)
+        named = path if field == "body" and path else ".".join(filter(None, (field, path)))
+        rule = f"is refused: {errors.shorten(problem.message)}"
+        raise errors.InvalidInputError(named, problem.instance, rule)
 
 
 def refusal(error: errors.OrderkitError) -> JSONResponse:
     """Return the answer for an error of ours."""
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
-    return error_answer(status, str(error), error.hint)
+    more = {}
+    if isinstance(error, errors.InvalidInputError):
+        more = {"field": error.field, "value": _shown(error.value), "rule": error.rule}
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}  # noqa: PLR2004 - HTTP's
+    return error_answer(status, str(error), error.hint, more=more, headers=headers)
 
 
-def error_answer(status: int, message: str, hint: str) -> JSONResponse:
+def _shown(value: object) -> str:
+    text = value.decode(errors="replace") if isinstance(value, bytes) else value
+    return errors.shorten(text if isinstance(text, str) else repr(text))
+
+
+def error_answer(
+    status: int,
+    message: str,
+    hint: str,
+    *,
+    more: Mapping[str, str] = {},
+    headers: Mapping[str, str] = {},
+) -> JSONResponse:
     """Return an error as every caller reads it: registered secrets masked."""
-    body = {"message": redact(message), "hint": redact(hint)}
-    return JSONResponse({"error": body}, status_code=status)
+    body = {"message": message, "hint": hint, **more}
+    masked = {name: redact(_sendable(text)) for name, text in body.items()}
+    return JSONResponse({"error": masked}, status_code=status, headers=dict(headers))
+
+
+def _sendable(text: str) -> str:
+    return text.encode(errors="replace").decode()

@@ -1,126 +1,73 @@
 """
-The HTTP service: what a portal's template step calls.
+The HTTP service: what portals and programs call instead of holding the forge's credential.
 
-    POST /v1/tasks           run a template of the pack (idempotent)   200 known, 201 new
-    POST /v1/orders          register an order (idempotent)            200 known, 201 new
-    GET  /v1/orders          all orders
-    GET  /v1/orders/{order}  one order
-    GET  /healthz            open
-
-The caller proves itself by a secret header that the portal's proxy adds and templates cannot
-see. Who asks is proved by the portal's signature where the platform names a Backstage that signs
-(``portal.signedBy``); otherwise the requester in a body is a claim, recorded as such.
+Its operations stand in ``table``, with their schemas; ``/openapi.json`` shows them. Who calls
+and what they may do is judged by ``callers``, in ``gate``. Made by ``orderkit up`` and
+``orderkit serve``; docs/service.md is for those who call it.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Awaitable, Callable
-from typing import Any
+import json
+from collections.abc import Mapping
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from orderkit.core import errors
-from orderkit.core.names import OrderId, TeamName
-from orderkit.flows import orders
 from orderkit.flows.platform import Platform
-from orderkit.flows.registering import Registered, Registration, register
-from orderkit.ports.requesters import Requester, Requesters
-from orderkit.web.exchange import error_answer, read_json, refusal, requester_of
-from orderkit.web.tasks import Tasks
+from orderkit.web.exchange import error_answer
+from orderkit.web.gate import Gate
+from orderkit.web.metrics import Metrics
+from orderkit.web.openapi import document
+from orderkit.web.operations import Operation, Service, ServiceOptions
+from orderkit.web.table import operations
 
-_TEXT = {"type": "string", "minLength": 1, "maxLength": 253}
-_REGISTRATION: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["order", "kit", "team"],
-    "properties": {
-        "order": _TEXT,
-        "kit": _TEXT,
-        "team": _TEXT,
-        "repository": _TEXT,
-        "requester": _TEXT,
-    },
-}
-
-Handler = Callable[[Request], Awaitable[Response]]
+DOCUMENT_PATH = "/openapi.json"
 
 
-def service_app(
-    platform: Platform, *, secret: str, header: str, requesters: Requesters | None = None
-) -> Starlette:
-    """
-    Make the ASGI app.
+def service_app(platform: Platform, options: ServiceOptions) -> Starlette:
+    """Make the ASGI app; nothing is contacted yet."""
+    gate = Gate(Service(platform, options, Metrics()))
+    table = operations()
+    shown = json.dumps(document(table, secret_header=options.access.header))
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in table:
+        by_path.setdefault(operation.path, {})[operation.method] = operation
 
-    Args:
-        header: Name of the header in which callers send `secret`.
-        requesters: Who checks the portal's signatures; None: every requester is a claim.
-    """
+    async def openapi(_request: Request) -> Response:
+        return Response(shown, media_type="application/json")
 
-    def guarded(handler: Handler) -> Handler:
-        async def answer(request: Request) -> Response:
-            given = request.headers.get(header, "").encode()
-            if not secrets.compare_digest(given, secret.encode()):
-                return error_answer(401, f"header {header} is missing or wrong", "")
-            try:
-                return await handler(request)
-            except errors.OrderkitError as error:
-                return refusal(error)
-
-        return answer
-
-    async def post_order(request: Request) -> Response:
-        found = await read_json(request, _REGISTRATION)
-
-        def done() -> Registered:
-            asked = requester_of(request, requesters, found.get("requester"))
-            return register(platform, _registration(found, asked))
-
-        registered = await run_in_threadpool(done)
-        return JSONResponse(_registered(registered), 201 if registered.changed else 200)
-
-    async def list_orders(_request: Request) -> Response:
-        found = await run_in_threadpool(orders.list_orders, platform)
-        return JSONResponse({"orders": [report.to_json() for report in found]})
-
-    async def get_order(request: Request) -> Response:
-        order = request.path_params["order"]
-        return JSONResponse((await run_in_threadpool(orders.status, platform, order)).to_json())
-
-    async def healthz(_request: Request) -> Response:
-        return Response("ok\n", media_type="text/plain")
-
+    routes = [Route(path, _Place(gate, found)) for path, found in by_path.items()]
     return Starlette(
-        routes=[
-            Route("/v1/tasks", guarded(Tasks(platform, requesters)), methods=["POST"]),
-            Route("/v1/orders", guarded(post_order), methods=["POST"]),
-            Route("/v1/orders", guarded(list_orders), methods=["GET"]),
-            Route("/v1/orders/{order}", guarded(get_order), methods=["GET"]),
-            Route("/healthz", healthz),
-        ]
+        routes=[*routes, Route(DOCUMENT_PATH, openapi, methods=["GET"])],
+        exception_handlers={HTTPException: _nothing_there},
     )
 
 
-def _registration(found: dict[str, Any], requester: Requester) -> Registration:
-    return Registration(
-        OrderId(found["order"]),
-        found["kit"],
-        TeamName(found["team"]),
-        requester.ref,
-        requester.proof,
-    )
+class _Place:
+    """One path, whatever the method."""
+
+    def __init__(self, gate: Gate, operations: Mapping[str, Operation]) -> None:
+        self._gate, self._operations = gate, operations
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        method = "GET" if request.method == "HEAD" else request.method
+        operation = self._operations.get(method)
+        if operation is None:
+            allowed = ", ".join(sorted(self._operations))
+            response: Response = error_answer(
+                405, f"{request.method} is no method of this path", "", headers={"Allow": allowed}
+            )
+        else:
+            response = await self._gate.answer(operation, request)
+        await response(scope, receive, send)
 
 
-def _registered(done: Registered) -> dict[str, Any]:
-    return {
-        "order": done.order,
-        "team": done.team,
-        "kit": done.kit,
-        "repository": str(done.repository),
-        "ledgerCommit": done.commit,
-        "changed": done.changed,
-    }
+async def _nothing_there(_request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return error_answer(status, "there is nothing at this path", f"see {DOCUMENT_PATH}")

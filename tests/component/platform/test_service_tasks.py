@@ -12,13 +12,10 @@ from typing import Any
 import pytest
 import requests
 from signer import EVE, Signer, signing
-from starlette.applications import Starlette
-from starlette.routing import Route
 
-from orderkit.adapters.backstage.signatures import BackstageRequesters
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.cli.connecting import SECRET_HEADER, connect, token
+from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
 from orderkit.cli.running import Running
 from orderkit.core.names import RepoId
 from orderkit.core.orderfile import PATH as RECORD
@@ -30,7 +27,6 @@ from orderkit.flows.platform import Platform
 from orderkit.flows.publishing import publish
 from orderkit.flows.scaffolding import TaskOptions
 from orderkit.web.service import service_app
-from orderkit.web.tasks import Tasks
 
 GUEST = "user:default/guest"
 PROOF = "Orderkit-Requester-Proof"
@@ -295,13 +291,7 @@ def signed(platform: Running, signer: Signer) -> Iterator[Ask]:
     settings = replace(
         platform.settings, service=replace(platform.settings.service, url=url), signed_by=signer.url
     )
-    app = service_app(
-        connect(settings),
-        secret=token(settings.service),
-        header=SECRET_HEADER,
-        requesters=BackstageRequesters(signer.url),
-    )
-    server = HttpServer(app, sock)
+    server = HttpServer(service_app(connect(settings), service_options(settings, audit=None)), sock)
     server.start()
     yield ask_at(settings)
     server.stop()
@@ -343,9 +333,8 @@ def test_a_task_of_a_service_account_is_refused(signed: Ask, signer: Signer, tea
 def test_what_takes_too_long_is_answered_in_time_and_finished_by_the_same_request(
     platform: Running, ask: Ask, team: str
 ) -> None:
-    hasty = Tasks(platform.platform, None, answer_s=0.001)
-    routes = [Route("/v1/tasks", hasty.__call__, methods=["POST"])]
-    server = HttpServer(Starlette(routes=routes), bind("tasks", 0))
+    hasty = replace(service_options(platform.settings, audit=None), answer_s=0.001)
+    server = HttpServer(service_app(platform.platform, hasty), bind("tasks", 0))
     server.start()
     at = replace(platform.settings, service=replace(platform.settings.service, url=server.url))
 

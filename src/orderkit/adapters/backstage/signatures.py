@@ -7,22 +7,24 @@ audience ``proxy``, an hour) that holds, as ``obo``, a token of the person who r
 (``vnd.backstage.user``). Observed on Backstage 1.55. Each is checked with the keys its signer
 publishes below the portal's address. A task of a service account holds nobody.
 
-Keys are kept by id and fetched again when an unknown id appears, at most every few seconds.
+A person's groups are the token's own claim ``ent``. The limited token has none; then Backstage is
+asked for them with the token itself (``/api/auth/v1/userinfo``), as its own plugins do, and the
+answer is kept for half a minute.
+
 Called by ``web`` through the port ``requesters``; thread-safe.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
-import jwt
-
-from orderkit.adapters.backstage.transport import send
 from orderkit.adapters.http import check_url
-from orderkit.core.errors import InvalidInputError, UnreachableError
+from orderkit.adapters.publishedkeys import Expected, PublishedKeys, fetch_json, header
+from orderkit.core.access import ALGORITHMS
+from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.core.names import check_requester
 from orderkit.ports.requesters import Requester, UnprovedError
 
@@ -32,11 +34,9 @@ PLUGIN, USER, LIMITED_USER = (
     "vnd.backstage.limited-user",
 )
 _SCAFFOLDER, _PROXY, _AUDIENCE = "scaffolder", "proxy", "backstage"
-_ALGORITHMS = ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "EdDSA"]
-_LEEWAY_S = 30
-_REFETCH_S = 5.0
-_TIMEOUT_S = 5.0
-_OK = 200
+_NO_BACKSTAGE = "does portal.signedBy in platform.yaml name a Backstage?"
+_GROUPS_KEPT_S = 30.0
+_GROUPS_KEPT_MAX = 1000
 
 
 class BackstageRequesters:
@@ -51,8 +51,13 @@ class BackstageRequesters:
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
         self._base = check_url("signedBy", base_url, allow_http=allow_http)
-        self._users = _Keys(f"{self._base}/api/auth/.well-known/jwks.json")
-        self._scaffolder = _Keys(f"{self._base}/api/scaffolder/.backstage/auth/v1/jwks.json")
+        self._users = self._keys("/api/auth/.well-known/jwks.json")
+        self._scaffolder = self._keys("/api/scaffolder/.backstage/auth/v1/jwks.json")
+        self._groups = _Groups(f"{self._base}/api/auth/v1/userinfo")
+
+    def _keys(self, path: str) -> PublishedKeys:
+        url = f"{self._base}{path}"
+        return PublishedKeys(lambda: url, _unproved, hint=_NO_BACKSTAGE)
 
     def describe(self) -> str:
         """
@@ -66,34 +71,36 @@ class BackstageRequesters:
 
     def proved(self, authorization: str) -> Requester:
         """
-        Return the person whom this Backstage vouches for.
+        Return the person whom this Backstage vouches for, with their groups.
 
         Raises:
             UnprovedError: No token of its, an expired one, or nobody behind it.
-            UnreachableError: Its keys cannot be had now.
+            UnreachableError: Its keys, or the person's groups, cannot be had now.
         """
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise _unproved("no token of the portal came with the request")
-        kind = _type(token)
+        kind = token_type(token)
         if kind == PLUGIN:
-            claims = self._users.verified(self._on_behalf_of(token), audience=None)
+            token = self._on_behalf_of(token)
+            claims = self._users.verified(token, Expected(None, ALGORITHMS))
         elif kind == USER:
-            claims = self._users.verified(token, audience=_AUDIENCE)
+            claims = self._users.verified(token, Expected(_AUDIENCE, ALGORITHMS))
         else:
             raise _unproved("the token is none of a person who is signed in to the portal")
-        person = claims["sub"]
         try:
-            return Requester(check_requester(person), f"signed by {self._base}")
+            person = check_requester(claims["sub"])
         except InvalidInputError as error:
-            raise _unproved(f"the portal calls its user '{person}'") from error
+            raise _unproved(f"the portal calls its user '{claims['sub']}'") from error
+        groups = self._groups.of(token, claims)
+        return Requester(person, f"signed by {self._base}", groups)
 
     def _on_behalf_of(self, token: str) -> str:
-        claims = self._scaffolder.verified(token, audience=_PROXY)
+        claims = self._scaffolder.verified(token, Expected(_PROXY, ALGORITHMS))
         if claims["sub"] != _SCAFFOLDER:
             raise _unproved(f"the token is of the portal's plugin '{claims['sub']}'")
         person = claims.get("obo")
-        if not isinstance(person, str) or _type(person) != LIMITED_USER:
+        if not isinstance(person, str) or token_type(person) != LIMITED_USER:
             raise UnprovedError(
                 "the portal's token names no person",
                 hint="start the task signed in, not with a service token",
@@ -101,82 +108,56 @@ class BackstageRequesters:
         return person
 
 
-class _Keys:
-    """The keys of one signer."""
+class _Groups:
+    """What persons own, as Backstage says; asked with their own verified token."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._lock = threading.Lock()
-        self._known: Mapping[str, jwt.PyJWK] = {}
-        self._fetched_at: float | None = None
+        self._kept: dict[str, tuple[float, frozenset[str]]] = {}
 
-    def verified(self, token: str, *, audience: str | None) -> dict[str, Any]:
-        """
-        Return the claims of a token that this signer signed, for this audience, and lately.
-
-        Raises:
-            UnprovedError: It did not. UnreachableError: the keys cannot be had.
-        """
-        key = self._key(str(jwt.get_unverified_header(token).get("kid", "")))
-        try:
-            found: dict[str, Any] = jwt.decode(
-                token,
-                key,
-                algorithms=_ALGORITHMS,
-                audience=audience,
-                leeway=_LEEWAY_S,
-                options={"require": ["iat", "exp", "sub"], "verify_aud": audience is not None},
-            )
-        except jwt.PyJWTError as error:
-            raise _unproved(f"the portal's token is not valid: {error}") from error
-        return found
-
-    def fetch(self) -> int:
-        """Fetch the keys now; return how many there are."""
+    def of(self, token: str, claims: dict[str, Any]) -> frozenset[str]:
+        if isinstance(claims.get("ent"), list):
+            return _refs(claims["ent"])
+        key = hashlib.sha256(token.encode()).hexdigest()
+        now = time.monotonic()
         with self._lock:
-            self._known = _fetched(self._url)
-            self._fetched_at = time.monotonic()
-            return len(self._known)
-
-    def _key(self, key_id: str) -> jwt.PyJWK:
+            until, groups = self._kept.get(key, (0.0, frozenset()))
+        if now < until:
+            return groups
+        groups = self._asked(token, claims["sub"])
         with self._lock:
-            if key_id not in self._known and self._may_fetch():
-                self._known = _fetched(self._url)
-                self._fetched_at = time.monotonic()
-            found = self._known.get(key_id)
-        if found is None:
-            raise _unproved("the portal has not signed the token with a key it publishes")
-        return found
+            if len(self._kept) >= _GROUPS_KEPT_MAX:
+                self._kept.clear()
+            self._kept[key] = (now + _GROUPS_KEPT_S, groups)
+        return groups
 
-    def _may_fetch(self) -> bool:
-        return self._fetched_at is None or time.monotonic() - self._fetched_at >= _REFETCH_S
-
-
-def _fetched(url: str) -> dict[str, jwt.PyJWK]:
-    answer = send("GET", url, headers={"Accept": "application/json"}, timeout_s=_TIMEOUT_S)
-    if answer.status != _OK:
-        raise UnreachableError(
-            f"the portal's keys: {url} answered {answer.status}",
-            hint="does portal.signedBy in platform.yaml name a Backstage?",
-        )
-    listed = answer.json()
-    keys = listed.get("keys") if isinstance(listed, dict) else None
-    found = {}
-    for entry in keys if isinstance(keys, list) else ():
+    def _asked(self, token: str, person: str) -> frozenset[str]:
         try:
-            key = jwt.PyJWK.from_dict(entry)
-        except (jwt.PyJWTError, TypeError, AttributeError):
-            continue  # a kind of key that we do not know: tokens signed with it are refused
-        if key.key_id and key.key_type != "oct":
-            found[key.key_id] = key
-    return found
+            found = fetch_json(self._url, _NO_BACKSTAGE, token=token)
+        except RemoteError as error:
+            raise UnreachableError(
+                f"the groups of {person} cannot be had: {error}", hint=error.hint
+            ) from error
+        claims = found.get("claims") if isinstance(found, dict) else None
+        if not isinstance(claims, dict) or claims.get("sub", person) != person:
+            raise _unproved(f"the portal does not say which groups {person} is in")
+        return _refs(claims.get("ent"))
 
 
-def _type(token: str) -> str:
-    try:
-        return str(jwt.get_unverified_header(token).get("typ", ""))
-    except jwt.PyJWTError as error:
-        raise _unproved("what came with the request is no token of the portal") from error
+def _refs(value: Any) -> frozenset[str]:
+    listed = value if isinstance(value, list) else ()
+    return frozenset(item.lower() for item in listed if isinstance(item, str))
+
+
+def token_type(token: str) -> str:
+    """
+    Return what kind of token Backstage says it is; nothing is proved by it.
+
+    Raises:
+        UnprovedError: It is no signed token.
+    """
+    return str(header(token, _unproved).get("typ", ""))
 
 
 def _unproved(why: str) -> UnprovedError:

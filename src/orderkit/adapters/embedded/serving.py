@@ -1,8 +1,8 @@
 """
 Run ASGI apps on loopback in background threads, and stop them again.
 
-Used by the embedded forge, cluster and catalog and by the service. Listens on 127.0.0.1
-only: the embedded platform is for one machine.
+Used by the embedded forge, cluster and catalog, which listen on 127.0.0.1 only, and by the
+service, which ``orderkit serve`` may bind to another address.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import asyncio
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from orderkit.core.errors import OrderkitError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
-
-    from orderkit.adapters.embedded.certificates import Certificate
 
 HOST = "127.0.0.1"
 _GRACE_S = 0.2
@@ -27,32 +26,43 @@ _END_S, _LOOK_S = 2.0, 0.02
 """How long at most, and how often, the end looks for connections that are still open."""
 
 
+class Served(Protocol):
+    """A certificate and its key, as files."""
+
+    @property
+    def server(self) -> Path: ...
+
+    @property
+    def key(self) -> Path: ...
+
+
 class PortInUseError(OrderkitError):
     """Somebody listens there already."""
 
-    def __init__(self, what: str, port: int) -> None:
+    def __init__(self, what: str, port: int, host: str = HOST) -> None:
         super().__init__(
-            f"{what}: port {port} on {HOST} is in use",
+            f"{what}: port {port} on {host} is in use",
             hint=f"stop what listens there, or choose another port (--{what}-port, 0 for any)",
         )
 
 
-def bind(what: str, port: int) -> socket.socket:
+def bind(what: str, port: int, *, host: str = HOST) -> socket.socket:
     """
-    Reserve a loopback port; 0 means any free one.
+    Reserve a port, of the loopback unless told otherwise; 0 means any free one.
 
     Raises:
         PortInUseError: Another process listens there.
     """
     # Named, because asyncio sets TCP_NODELAY only then; without it every answer waits 40 ms.
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        sock.bind((HOST, port))
+        sock.bind((host, port))
         sock.listen(128)
     except OSError as error:
         sock.close()
-        raise PortInUseError(what, port) from error
+        raise PortInUseError(what, port, host) from error
     return sock
 
 
@@ -60,12 +70,12 @@ class HttpServer:
     """One app on one bound socket, in a thread of its own."""
 
     def __init__(
-        self, app: ASGIApp, sock: socket.socket, certificate: Certificate | None = None
+        self, app: ASGIApp, sock: socket.socket, certificate: Served | None = None
     ) -> None:
         """Speak plain HTTP, or TLS with a certificate."""
         import uvicorn  # lazy: heavy
 
-        self._sock, self._scheme = sock, "https" if certificate else "http"
+        self._sock, self.scheme = sock, "https" if certificate else "http"
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -112,7 +122,7 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        return f"{self._scheme}://{HOST}:{self.port}"
+        return f"{self.scheme}://{HOST}:{self.port}"
 
     def start(self) -> None:
         """Start and wait until requests are accepted."""

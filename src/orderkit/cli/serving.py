@@ -1,0 +1,95 @@
+"""Run the service alone, against a platform that is somewhere else: ``orderkit serve``."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.cli.connecting import connect, load_settings, service_options
+from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from orderkit.web.auditing import AuditLog
+from orderkit.web.service import service_app
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """A certificate with its chain, and its private key."""
+
+    server: Path
+    key: Path
+
+    @classmethod
+    def of(cls, certificate: str | None, key: str | None) -> Tls | None:
+        """
+        Return both files, or None for plain HTTP.
+
+        Raises:
+            InvalidInputError: One without the other. NotFoundError: a file is missing.
+        """
+        if certificate is None and key is None:
+            return None
+        if certificate is None or key is None:
+            missing = "--certificate" if certificate is None else "--key"
+            raise InvalidInputError(missing, "", "is missing: give both or none")
+        for path in (certificate, key):
+            if not Path(path).is_file():
+                raise NotFoundError(f"{path} is no file", hint="a file in PEM format")
+        return cls(Path(certificate), Path(key))
+
+
+@dataclass(frozen=True, slots=True)
+class ServeRequest:
+    """What to serve, where, and where the audit log goes (None: standard error)."""
+
+    platform_file: str | None
+    host: str
+    port: int
+    tls: Tls | None
+    audit: Path | None
+
+
+def check_listening(host: str, tls: Tls | None, *, behind_tls: bool) -> None:
+    """
+    Return if tokens may travel to this address.
+
+    Raises:
+        InvalidInputError: It is no IP address.
+        RefusedError: Another address than loopback, without TLS.
+    """
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError as error:
+        raise InvalidInputError("--host", host, "is no IP address", hint="0.0.0.0: all") from error
+    if not (loopback or tls or behind_tls):
+        raise RefusedError(
+            f"{host}: tokens would travel over plain HTTP",
+            hint="give --certificate and --key, or --behind-tls where an ingress speaks TLS",
+        )
+
+
+@contextlib.contextmanager
+def serving(wanted: ServeRequest) -> Iterator[str]:
+    """
+    Serve until the block ends; yield the address.
+
+    Raises:
+        PortInUseError: The port is taken. NotFoundError: no platform, or a credential is missing.
+    """
+    settings = load_settings(wanted.platform_file)
+    try:
+        audit = AuditLog(wanted.audit)
+    except OSError as error:
+        raise NotFoundError(
+            f"{wanted.audit} cannot be written: {error.strerror}", hint="choose another --audit-log"
+        ) from error
+    app = service_app(connect(settings), service_options(settings, audit=audit))
+    server = HttpServer(app, bind("service", wanted.port, host=wanted.host), wanted.tls)
+    server.start()
+    try:
+        yield f"{server.scheme}://{wanted.host}:{server.port}"
+    finally:
+        server.stop()

@@ -1,0 +1,87 @@
+"""
+Figures of the service in Prometheus' text format (version 0.0.4).
+
+Requests by operation and status, their durations, how many are under way, and why callers were
+turned away. Called by ``gate``; shown at ``/metrics``; thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+from orderkit import __version__
+
+MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Metrics:
+    """The figures since the process began."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._within: Counter[tuple[str, float]] = Counter()
+        self._count: Counter[str] = Counter()
+        self._sum_s: dict[str, float] = {}
+        self._under_way = 0
+
+    def begin(self) -> None:
+        """Count a request that begins."""
+        with self._lock:
+            self._under_way += 1
+
+    def end(self, operation: str, status: int, duration_s: float) -> None:
+        """Count a request that was answered."""
+        with self._lock:
+            self._under_way -= 1
+            self._requests[operation, status] += 1
+            self._count[operation] += 1
+            self._sum_s[operation] = self._sum_s.get(operation, 0.0) + duration_s
+            for bound in _BOUNDS_S:
+                if duration_s <= bound:
+                    self._within[operation, bound] += 1
+
+    def refuse(self, reason: str) -> None:
+        """Count a caller that was turned away."""
+        with self._lock:
+            self._refused[reason] += 1
+
+    def text(self) -> str:
+        """Return everything, in order."""
+        with self._lock:
+            return "\n".join([*self._lines(), ""])
+
+    def _lines(self) -> Iterator[str]:
+        yield from _head("orderkit_build_info", "gauge", "The version that runs.")
+        yield f'orderkit_build_info{{version="{__version__}"}} 1'
+        yield from _head("orderkit_requests_in_progress", "gauge", "Requests under way.")
+        yield f"orderkit_requests_in_progress {self._under_way}"
+        yield from _head("orderkit_requests_total", "counter", "Requests that were answered.")
+        for (operation, status), count in sorted(self._requests.items()):
+            labels = f'operation="{operation}",status="{status}"'
+            yield f"orderkit_requests_total{{{labels}}} {count}"
+        yield from _head("orderkit_refused_total", "counter", "Callers that were turned away.")
+        for reason, count in sorted(self._refused.items()):
+            yield f'orderkit_refused_total{{reason="{reason}"}} {count}'
+        yield from self._durations()
+
+    def _durations(self) -> Iterator[str]:
+        name = "orderkit_request_seconds"
+        yield from _head(name, "histogram", "How long answers took.")
+        for operation, count in sorted(self._count.items()):
+            label = f'operation="{operation}"'
+            for bound in _BOUNDS_S:
+                found = self._within[operation, bound]
+                yield f'{name}_bucket{{{label},le="{bound:g}"}} {found}'
+            yield f'{name}_bucket{{{label},le="+Inf"}} {count}'
+            yield f"{name}_sum{{{label}}} {self._sum_s[operation]:.6f}"
+            yield f"{name}_count{{{label}}} {count}"
+
+
+def _head(name: str, kind: str, what: str) -> Iterator[str]:
+    yield f"# HELP {name} {what}"
+    yield f"# TYPE {name} {kind}"

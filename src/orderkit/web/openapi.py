@@ -1,0 +1,123 @@
+"""
+The service's OpenAPI 3.1 document, made from the table that also checks requests.
+
+Deterministic; ``docs/openapi.json`` is a committed copy (``scripts/service_docs.py``). Served at
+``/openapi.json`` without proof of who asks: it holds nothing of a platform.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from orderkit.web.operations import Operation, Schema
+from orderkit.web.schemas import COMPONENTS, KEY, LABEL, named
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_ALWAYS = {
+    400: "A field, parameter or body that is refused.",
+    429: "Too many requests of this caller.",
+    500: "A bug in Orderkit.",
+    502: "Forge, cluster or portal failed.",
+    503: "One of them cannot be reached, or the work is not finished: send it again.",
+}
+_GUARDED = {
+    401: "Who asks is not proved.",
+    403: "The caller may not, or the request is unsafe.",
+}
+
+
+def document(operations: Iterable[Operation], *, secret_header: str) -> dict[str, Any]:
+    """Return the document."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        found = paths.setdefault(operation.path, _parameters(operation.path))
+        found[operation.method.lower()] = _operation(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Orderkit",
+            "version": "v1",
+            "description": "Place, look at, change and end platform orders (docs/service.md).",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": COMPONENTS,
+            "securitySchemes": {
+                "portal": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": secret_header,
+                    "description": "What a portal's proxy adds; templates cannot see it.",
+                },
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token of Backstage, of an OpenID provider, or of ours.",
+                },
+            },
+        },
+    }
+
+
+def _parameters(path: str) -> dict[str, Any]:
+    names = _PARAMETER.findall(path)
+    if not names:
+        return {}
+    found = [{"name": n, "in": "path", "required": True, "schema": LABEL} for n in names]
+    return {"parameters": found}
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": operation.id,
+        "summary": operation.summary,
+        "security": [{"portal": []}, {"bearer": []}] if operation.right else [],
+    }
+    if operation.right:
+        found["description"] = f"Needs the right '{operation.right}'."
+    if wanted := [*_query(operation.query), *_key(operation)]:
+        found["parameters"] = wanted
+    if operation.body is not None:
+        content = {"application/json": {"schema": operation.body}}
+        found["requestBody"] = {"required": True, "content": content}
+    found["responses"] = _responses(operation)
+    return found
+
+
+def _query(known: Mapping[str, Schema]) -> list[dict[str, Any]]:
+    return [{"name": name, "in": "query", "schema": schema} for name, schema in known.items()]
+
+
+def _key(operation: Operation) -> list[dict[str, Any]]:
+    if not operation.keyed:
+        return []
+    return [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "schema": KEY,
+            "description": "The same request with the same key is carried out once.",
+        }
+    ]
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    refused = {**_ALWAYS, **(_GUARDED if operation.right else {})}
+    errors = {status: (text, named("Error")) for status, text in refused.items()}
+    every = {**errors, **operation.answers}
+    return {str(status): _response(operation, status, *every[status]) for status in sorted(every)}
+
+
+def _response(
+    operation: Operation, status: int, text: str, schema: Schema | None
+) -> dict[str, Any]:
+    if schema is None:
+        return {"description": text}
+    good = status < HTTPStatus.BAD_REQUEST
+    media = operation.media.partition(";")[0] if good else "application/json"
+    return {"description": text, "content": {media: {"schema": schema}}}

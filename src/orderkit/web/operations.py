@@ -1,0 +1,112 @@
+"""
+What an operation of the service is: its place, who may ask, its schemas, its handler.
+
+One table of them (``web.table``) makes the routes, checks requests and answers the OpenAPI
+document, so that the three cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from orderkit.core.access import Right
+from orderkit.web.callers import Access, Caller
+
+if TYPE_CHECKING:
+    from orderkit.flows.platform import Platform
+    from orderkit.web.auditing import AuditLog
+    from orderkit.web.metrics import Metrics
+
+Schema = Mapping[str, Any]
+ANSWER_S = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """How one service is set up."""
+
+    access: Access
+    audit: AuditLog | None = None
+    requests_per_minute: int = 600
+    answer_s: float = ANSWER_S
+    """Slow operations are answered within it, before the portal's own time limit."""
+    portal_url: str = ""
+    """The portal as a browser reaches it: where forms open."""
+    open_forms: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What handlers work with."""
+
+    platform: Platform
+    options: ServiceOptions
+    metrics: Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """
+    One request, read and checked. `noted` is what the audit log adds to its line.
+
+    `caller` is None only where nobody has to prove themselves.
+    """
+
+    caller: Caller | None
+    body: Mapping[str, Any]
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    authorization: str = field(default="", repr=False)
+    key: str = ""
+    """The Idempotency-Key."""
+    noted: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def who(self) -> Caller:
+        """
+        The caller of an operation that needs one.
+
+        Raises:
+            RuntimeError: The operation is open: a mistake in the table.
+        """
+        if self.caller is None:
+            raise RuntimeError("this operation knows no caller")
+        return self.caller
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back. `body` is JSON unless the operation's media type says otherwise."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Handler = Callable[[Service, Call], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    handler: Handler
+    answers: Mapping[int, tuple[str, Schema | None]]
+    """By status: a description and the schema of the body."""
+    right: Right | None
+    """What a caller needs; None: open to everybody."""
+    body: Schema | None = None
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    slow: bool = False
+    """It may take long: it has threads of its own and is answered in time."""
+    person: bool = False
+    """Where a portal signs for its users, its secret alone is not enough."""
+    keyed: bool = False
+    """It honours an Idempotency-Key."""
+    media: str = "application/json"

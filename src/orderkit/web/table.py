@@ -1,0 +1,124 @@
+"""
+The service's operations, in the order in which the document shows them.
+
+Routes (``service``), checks of requests (``gate``) and the OpenAPI document (``openapi``) are
+made from it.
+"""
+
+from __future__ import annotations
+
+from orderkit.web import health, metrics, orders
+from orderkit.web.operations import Operation
+from orderkit.web.schemas import LABEL, REGISTRATION, TASK, TEXT, named
+
+_ORDER = "/v1/orders/{order}"
+
+
+def operations() -> tuple[Operation, ...]:
+    """Return every operation of a new service."""
+    return (*_placing(), *_looking(), *_watching())
+
+
+def _placing() -> tuple[Operation, ...]:
+    return (
+        Operation(
+            "runTask",
+            "POST",
+            "/v1/tasks",
+            "Run a template of the platform's pack for a portal; idempotent.",
+            orders.post_task,
+            {
+                200: ("The same order was there.", named("TaskDone")),
+                201: ("It is new.", named("TaskDone")),
+                404: ("No such template or team.", named("Error")),
+                409: ("The order exists with other values.", named("Error")),
+            },
+            "order",
+            body=TASK,
+            slow=True,
+            person=True,
+        ),
+        Operation(
+            "registerOrder",
+            "POST",
+            "/v1/orders",
+            "Register an order whose repository is published; idempotent.",
+            orders.post_order,
+            {
+                200: ("It was registered.", named("Registered")),
+                201: ("It is new.", named("Registered")),
+                404: ("No such team or repository.", named("Error")),
+                409: ("The id belongs to another order.", named("Error")),
+            },
+            "order",
+            body=REGISTRATION,
+        ),
+    )
+
+
+def _looking() -> tuple[Operation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
+        Operation(
+            "listOrders",
+            "GET",
+            "/v1/orders",
+            "List the orders of the caller's teams.",
+            orders.list_orders,
+            {200: ("The orders, by team and id.", named("Orders"))},
+            "read",
+            query={"team": LABEL, "kit": LABEL},
+        ),
+        Operation(
+            "getOrder",
+            "GET",
+            _ORDER,
+            "Say how one order is, at which commit, and why.",
+            orders.get_order,
+            {200: ("The order.", named("Order")), **missing},
+            "read",
+        ),
+        Operation(
+            "traceOrder",
+            "GET",
+            f"{_ORDER}/trace",
+            "Show an order's tree and what fails first.",
+            orders.get_trace,
+            {200: ("The tree.", named("Trace")), **missing},
+            "read",
+        ),
+    )
+
+
+def _watching() -> tuple[Operation, ...]:
+    return (
+        Operation(
+            "alive",
+            "GET",
+            "/healthz",
+            "Say that the process answers.",
+            health.get_healthz,
+            {200: ("It does.", TEXT)},
+            None,
+            media="text/plain",
+        ),
+        Operation(
+            "ready",
+            "GET",
+            "/readyz",
+            "Say whether forge, cluster and the signers of tokens answer.",
+            health.Readiness(),
+            {200: ("They do.", named("Ready")), 503: ("One does not.", named("Ready"))},
+            None,
+        ),
+        Operation(
+            "metrics",
+            "GET",
+            "/metrics",
+            "Show the figures in Prometheus' text format.",
+            health.get_metrics,
+            {200: ("The figures.", TEXT)},
+            "observe",
+            media=metrics.MEDIA,
+        ),
+    )

@@ -1,0 +1,150 @@
+"""How many requests a caller may send, what the figures say, and who is in the clients' file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import PurePath
+
+import pytest
+
+from orderkit.core.access import (
+    RIGHTS,
+    AccessSettings,
+    Client,
+    OidcSettings,
+    digest_of,
+    read_access,
+    read_clients,
+    write_clients,
+)
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.settings import Endpoint, PlatformSettings, parse
+from orderkit.web.limiting import RateLimit
+from orderkit.web.metrics import Metrics
+
+CLIENT = Client("ci", digest_of("x"), "user:default/ci", ("ae86",), RIGHTS, expires=date.max)
+
+
+class Time:
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_burst_is_allowed_and_then_a_steady_rate() -> None:
+    time = Time()
+    limit = RateLimit(60, monotonic_s=time)
+
+    assert [limit.wait_s("a") for _ in range(10)] == [0.0] * 10
+    assert limit.wait_s("a") == pytest.approx(1.0)
+    assert limit.wait_s("b") == 0.0
+    time.now_s += 1.0
+    assert (limit.wait_s("a"), limit.wait_s("a") > 0) == (0.0, True)
+
+
+def test_ten_thousand_callers_are_remembered_and_no_more() -> None:
+    limit = RateLimit(1, monotonic_s=Time())
+    for _ in range(6):
+        limit.wait_s("first")
+    assert limit.wait_s("first") > 0
+
+    for number in range(10_000):
+        limit.wait_s(str(number))
+
+    assert limit.wait_s("first") == 0.0
+
+
+def test_the_figures_are_in_prometheus_text_format() -> None:
+    metrics = Metrics()
+    for duration_s, status in ((0.003, 200), (0.2, 200), (99.0, 503)):
+        metrics.begin()
+        metrics.end("getOrder", status, duration_s)
+    metrics.begin()
+    metrics.refuse("unproved")
+
+    lines = metrics.text().splitlines()
+
+    assert 'orderkit_requests_total{operation="getOrder",status="200"} 2' in lines
+    assert "orderkit_requests_in_progress 1" in lines
+    assert 'orderkit_refused_total{reason="unproved"} 1' in lines
+    buckets = [int(line.rpartition(" ")[2]) for line in lines if "_bucket{" in line]
+    assert buckets == sorted(buckets)
+    assert (buckets[0], buckets[-2], buckets[-1]) == (1, 2, 3)
+    sample = re.compile(r'(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [0-9.]+)')
+    assert all(sample.fullmatch(line) for line in lines)
+
+
+def test_clients_are_read_as_they_were_written() -> None:
+    clients = (CLIENT, Client("all", digest_of("y"), "user:default/a", (), RIGHTS, platform=True))
+
+    assert read_clients(write_clients(clients), name="clients.yaml") == clients
+
+
+@dataclass(frozen=True)
+class Bad:
+    reason: str
+    clients: tuple[Client, ...]
+    says: str
+
+
+BAD = [
+    Bad("two of a name", (CLIENT, replace(CLIENT, digest=digest_of("y"))), "name: 'ci' stands"),
+    Bad("two of a token", (CLIENT, replace(CLIENT, name="other")), "stands there twice"),
+    Bad("a token instead of its digest", (replace(CLIENT, digest="okt_x"),), "sha256"),
+    Bad("no rights", (replace(CLIENT, rights=frozenset()),), "rights"),
+    Bad("a name with a space", (replace(CLIENT, name="a b"),), "name"),
+]
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda case: case.reason)
+def test_a_clients_file_that_is_ambiguous_is_refused(case: Bad) -> None:
+    with pytest.raises(InvalidInputError, match=case.says):
+        read_clients(write_clients(case.clients), name="clients.yaml")
+
+
+def test_a_date_that_is_none_is_refused() -> None:
+    text = write_clients([CLIENT]).replace("9999-12-31", "2026-02-30")
+
+    with pytest.raises(InvalidInputError, match=r"clients\.ci\.expires"):
+        read_clients(text, name="clients.yaml")
+
+
+def test_access_is_read_as_it_was_written() -> None:
+    folder = PurePath("/etc/orderkit")
+    oidc = OidcSettings(
+        "https://id.example.com/", "orderkit", "https://id.example.com/keys", group_prefix="ok-"
+    )
+    access = AccessSettings(("group:default/ops",), folder / "c.yaml", 30, True, oidc)  # noqa: FBT003 - as written
+    endpoint = Endpoint("http://127.0.0.1:1", folder / "token")
+    settings = PlatformSettings(
+        "p",
+        endpoint,
+        endpoint,
+        endpoint,
+        folder / "kubeconfig",
+        access=access,
+        portal_public_url="https://portal.example.com",
+    )
+
+    found = parse(settings.to_yaml(), folder=folder)
+
+    assert found == settings
+    assert found.portal_address == "https://portal.example.com"
+    assert found.service_address == endpoint.url
+    assert read_access({}, folder=folder) == AccessSettings()
+
+
+@pytest.mark.parametrize("algorithm", ["none", "HS256", "HS512"])
+def test_a_shared_key_can_never_be_allowed(algorithm: str) -> None:
+    endpoint = Endpoint("http://127.0.0.1:1", PurePath("/token"))
+    oidc = OidcSettings("https://id.example.com", "orderkit", algorithms=(algorithm,))
+    access = AccessSettings(oidc=oidc)
+    text = PlatformSettings(
+        "p", endpoint, endpoint, endpoint, PurePath("/k"), access=access
+    ).to_yaml()
+
+    with pytest.raises(InvalidInputError, match="algorithms"):
+        parse(text, folder=PurePath("/"))

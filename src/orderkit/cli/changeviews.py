@@ -2,12 +2,127 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
 import click
 
-from orderkit.cli.output import emit_json
-from orderkit.core.orderstate import short
+from orderkit.cli.output import Progress, emit_json
+from orderkit.core import assignments
+from orderkit.core.change import FieldEdit
+from orderkit.core.change.values import path_text
+from orderkit.core.orderstate import OrderState, short
+from orderkit.flows.changing import Changed
 from orderkit.flows.history import HistoryEntry
-from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
+from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER, PullRequest
+
+
+def edits(texts: Iterable[str]) -> tuple[FieldEdit, ...]:
+    """
+    Read ``field=value``, ``+=``, ``-=`` and ``field-``; values are read by their field later.
+
+    Raises:
+        InvalidInputError: One is no edit.
+    """
+    found = (assignments.parse(text, as_text=True) for text in texts)
+    return tuple(
+        FieldEdit(path_text(each.path), each.op.value, each.value, typed=True) for each in found
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A change, and the order's state if its delivery was waited for."""
+
+    change: Changed
+    state: OrderState | None
+
+
+class PhaseProgress:
+    """Say each phase of a delivery once."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._last = progress, ""
+
+    def committed(self, done: Changed) -> None:
+        """Say that the change is in Git."""
+        again = " before" if done.repeated else ""
+        self._progress("committed", f"{short(done.commit or '')}{again}")
+
+    def __call__(self, state: OrderState) -> None:
+        if state.phase != self._last:
+            self._last = state.phase
+            self._progress(state.phase.lower(), state.reason)
+
+
+def changed_json(done: Changed) -> dict[str, Any]:
+    """Return the stable shape that command line and service both answer with."""
+    return {
+        "order": done.order,
+        "state": done.state,
+        "repeated": done.repeated,
+        "operation": done.operation,
+        "change": done.change,
+        "how": done.how.value,
+        "edits": [edit.to_json() for edit in done.edits],
+        "diff": done.diff,
+        "commit": done.commit,
+        "pull": _pull_json(done.pull) if done.pull else None,
+        "otherPulls": [_pull_json(pull) for pull in done.others],
+        "warnings": list(done.warnings),
+    }
+
+
+def _pull_json(pull: PullRequest) -> dict[str, Any]:
+    return {
+        "number": pull.number,
+        "title": pull.title,
+        "state": pull.state,
+        "url": pull.web_url,
+        "requester": pull.requester,
+    }
+
+
+def show_changed(result: Finished, as_json: bool) -> None:
+    """Show what a change came to."""
+    done, state = result.change, result.state
+    if as_json:
+        delivered = {
+            "phase": state.phase if state else None,
+            "ready": state.ready if state else None,
+            "revision": state.revision if state else None,
+        }
+        emit_json("orderkit.change/v1", {**changed_json(done), **delivered})
+        return
+    click.echo(f"{done.order}: {_headline(done)}")
+    if done.diff:
+        click.echo(done.diff.rstrip("\n"))
+    for warning in done.warnings:
+        click.echo(f"  mind        {warning}")
+    if done.pull is not None and done.state != "committed":
+        click.echo(f"  review      {done.pull.web_url}")
+        click.echo("  then        merge it there; that delivers it, closing it drops it")
+    if done.commit is not None and done.state == "committed":
+        ready = f", {state.phase} at {short(state.revision or '')}" if state else ""
+        click.echo(f"  commit      {short(done.commit)}{ready}")
+    for pull in done.others:
+        click.echo(f"  also open   {pull.web_url} ({pull.title}, {pull.requester or 'by hand'})")
+
+
+def _headline(done: Changed) -> str:
+    told = ", ".join(map(str, done.edits))
+    words = {
+        "unchanged": "unchanged: it has these values already",
+        "planned": f"would change {told}, {_way(done)}; nothing was written",
+        "committed": f"changed {told}" if told else "changed",
+        "proposed": f"proposed {told}" if told else "proposed",
+    }[done.state]
+    return f"{words} (done before by {done.operation})" if done.repeated else words
+
+
+def _way(done: Changed) -> str:
+    return "by a pull request" if done.how.value == "review" else "committed at once"
 
 
 def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None:

@@ -22,6 +22,8 @@ _COMMANDS = {
     "list": ("orders", "List all orders and how they are."),
     "status": ("orders", "Say how one order is, at which commit, and why."),
     "trace": ("orders", "Show an order's tree and what fails first."),
+    "change": ("changes", "Change fields of a living order through Git."),
+    "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),

@@ -100,9 +100,9 @@ def last_change_of(
     return None
 
 
-def entry_of(platform: Platform, live: LiveOrder, commit: Commit) -> HistoryEntry:
-    """Return what one commit did."""
-    return _Reader(platform, live).entry(commit)
+def deed_of(platform: Platform, live: LiveOrder, commit: Commit) -> HistoryEntry:
+    """Return what one commit did; a map that came or went is one value."""
+    return _Reader(platform, live).entry(commit, whole=True)
 
 
 class _Reader:
@@ -142,13 +142,13 @@ class _Reader:
             return oldest.parents[0]
         return None
 
-    def entry(self, commit: Commit) -> HistoryEntry:
+    def entry(self, commit: Commit, *, whole: bool = False) -> HistoryEntry:
         old, new = self.parent(commit), self.at(commit.id)
         if isinstance(new, OrderkitError):
             return HistoryEntry(commit, (), first=False, unreadable=str(new))
         if isinstance(old, OrderkitError):
             return HistoryEntry(commit, (), first=False, unreadable=f"before it: {old}")
-        found = differences(ABSENT if old is None else old.spec, new.spec)
+        found = differences(ABSENT if old is None else old.spec, new.spec, whole=whole)
         return HistoryEntry(commit, found, first=old is None)
 
     def parent(self, commit: Commit) -> XrFile | OrderkitError | None:

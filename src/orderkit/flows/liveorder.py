@@ -26,6 +26,7 @@ from orderkit.core.orderfile import OrderFile
 from orderkit.core.orderstate import short
 from orderkit.flows import orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
+from orderkit.ports.forge import Commit
 
 MANIFESTS = PurePosixPath("manifests")
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -189,7 +190,7 @@ def _items(document: object, place: Steps) -> Iterator[tuple[Steps, Manifest]]:
         yield place, document
 
 
-def full_commit(platform: Platform, live: LiveOrder, text: str, *, field: str) -> CommitSha:
+def find_commit(platform: Platform, live: LiveOrder, text: str, *, field: str) -> Commit:
     """
     Return the commit of the order's main branch that `text`, whole or shortened, names.
 
@@ -198,7 +199,7 @@ def full_commit(platform: Platform, live: LiveOrder, text: str, *, field: str) -
     """
     wanted = text.strip().lower()
     history = platform.forge.commits(live.repository, limit=_SEARCHED)
-    found = [commit.id for commit in history if wanted and commit.id.startswith(wanted)]
+    found = [commit for commit in history if wanted and commit.id.startswith(wanted)]
     if len(found) == 1:
         return found[0]
     if len(found) > 1:

@@ -9,18 +9,17 @@ Called by the flow that changes orders.
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from orderkit.core import assignments
 from orderkit.core.change.values import (
     ABSENT,
     Step,
     Steps,
     path_text,
     same,
-    shown,
     value_at,
     with_value,
 )
@@ -33,6 +32,13 @@ Schema = Mapping[str, Any]
 
 _NUMBERS = ("integer", "number")
 _KNOWN_DEPTH = 6
+_EXAMPLES = {
+    "integer": "for example 3",
+    "number": "for example 3 or 0.5",
+    "boolean": "true or false",
+    "array": "for example [a, b]; += and -= add and remove one element",
+    "object": "for example {a: 1}; name the field below it to change only that",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,20 +204,13 @@ def known_paths(schema: Schema, depth: int = _KNOWN_DEPTH) -> Iterator[str]:
 
 
 def _typed(path: str, text: str, schema: Schema) -> Any:
-    """Read a text by the field's type; without one, JSON if it is JSON."""
+    """Read a text by the field's type: text stays text, else it has the type YAML gives it."""
     type_ = schema.get("type")
     if type_ == "string":
         return text
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        if type_ is None:
-            return text
-        raise InvalidInputError(
-            path, text, f"is no {type_}", hint='write it as JSON, for example 3, true, ["a"]'
-        ) from error
+    value = assignments.parse_value(text, shown=f"{path}={text}")
     if not _fits(value, type_):
-        raise InvalidInputError(path, shown(value), f"is no {type_}")
+        raise InvalidInputError(path, value, f"is no {type_}", hint=_EXAMPLES.get(type_ or "", ""))
     return value
 
 

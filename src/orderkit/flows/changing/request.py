@@ -1,0 +1,74 @@
+"""What is asked for, and what it came to: the values of this package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from orderkit.core.change import FieldDifference, FieldEdit
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.model import How
+from orderkit.core.names import CommitSha, OrderId
+from orderkit.ports.forge import PullRequest
+from orderkit.ports.requesters import Requester
+
+_REASON_MAX = 500
+
+State = Literal["unchanged", "planned", "committed", "proposed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRequest:
+    """What to change in which order, for whom, and seen from which commit."""
+
+    order: str
+    edits: tuple[FieldEdit, ...]
+    requester: Requester
+    base: str | None = None
+    """The commit the person looked at, whole or shortened. None: the head when this begins."""
+    reason: str = ""
+    change: str | None = None
+    """The kit's name for it. None: found by the fields."""
+    how: How | None = None
+    """None: as the kit says."""
+    operation: str | None = None
+    """Makes a repetition recognisable; one id for one request. None: a new one."""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What a change came to."""
+
+    order: OrderId
+    state: State
+    operation: str
+    commit: CommitSha | None = None
+    """On the main branch; None for what is proposed or planned."""
+    pull: PullRequest | None = None
+    diff: str = ""
+    edits: tuple[FieldDifference, ...] = ()
+    """What differs now, or would."""
+    change: str = ""
+    how: How = How.DIRECT
+    warnings: tuple[str, ...] = ()
+    others: tuple[PullRequest, ...] = ()
+    """Open pull requests of this order that are not this one."""
+    repeated: bool = False
+    """The same operation had been carried out before; nothing was done."""
+
+
+def tidied(wanted: ChangeRequest) -> ChangeRequest:
+    """
+    Return the request as it can be written into a commit: the reason on one line.
+
+    Raises:
+        InvalidInputError: The reason is too long, or the operation's id is none.
+    """
+    reason = " ".join(wanted.reason.split()).replace("-->", "→")
+    if len(reason) > _REASON_MAX:
+        raise InvalidInputError("reason", reason, f"is longer than {_REASON_MAX} characters")
+    operation = wanted.operation
+    if operation is not None and (not operation or any(map(str.isspace, operation))):
+        raise InvalidInputError("operation", operation, "is empty or holds a space")
+    return replace(wanted, reason=reason)

@@ -1,0 +1,235 @@
+"""``orderkit change`` as a person uses it: what it writes, shows, waits for and refuses."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+from commands import Command
+from tests.component.changes.conftest import XR, Bay
+
+from orderkit.core.objects import CONFIG_MAP, ObjectKey, dig
+from orderkit.flows.platform import Platform
+from orderkit.ports.forge import trailers
+
+
+def test_a_direct_change_is_one_commit_that_is_delivered_and_ready(
+    orderkit: Command, bay: Bay, platform: Platform
+) -> None:
+    before = bay.text()
+
+    done = orderkit(
+        "change", bay.order, "stage=stage2", "--reason", "race  day",
+        "--requester", "user:default/bob", "--json",
+    )  # fmt: skip
+
+    assert done.code == 0, done.err
+    told = done.json
+    assert (told["schema"], told["state"], told["change"]) == (
+        "orderkit.change/v1", "committed", "stage",
+    )  # fmt: skip
+    assert (told["ready"], told["revision"], told["commit"]) == (True, bay.head, bay.head)
+    assert told["edits"] == [{"field": "stage", "from": "stage1", "to": "stage2"}]
+    assert bay.text() == before.replace("stage1", "stage2")
+    newest = bay.commits()[0]
+    assert trailers(newest.message) == {
+        "Orderkit-Operation": told["operation"],
+        "Orderkit-Requester": "user:default/bob",
+        "Orderkit-Change": "stage",
+        "Orderkit-Reason": "race day",
+        "Orderkit-Request": trailers(newest.message)["Orderkit-Request"],
+    }
+    sheet = platform.cluster.get(ObjectKey(CONFIG_MAP, "spec-sheet", bay.order))
+    assert dig(sheet, "data", "stage") == "stage2"
+
+
+def test_people_see_the_diff_and_the_commit(orderkit: Command, bay: Bay) -> None:
+    done = orderkit("change", bay.order, "stage=stage3")
+
+    assert done.code == 0, done.err
+    assert "changed stage stage1 → stage3" in done.out
+    assert '-  stage: "stage1"\n+  stage: "stage3"\n' in done.out.replace("'", '"')
+    assert f"commit      {bay.head[:8]}, Ready at {bay.head[:8]}" in done.out
+
+
+def test_several_fields_lists_numbers_and_removal_in_one_commit(
+    orderkit: Command, bay: Bay
+) -> None:
+    commits = len(bay.commits())
+
+    first = orderkit(
+        "change", bay.order, "budget=10", "guests+=eve", "guests+=bob", "note=yes",
+        "pit.bays=2", "laps=3", "--no-wait",
+    )  # fmt: skip
+    second = orderkit(
+        "change", bay.order, "budget+=5", "guests-=eve", "note-", "laps-=1", "pit.lift=true",
+        "--no-wait",
+    )  # fmt: skip
+
+    assert (first.code, second.code) == (0, 0), first.err + second.err
+    assert len(bay.commits()) == commits + 2
+    spec = bay.spec()
+    assert (spec["budget"], spec["guests"], spec["laps"]) == (15, ["bob"], 2)
+    assert spec["pit"] == {"bays": 2, "lift": True}
+    assert "note" not in spec
+
+
+def test_what_is_so_already_is_unchanged_and_writes_nothing(orderkit: Command, bay: Bay) -> None:
+    head = bay.head
+
+    done = orderkit("change", bay.order, "stage=stage1", "guests-=nobody", "--json")
+
+    assert (done.code, done.json["state"], done.json["commit"]) == (0, "unchanged", head)
+    assert bay.head == head
+    assert "unchanged" in orderkit("change", bay.order, "stage=stage1").out
+
+
+def test_a_dry_run_shows_the_diff_and_writes_nothing(orderkit: Command, bay: Bay) -> None:
+    head = bay.head
+
+    direct = orderkit("change", bay.order, "stage=stage2", "--dry-run")
+    reviewed = orderkit("change", bay.order, "colour=red", "--dry-run")
+
+    assert (direct.code, reviewed.code) == (0, 0), direct.err + reviewed.err
+    assert "would change stage stage1 → stage2, committed at once; nothing" in direct.out
+    assert "would change colour (not set) → red, by a pull request; nothing" in reviewed.out
+    assert "+" in direct.out
+    assert bay.head == head
+    assert list(bay.platform.forge.pulls(bay.repo)) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["stag=stage2"], 2, "did you mean 'stage'?"),
+        (["stage=stage9"], 2, 'supported values: "stage1", "stage2", "stage3"'),
+        (["stage=stag2"], 2, "use one of"),
+        (["budget=-1"], 2, "should be greater than or equal to 0"),
+        (["budget=many"], 2, "is no integer"),
+        (["note=" + "x" * 41], 2, "Too long"),
+        (["team_name=other"], 4, "names the order or its team"),
+        (["plate=x"], 4, "never changes"),
+        (["level=low", "--change=stage"], 4, "lets nobody change it in change 'stage'"),
+        (["stage=stage2", "--change=stages"], 2, "did you mean 'stage'?"),
+        (["stage-"], 2, "Required value"),
+        (["colour=red", "--direct"], 4, "is reviewed, not committed"),
+        (["stage=stage2", "stage=stage3"], 2, "stage is given twice"),
+        (["pit.bays=1", "pit={lift: true}"], 2, "are the same field"),
+        (["stage"], 2, "is no edit"),
+        (["stage=stage2", "--base=beef"], 2, "is none of the newest"),
+        (["stage=stage2", "--requester=me"], 2, "is no catalog reference"),
+        (["stage=stage2", "--operation=a b"], 2, "holds a space"),
+        (["stage=stage2", "--reason=" + "x" * 501], 2, "is longer than 500"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_words_and_writes_nothing(
+    orderkit: Command, quiet_bay: Bay, arguments: list[str], code: int, told: str
+) -> None:
+    head = quiet_bay.head
+
+    done = orderkit("change", quiet_bay.order, *arguments)
+
+    assert (done.code, told in done.err) == (code, True), done.err
+    assert quiet_bay.head == head
+
+
+def test_transitions_of_kit_and_xrd_hold(orderkit: Command, bay: Bay) -> None:
+    first = orderkit("change", bay.order, "budget=10", "level=low", "serial=a1", "--no-wait")
+    assert first.code == 0, first.err
+    head = bay.head
+
+    shrink = orderkit("change", bay.order, "budget-=1")
+    leap = orderkit("change", bay.order, "level=high")
+    serial = orderkit("change", bay.order, "serial=a2")
+
+    assert (shrink.code, "budget 10 → 9 is refused: it may only grow" in shrink.err) == (4, True)
+    assert (leap.code, "one step at a time; next is middle" in leap.err) == (4, True)
+    assert (serial.code, "serial is for ever" in serial.err) == (2, True)
+    assert bay.head == head
+    assert orderkit("change", bay.order, "level=middle", "--no-wait").code == 0
+
+
+def test_a_file_that_was_broken_before_can_be_mended_and_nothing_else(
+    orderkit: Command, bay: Bay
+) -> None:
+    bay.edit("stage1", "stage9")
+
+    other = orderkit("change", bay.order, "note=hello", "--no-wait")
+    mended = orderkit("change", bay.order, "stage=stage2", "note=hello", "--no-wait")
+
+    assert (other.code, "before this change already" in other.err) == (2, True), other.err
+    assert mended.code == 0, mended.err
+    assert bay.spec()["stage"] == "stage2"
+
+
+def test_an_unknown_order_names_the_nearest_and_an_ended_one_its_end(
+    orderkit: Command, bay: Bay
+) -> None:
+    unknown = orderkit("change", f"{bay.order}x", "stage=stage2")
+    assert orderkit("destroy", bay.order).code == 0
+    ended = orderkit("change", bay.order, "stage=stage2")
+
+    assert (unknown.code, f"did you mean '{bay.order}'?" in unknown.err) == (1, True)
+    assert (ended.code, f"{bay.order} has ended" in ended.err) == (1, True)
+
+
+def test_an_archived_repository_is_refused(orderkit: Command, bay: Bay) -> None:
+    bay.platform.forge.archive(bay.repo)
+
+    done = orderkit("change", bay.order, "stage=stage2")
+
+    assert (done.code, "is archived" in done.err) == (4, True), done.err
+
+
+@pytest.mark.parametrize(
+    ("reason", "files", "told"),
+    [
+        ("renamed", {XR: "name: {order}-2"}, "names its XR"),
+        ("unreadable", {XR: "spec: ["}, "xgarage.yaml: line"),
+        ("gone", {XR: None}, "no file of manifests/ holds"),
+        ("twice", {PurePosixPath("manifests/more.yaml"): "name: {order}-2"}, "2 objects of"),
+    ],
+)
+def test_an_xr_that_is_not_as_it_must_be_is_refused(
+    orderkit: Command, bay: Bay, reason: str, files: dict[PurePosixPath, str | None], told: str
+) -> None:
+    text = bay.text()
+    made: dict[PurePosixPath, str | None] = {}
+    for path, new in files.items():
+        key = "spec:" if new and new.startswith("spec") else f'name: "{bay.order}"'
+        assert key in text
+        made[path] = new and text.replace(key, new.format(order=bay.order), 1)
+    bay.put(made)
+
+    done = orderkit("change", bay.order, "stage=stage2")
+
+    assert (done.code in (1, 4), told in done.err) == (True, True), (reason, done.err)
+
+
+def test_the_file_is_found_wherever_it_is_and_everything_around_it_stays(
+    orderkit: Command, bay: Bay
+) -> None:
+    """Another name, a second document before it, comments, and Windows' line ends."""
+    other = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n---\n"
+    text = (other + bay.text().replace("stage: ", "stage:   ") + "# the end\n").replace(
+        "\n", "\r\n"
+    )
+    path = PurePosixPath("manifests/deep/all.yml")
+    bay.put({XR: None, path: text})
+
+    done = orderkit("change", bay.order, "stage=stage2", "--no-wait")
+
+    assert done.code == 0, done.err
+    assert bay.text(path) == text.replace("stage1", "stage2")
+
+
+def test_an_item_of_a_list_is_edited_in_its_place(orderkit: Command, bay: Bay) -> None:
+    xr = bay.text().partition("apiVersion: blog")[2]
+    lines = f"apiVersion: blog{xr}".splitlines()
+    items = "\n".join(["  - " + lines[0], *(f"    {line}" for line in lines[1:])])
+    bay.put({XR: f"apiVersion: v1\nkind: List\nitems:\n{items}\n"})
+
+    done = orderkit("change", bay.order, "stage=stage2", "--no-wait")
+
+    assert done.code == 0, done.err
+    assert '    stage: "stage2"' in bay.text().replace("'", '"')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from orderkit.cli.options import (
@@ -11,6 +13,9 @@ from orderkit.cli.options import (
     requester_option,
     timeout_option,
 )
+
+if TYPE_CHECKING:
+    from orderkit.core.endrecord import Survivor
 
 
 @click.command("order")
@@ -111,9 +116,10 @@ def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
 @click.command("destroy")
 @click.argument("order")
 @click.option(
-    "--delete-repository",
-    is_flag=True,
-    help="Delete the order's repository instead of archiving it; this frees the name.",
+    "--delete-repository/--archive-repository",
+    default=None,
+    help="Delete the order's repository, which frees the name, or archive it. "
+    "Without either: as the kit says.",
 )
 @requester_option
 @timeout_option(300.0)
@@ -121,7 +127,7 @@ def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
 @json_option
 def destroy_command(
     order: str,
-    delete_repository: bool,
+    delete_repository: bool | None,
     requester: str | None,
     timeout_s: float,
     platform_file: str | None,
@@ -142,9 +148,13 @@ def destroy_command(
     wanted = destroying.EndRequest(
         order,
         requester or default_requester(),
-        repository="delete" if delete_repository else "archive",
+        repository=None if delete_repository is None else _survivor(delete=delete_repository),
         timeout_s=timeout_s,
     )
     progress = Progress(enabled=False if as_json else None)
     ended = destroying.destroy(connect_to(platform_file), wanted, on_step=progress)
     views.show_ended(ended, as_json)
+
+
+def _survivor(*, delete: bool) -> Survivor:
+    return "delete" if delete else "archive"

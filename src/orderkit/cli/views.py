@@ -135,6 +135,7 @@ def show_ended(result: Ended, as_json: bool) -> None:
                 "startedAt": record.started_at,
                 "endedAt": record.ended_at,
                 "gone": [key.to_json() for key in record.must_be_gone],
+                "survives": list(record.survives),
                 "changed": result.changed,
             },
         )
@@ -143,6 +144,8 @@ def show_ended(result: Ended, as_json: bool) -> None:
     click.echo(f"{record.order} {words}, its repository is {record.repository}d")
     for key in record.must_be_gone:
         click.echo(f"  gone  {key}")
+    for kept in record.survives:
+        click.echo(f"  kept  {kept}")
 
 
 def show_team_added(result: TeamAdded, as_json: bool) -> None:

@@ -56,6 +56,7 @@ _SCHEMA: dict[str, Any] = {
                 "endedAt": {"type": "string"},
                 "emptiedAt": {"type": "string"},
                 "mustBeGone": {"type": "array", "items": _OBJECT},
+                "survives": {"type": "array", "items": {"type": "string"}},
             },
         },
     },
@@ -76,6 +77,8 @@ class EndRecord:
     emptied_at: str = ""
     """Commit of the order's repository that removed its manifests."""
     ended_at: str = ""
+    survives: Sequence[str] = ()
+    """What the kit says outlives its orders, in words."""
 
     def at(self, step: Step) -> EndRecord:
         """Return the record with a later step."""
@@ -95,6 +98,7 @@ class EndRecord:
             "emptiedAt": self.emptied_at,
             "endedAt": self.ended_at,
             "mustBeGone": [key.to_json() for key in self.must_be_gone],
+            "survives": list(self.survives) or "",
         }
         return yamltext.dump(
             {
@@ -125,4 +129,5 @@ def parse(text: str, *, name: str) -> EndRecord:
         must_be_gone=tuple(ObjectKey.from_json(entry) for entry in spec["mustBeGone"]),
         emptied_at=spec.get("emptiedAt", ""),
         ended_at=spec.get("endedAt", ""),
+        survives=tuple(spec.get("survives", ())),
     )

@@ -17,7 +17,7 @@ for deleted XRs, so nothing here depends on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeVar
@@ -25,14 +25,18 @@ from typing import TypeVar
 from orderkit.core import ledger, orderstate, yamltext
 from orderkit.core.endrecord import EndRecord, Step, Survivor, parse
 from orderkit.core.errors import NotFoundError, RefusedError
+from orderkit.core.kit.model import End, Kit
 from orderkit.core.ledger import OrderEntry
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
 from orderkit.core.objects import Manifest, ObjectKey, dig
 from orderkit.flows import orders, tracing
+from orderkit.flows.absence import Absence, Remaining
+from orderkit.flows.endguards import check_may_end
 from orderkit.flows.platform import (
     Platform,
     get_object,
     ledger_snapshot,
+    published_pack,
     read_text,
     snapshot,
     write_ledger,
@@ -52,7 +56,8 @@ class EndRequest:
 
     order: str
     requester: str
-    repository: Survivor = "archive"
+    repository: Survivor | None = None
+    """None: as the kit says."""
     timeout_s: float = 300.0
 
 
@@ -75,6 +80,7 @@ def destroy(platform: Platform, wanted: EndRequest, *, on_step: OnStep) -> Ended
 
     Raises:
         NotFoundError: There is no such order, and no tombstone of one.
+        RefusedError: It is protected, or another order needs it.
         IncompleteError: Something is not gone in time; the message lists it.
     """
     check_requester(wanted.requester)
@@ -127,15 +133,27 @@ def _record(platform: Platform, entry: OrderEntry, wanted: EndRequest) -> EndRec
         record = parse(text, name=str(entry.end_path))
         return replace(record, repository="delete") if wanted.repository == "delete" else record
     found = tracing.trace(platform, entry.order)
+    check_may_end(platform, entry, found.report.xr)
+    kit = _kit(platform, found.report.kit)
+    end = kit.end if kit else End()
     return EndRecord(
         order=entry.order,
         kit=found.report.kit,
         requester=wanted.requester,
-        repository=wanted.repository,
+        repository=wanted.repository or end.repository,
         step="marked",
         started_at=platform.clock.now().isoformat(timespec="seconds"),
         must_be_gone=_parts(found),
+        survives=end.survives,
     )
+
+
+def _kit(platform: Platform, name: str) -> Kit | None:
+    """Return the kit; None if the pack has it no more: its orders must still be able to end."""
+    try:
+        return published_pack(platform).kit(name)
+    except NotFoundError:
+        return None
 
 
 def _parts(found: tracing.Trace) -> tuple[ObjectKey, ...]:
@@ -219,6 +237,8 @@ class _End:
 
     def _empty(self, record: EndRecord) -> EndRecord:
         """Commit the order without manifests, wait until everything is seen to be gone, twice."""
+        kit = _kit(self._platform, record.kit)
+        absence = Absence(self._platform, record.must_be_gone, kit)
         commit = self._empty_repository(record)
         refresh(self._platform, self._entry.order)
         if commit and self._application() is not None:
@@ -226,10 +246,12 @@ class _End:
                 self._application,
                 lambda found: found is None or not orderstate.undelivered(found, commit),
                 what=f"delivery of {orderstate.short(commit)}",
-                why_not=lambda found: orderstate.undelivered(found or {}, commit),
+                why_not=lambda found: "; ".join(
+                    filter(None, (orderstate.undelivered(found or {}, commit), absence.told()))
+                ),
                 on_look=lambda found: end_older_operation(self._platform, found or {}, commit),
             )
-        self._until_gone(record.must_be_gone)
+        self._until_gone(absence)
         self._on_step("emptying", f"{len(record.must_be_gone)} objects seen to be gone, twice")
         return replace(record, emptied_at=commit or "")
 
@@ -250,12 +272,12 @@ class _End:
         except RefusedError:
             return seen.commit  # archived by hand; what is gone is judged by the cluster
 
-    def _until_gone(self, keys: Sequence[ObjectKey]) -> None:
+    def _until_gone(self, absence: Absence) -> None:
         absent_looks = 0
 
-        def look() -> list[ObjectKey]:
+        def look() -> list[Remaining]:
             nonlocal absent_looks
-            left = [key for key in keys if get_object(self._platform, key) is not None]
+            left = absence.left()
             absent_looks = 0 if left else absent_looks + 1
             return left
 
@@ -263,7 +285,7 @@ class _End:
             look,
             lambda left: not left and absent_looks >= _LOOKS,
             what="the removal of every part",
-            why_not=lambda left: "still there: " + ", ".join(str(key) for key in left),
+            why_not=lambda _: absence.told(),
         )
 
     def _remove(self) -> None:

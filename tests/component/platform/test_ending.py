@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 
+import yaml
 from commands import Command
 
 from orderkit.cli.running import Running
+from orderkit.core import yamltext
+from orderkit.core.dressing import COMPOSITE_LABEL
+from orderkit.core.endguards import DEPENDS_ON, PROTECTED
+from orderkit.core.kit.model import KindRef
 from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.objects import CONFIG_MAP, ObjectKey
+from orderkit.core.objects import CONFIG_MAP, NAMESPACE, ObjectKey
+from orderkit.flows.absence import Absence
 from orderkit.flows.destroying import EndRequest, destroy
+from orderkit.flows.platform import published_pack
 from orderkit.flows.registering import Registration, register
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -74,3 +82,105 @@ def write(platform: Running, repo: RepoId, files: dict[PurePosixPath, bytes]) ->
     platform.platform.forge.write(
         repo, changes, Operation(f"by-hand-{repo}-{len(files)}", EVE, "by hand")
     )
+
+
+def test_a_protected_order_is_not_ended_until_git_lifts_it(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    order = placed(orderkit, team)
+    annotate(platform, team, PROTECTED, "audited until May")
+
+    refused = orderkit("destroy", order)
+
+    assert refused.code == 4
+    assert f"{order} is protected against its end: audited until May" in refused.err
+    assert f"remove the annotation {PROTECTED}" in refused.err
+    delivered(orderkit, order)
+
+    annotate(platform, team, PROTECTED, "False")
+    assert orderkit("destroy", order).code == 0
+
+
+def test_an_order_that_another_one_needs_is_not_ended_before_it(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    needed, user = placed(orderkit, team), f"{team}-user"
+    assert orderkit("team", "add", user).code == 0
+    using = placed(orderkit, user)
+    annotate(platform, user, DEPENDS_ON, f"something-else, {needed}")
+    delivered(orderkit, using)
+
+    refused = orderkit("destroy", needed)
+
+    assert refused.code == 4
+    assert f"{needed} is needed by {using} (its annotation {DEPENDS_ON})" in refused.err
+    assert orderkit("destroy", using).code == 0
+    assert orderkit("destroy", needed).code == 0
+
+
+def test_what_a_finalizer_holds_is_told_and_the_same_command_goes_on_later(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    order, cluster = placed(orderkit, team), platform.platform.cluster
+    sheet = ObjectKey(CONFIG_MAP, "spec-sheet", f"garage-{team}")
+    hold(platform, sheet, ["example.org/backup"])
+
+    stuck = orderkit("destroy", order, "--timeout", "3")
+
+    assert stuck.code == 5
+    assert "its deletion waits for example.org/backup" in stuck.err
+    assert cluster.get(sheet) is not None
+    hold(platform, sheet, [])
+    assert orderkit("destroy", order).code == 0
+    assert cluster.get(sheet) is None
+
+
+def test_what_was_composed_unseen_is_found_by_its_label(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    order, cluster = placed(orderkit, team), platform.platform.cluster
+    composed = (KindRef("v1", "ConfigMap"),)
+    kit = replace(published_pack(platform.platform).kit("garage"), composes=composed)
+    xr = ObjectKey(kit.kind, order)
+    sheet = ObjectKey(CONFIG_MAP, "spec-sheet", f"garage-{team}")
+    other = ObjectKey(CONFIG_MAP, "somebody-elses", f"garage-{team}")
+    strange = {"labels": {COMPOSITE_LABEL: order}, "name": other.name, "namespace": other.namespace}
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": strange}, owner="test")
+
+    left = Absence(platform.platform, [xr, ObjectKey(NAMESPACE, f"garage-{team}")], kit).left()
+
+    assert sheet in {each.key for each in left}
+    assert other not in {each.key for each in left}, "no part of this order composed it"
+
+
+def placed(orderkit: Command, team: str) -> str:
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
+    return f"garage-{team}"
+
+
+def delivered(orderkit: Command, order: str) -> None:
+    until(
+        SystemClock(),
+        lambda: orderkit("status", order, "--check").code,
+        lambda code: code == 0,
+        timeout_s=20,
+        what=f"delivery of {order}",
+    )
+
+
+def annotate(platform: Running, team: str, name: str, value: str) -> None:
+    """Put an annotation on the order's XR, in Git."""
+    repo = RepoId(team, f"garage-{team}")
+    found = platform.platform.forge.read(repo, XR, "main")
+    assert found is not None
+    xr = yaml.safe_load(found.data)
+    xr["metadata"].setdefault("annotations", {})[name] = value
+    change = FileChange(XR, yamltext.dump(xr).encode(), found.sha)
+    operation = Operation(f"annotate-{found.sha}", EVE, "by hand")
+    platform.platform.forge.write(repo, [change], operation)
+
+
+def hold(platform: Running, key: ObjectKey, finalizers: list[str]) -> None:
+    """Let an object's deletion wait, as a controller of another product would."""
+    patch = {"metadata": {"finalizers": finalizers}}
+    platform.platform.cluster.patch(key, patch, owner="backup")

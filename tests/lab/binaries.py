@@ -2,9 +2,10 @@
 Where ``scripts/lab.sh`` (``make lab``) puts the real systems it builds from this folder.
 
 Each part is a folder here with ``go.mod``, ``go.sum`` and ``build.sh``, which builds one program or
-several; they lie in ``.cache/lab/<key>/``, and the key is a digest of those three files. Beside
-the parts stand the modules that start them, ``realgitea`` and ``realkube``. To add a system, add
-its folder, its module, and a session fixture in ``tests/conftest.py``.
+several; they lie in ``.cache/lab/<key>/``, and the key is a digest of those three files and of Go
+files of our own beside them. Beside the parts stand the modules that start them, ``realgitea`` and
+``realkube``. To add a system, add its folder, its module, and a session fixture in
+``tests/conftest.py``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def built(part: str) -> Path:
     Raises:
         NotBuiltError: It was never built, or its recipe changed since.
     """
-    recipe = b"".join((HERE / part / name).read_bytes() for name in _RECIPE)
+    own = sorted(path.name for path in (HERE / part).glob("*.go"))
+    recipe = b"".join((HERE / part / name).read_bytes() for name in (*_RECIPE, *own))
     folder = CACHE / hashlib.sha256(recipe).hexdigest()[:_KEY_LENGTH]
     if not folder.is_dir():
         raise NotBuiltError(f"no {part} here; build it, once, in minutes: make lab")

@@ -33,6 +33,7 @@ _COMMANDS = {
     "access": ("serve", "Let programs use the service."),
     "platform": ("platform", "Look at what publishing a pack would publish."),
     "validate": ("validate", "Validate orders' files as the API server will."),
+    "edit": ("edit", "Edit values of a YAML file and leave every other byte alone."),
     "render": ("render", "Render a skeleton as the portal would, or check it."),
     "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
 }

@@ -34,10 +34,10 @@ class Layout:
             return len(self._text)
         return at - 1 if at > position and self._text[at - 1] == "\r" else at
 
-    def before_break(self, line: int) -> int:
-        """Return where the line break in front of a line begins."""
-        at = max(line - 1, 0)
-        return at - 1 if at and self._text[at - 1] == "\r" else at
+    def next_line(self, position: int) -> int:
+        """Return where the line after that of a position begins; the text's end if none."""
+        at = self._text.find("\n", position)
+        return len(self._text) if at < 0 else at + 1
 
     def column(self, position: int) -> int:
         """Return a position's column, counted from 0."""
@@ -52,16 +52,30 @@ class Layout:
                 break  # a bracket
             at -= 1
             event = self._events[at]
-        if event.kind is Kind.SCALAR and event.style in ("|", ">"):
+        if self.is_block_scalar(at):
             return self._block_scalar_end(at)
         return self._stream.stops[at]
 
-    def _block_scalar_end(self, at: int) -> int:
+    def is_block_scalar(self, at: int) -> bool:
+        """Say whether event `at` is a block scalar."""
         event = self._events[at]
+        return event.kind is Kind.SCALAR and event.style in ("|", ">")
+
+    def ends_in_block_scalar(self) -> bool:
+        """Say whether the text's last scalar is a block scalar that ends with the text."""
+        last = max(at for at, event in enumerate(self._events) if event.kind is Kind.SCALAR)
+        return self.is_block_scalar(last) and self._stream.stops[last] == len(self._text)
+
+    def keeps_blank_lines(self, at: int) -> bool:
+        """Say whether blank lines behind the block scalar at event `at` are part of it."""
+        start = self._stream.starts[at]
+        return "+" in self._text[start : self.line_end(start)].split("#")[0]
+
+    def _block_scalar_end(self, at: int) -> int:
         start, end = self._stream.starts[at], self._stream.stops[at]
         raw = self._text[start:end]
-        kept = "+" in raw.split("\n", 1)[0].split("#")[0]
-        if kept or event.value.rstrip("\n").endswith((" ", "\t")):
+        ends_blank = self._events[at].value.rstrip("\n").endswith((" ", "\t"))
+        if ends_blank or self.keeps_blank_lines(at):
             return start + len(raw.removesuffix("\n").removesuffix("\r"))
         return start + len(raw.rstrip())
 
@@ -172,6 +186,7 @@ class Layout:
             newline="\r\n" if "\r\n" in self._text else "\n",
             step=self._step(nodes),
             list_offset=self._list_offset(),
+            literal=self._text.endswith("\n"),
             json=any(self._is_json(node) for node in nodes),
         )
 

@@ -104,7 +104,7 @@ class Splicer:
         token = header.split("#")[0].split()[0] if header.strip() else header
         if isinstance(value, str):
             lines = self._kept_block(node, token, value)
-            mark = token[0] + {0: "-", 1: ""}.get(len(value) - len(value.rstrip("\n")), "+")
+            mark = token[0] + ("" if value.endswith("\n") else "-")
             body = self._joined([mark + header[len(token) :].rstrip("\r"), *lines])
             return [Splice(start, end, body)]
         gone = Splice(header_end, end, "")
@@ -193,6 +193,10 @@ class Splicer:
     def _after_line(self, position: int, lines: Sequence[str]) -> Splice:
         """Insert whole lines after the line of `position`, keeping how the text ends."""
         at = self._layout.line_end(position)
+        if lines and at == len(self._text) and self._layout.ends_in_block_scalar():
+            raise self._stream.refuse(
+                Reason.BLOCK_SCALAR, "the text ends in a block scalar without a line break", 0
+            )
         return Splice(at, at, self._newline_joined(lines))
 
     def insert_key(self, name: str, value: Value) -> Change:
@@ -256,15 +260,29 @@ class Splicer:
         start = self._layout.entry_start(node, found, at)
         line = self._layout.line_start(start)
         if not self._text[line:start].strip(" "):
-            end = self._layout.line_end(self._layout.end(child.value))
-            if end < len(self._text):
-                return Change((Splice(line, end + 1, ""),), expected)
-            return Change((Splice(self._layout.before_break(line), end, ""),), expected)
+            end = self._layout.next_line(self._layout.end(child.value))
+            self._refuse_joining(child, end)
+            return Change((Splice(line, end, ""),), expected)
         following = self._layout.entry_start(node, found, at + 1) if at + 1 < len(found) else None
         if following is None:
             raise self._stream.refuse(Reason.UNPROVED, "the entry cannot be cut out", child.first)
         self._refuse_comment(self._layout.end(child.value), following, child)
         return Change((Splice(start, following, ""),), expected)
+
+    def _refuse_joining(self, child: Child, end: int) -> None:
+        """Refuse if a block scalar above would swallow what stands behind the removed lines."""
+        above = child.first - 1
+        if not self._layout.is_block_scalar(above):
+            return
+        behind = self._text[end : self._layout.line_end(end)]
+        column = self._layout.column(self._stream.starts[child.first])
+        indented = len(behind) - len(behind.lstrip(" ")) > column
+        if indented or (not behind.strip() and self._layout.keeps_blank_lines(above)):
+            raise self._stream.refuse(
+                Reason.BLOCK_SCALAR,
+                "what stands behind it would become part of the block scalar above",
+                child.first,
+            )
 
     def _out_of_flow(self, found: list[Child], at: int) -> Splice:
         child = found[at]

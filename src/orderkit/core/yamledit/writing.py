@@ -37,6 +37,8 @@ class Style:
     list_offset: int = 2
     """How far a list's dashes stand right of the key above them."""
     quote: str = ""
+    literal: bool = True
+    """Several lines may be a literal block: not at the end of a text without a line break."""
     json: bool = False
     """Everything in double quotes, also keys: the text around is JSON."""
 
@@ -201,26 +203,20 @@ def item_lines(value: Value, indent: int, style: Style) -> Iterator[str]:
 
 def inline(value: Value, indent: int, style: Style) -> list[str]:
     """Return a scalar, or an empty collection, as it stands after its key: some lines."""
-    if isinstance(value, str) and "\n" in value:
+    if isinstance(value, str) and "\n" in value and style.literal:
         lines = literal(value, indent)
         if lines is not None:
-            return ["|" + {0: "-", 1: ""}.get(_breaks(value), "+"), *lines]
+            return ["|" if value.endswith("\n") else "|-", *lines]
     if isinstance(value, dict | list):
         return [flow(value, style)]
     return [scalar(value, style, flow=False)]
 
 
-def _breaks(text: str) -> int:
-    return len(text) - len(text.rstrip("\n"))
-
-
 def literal(text: str, indent: int) -> list[str] | None:
-    """Return the lines of a literal block's body; none if it cannot hold the text."""
-    body = text.rstrip("\n")
-    lines = body.split("\n")
-    if not body or not lines[0] or lines[0].startswith((" ", "\t")):
+    """Return the lines of a literal block's body; none if the text would not stand there well."""
+    lines = text.removesuffix("\n").split("\n")
+    if not lines[0] or not lines[-1] or lines[0].startswith((" ", "\t")):
         return None
     if not all(line.isprintable() and line == line.rstrip() for line in lines):
         return None
-    blank = [""] * (_breaks(text) - 1)
-    return [*(" " * indent + line if line else "" for line in lines), *blank]
+    return [" " * indent + line if line else "" for line in lines]

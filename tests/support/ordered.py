@@ -9,7 +9,7 @@ from scaffolderapi import Task
 
 from orderkit.core.names import RepoId
 
-TEMPLATE = "garage-stage-kit"
+TEMPLATE = "garage"
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,17 @@ SKELETON = {
 AWKWARD = ["yes", "null", "1e3", "0x10", "~", "017", "12:30", 'a "b"\n: #x', "${{ values.x }}", ""]
 
 
-def render(**values: str) -> dict[str, bytes]:
-    known = {
-        "order": "garage-ae86",
-        "team_name": "ae86",
-        "stage": "stage1",
-        "requester": "user:default/me",
+def render(
+    team: str = "ae86", stage: str = "stage1", order: str = "garage-ae86", requester: str = "me"
+) -> dict[str, bytes]:
+    values = {
+        "order": order,
+        "team": team,
+        "requester": requester,
         "pack_commit": "a" * 40,
+        "spec": {"teamName": team, "stage": stage},
     }
-    return {str(p): f.data for p, f in render_tree(SKELETON, {**known, **values}).items()}
+    return {str(p): f.data for p, f in render_tree(SKELETON, values).items()}
 
 
 def test_the_skeleton_has_the_files_of_an_order() -> None:
@@ -54,7 +56,7 @@ def read_by_all(data: bytes) -> list[Any]:
 
 @pytest.mark.parametrize("text", AWKWARD)
 def test_every_value_stays_text(text: str) -> None:
-    files = render(team_name=text, stage=text, order=f"garage-{text}", requester=text)
+    files = render(team=text, stage=text, order=f"garage-{text}", requester=text)
 
     for xr in read_by_all(files["manifests/xgarage.yaml"]):
         assert xr["spec"] == {"teamName": text, "stage": text}
@@ -73,7 +75,7 @@ PRINTABLE = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "C
 
 @given(PRINTABLE)
 def test_no_value_changes_the_structure(text: str) -> None:
-    data = render(team_name=text)["manifests/xgarage.yaml"]
+    data = render(team=text)["manifests/xgarage.yaml"]
 
     assert yaml.safe_load(data)["spec"] == {"teamName": text, "stage": "stage1"}
 

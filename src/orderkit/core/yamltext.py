@@ -49,8 +49,13 @@ _AMBIGUOUS = re.compile(
 )
 
 
+_SENTINEL = "__ORDERKIT_"
+"""What is baked in its place may look like a number."""
+
+
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in value else ("'" if _AMBIGUOUS.match(value) else None)
+    quoted = _AMBIGUOUS.match(value) or _SENTINEL in value
+    style = "|" if "\n" in value else ("'" if quoted else None)
     if not value.isprintable() and not value.replace("\n", "").isprintable():
         style = '"'  # YAML 1.1 breaks lines at U+0085 and U+2028, YAML 1.2 does not
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
@@ -123,19 +128,19 @@ def line_of(text: str | bytes, steps: Steps) -> int:
     return line + 1
 
 
-def dump(value: dict[str, Any]) -> str:
+def dump(value: dict[str, Any], *, width: int = 100) -> str:
     """Write one document, keys in their order, ``---`` first, a newline last."""
-    return dump_all([value])
+    return dump_all([value], width=width)
 
 
-def dump_all(values: list[dict[str, Any]]) -> str:
-    """Write a stream of documents."""
+def dump_all(values: list[dict[str, Any]], *, width: int = 100) -> str:
+    """Write a stream of documents; lines are broken at blanks where they get wider."""
     return yaml.dump_all(
         values,
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
         explicit_start=True,
-        width=100,
+        width=width,
         default_flow_style=False,
     )

@@ -256,10 +256,8 @@ def test_a_template_of_the_pack_runs_by_the_name_of_its_kit(
     assert len(platform.platform.forge.commits(RepoId(team, f"garage-{team}"))) == 1
 
 
-def test_a_template_of_the_pack_runs_by_its_own_name(orderkit: Command, team: str) -> None:
-    done = orderkit(
-        "run", "garage-stage-kit", "-p", f"team_name={team}", "-p", "stage=stage1", "--dry-run"
-    )
+def test_a_dry_run_of_the_packs_template_publishes_nothing(orderkit: Command, team: str) -> None:
+    done = orderkit("run", "garage", "-p", f"team_name={team}", "-p", "stage=stage1", "--dry-run")
 
     assert done.code == 0, done.err
     assert "publish  publish:gitea  would be called" in done.out

@@ -210,12 +210,18 @@ class Kit:
     @property
     def name_parameters(self) -> tuple[str, ...]:
         """The form parameters whose values name the order, dotted."""
-        return tuple(map(self.parameter, self.name_from)) or (NAME_PARAMETER,)
+        own = self._own(NAME_PARAMETER)
+        return tuple(map(self.parameter, self.name_from)) or (own,)
 
     @property
     def team_parameter(self) -> str:
         """The form parameter that names the team, dotted."""
-        return self.parameter(self.team_from) if self.team_from else TEAM_PARAMETER
+        return self.parameter(self.team_from) if self.team_from else self._own(TEAM_PARAMETER)
+
+    def _own(self, name: str) -> str:
+        """Return the name of a parameter of the form itself: no field has it."""
+        taken = {self.aliases.get(field, field) for field in self.spec_schema.get("properties", {})}
+        return f"order_{name}" if name in taken else name
 
     def parameter(self, path: FieldPath) -> str:
         """Return the form parameter that carries a field, dotted like the field."""

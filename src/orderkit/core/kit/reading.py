@@ -13,6 +13,7 @@ from typing import Any
 from orderkit.core import yamltext
 from orderkit.core.documents import Files
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.consistency import Problem, problems
 from orderkit.core.kit.model import (
     Change,
     Direction,
@@ -32,6 +33,7 @@ from orderkit.core.kit.model import (
 )
 from orderkit.core.kit.schema import KIT_SCHEMA
 from orderkit.core.objects import XRD, Manifest, dig
+from orderkit.core.xrd import BrokenXrdError
 
 _XRD_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -77,7 +79,37 @@ def read_kit(name: str, files: Files) -> Kit:
             str(path), None, "is missing", hint=f"kit '{name}' needs an XRD there"
         )
     xrd = yamltext.load(files[path], name=str(path), schema=_XRD_SCHEMA)
-    return kit_of(name, _document(name, files).get("spec") or {}, xrd)
+    spec = _document(name, files).get("spec") or {}
+    kit = kit_of(name, spec, xrd)
+    try:
+        found = next(problems(kit, spec), None)
+    except BrokenXrdError as error:
+        where = yamltext.place(str(path), files[path], error.steps)
+        raise InvalidInputError(where, None, f"is refused: {error}", hint=error.hint) from error
+    if found is not None:
+        raise told(found, name, files)
+    return kit
+
+
+def all_problems(name: str, files: Files) -> tuple[InvalidInputError, ...]:
+    """
+    Return everything that is wrong with a kit beyond its files' own schemas.
+
+    Raises:
+        InvalidInputError: A file is missing or not well-formed, so that nothing more can be said.
+    """
+    path = definition_path(name)
+    xrd = yamltext.load(files[path], name=str(path), schema=_XRD_SCHEMA)
+    spec = _document(name, files).get("spec") or {}
+    return tuple(told(found, name, files) for found in problems(kit_of(name, spec, xrd), spec))
+
+
+def told(problem: Problem, name: str, files: Files) -> InvalidInputError:
+    """Return a problem as an error that names file and line."""
+    path = definition_path(name) if problem.file == "xrd" else kit_path(name)
+    steps = problem.steps
+    where = yamltext.place(str(path), files[path], steps) if path in files else str(path)
+    return InvalidInputError(where, problem.value, problem.rule, hint=problem.hint)
 
 
 def _document(name: str, files: Files) -> dict[str, Any]:

@@ -1,0 +1,374 @@
+"""
+What is wrong with a kit although kit.yaml and XRD are well-formed each on its own.
+
+`problems` finds all of it, each with the file it stands in, the place there, and the way out.
+Called by ``core.kit.reading``, which raises the first, and by ``kit check``, which shows all.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from orderkit.core import jsregex
+from orderkit.core.kit.fields import SCALARS, Field, Fields, Shape, fields_of
+from orderkit.core.kit.form import RESERVED, guard_of
+from orderkit.core.kit.model import Change, Direction, Hints, Kit
+from orderkit.core.kit.patterns import to_javascript
+from orderkit.core.kit.skeleton import quoted
+from orderkit.core.xrd import versions_of
+
+Steps = tuple[str | int, ...]
+_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_TYPES = ("string", "integer", "number", "boolean", "object", "array")
+_HOURS = {"h": 1, "d": 24, "w": 24 * 7}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, where, and what to do about it."""
+
+    file: Literal["kit", "xrd"]
+    steps: Steps
+    """Where it stands, from the top of the document."""
+    value: object
+    rule: str
+    hint: str = ""
+
+
+def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[Problem]:
+    """
+    Yield what is wrong, the XRD's own faults first.
+
+    Args:
+        spec: ``spec`` of kit.yaml as it was written.
+
+    Raises:
+        BrokenXrdError: Crossplane could make no CRD of the XRD.
+    """
+    fields = fields_of(kit)
+    yield from _xrd_problems(kit, fields)
+    checks = _Checks(kit, fields, spec)
+    for check in (
+        checks.names, checks.aliases, checks.pages, checks.hints, checks.hidden, checks.naming,
+        checks.changes, checks.rest,
+    ):  # fmt: skip
+        yield from check()
+
+
+def _xrd_problems(kit: Kit, fields: Fields) -> Iterator[Problem]:
+    index = next(n for n, v in enumerate(versions_of(kit.xrd)) if v.get("referenceable"))
+    root: Steps = ("spec", "versions", index, "schema", "openAPIV3Schema", "properties", "spec")
+    for field in fields.walk():
+        for found, steps in _with_items(field, (*root, *_schema_steps(field.path))):
+            yield from _field_problems(found, steps)
+
+
+def _schema_steps(path: str) -> Steps:
+    return tuple(step for name in path.split(".") for step in ("properties", name))
+
+
+def _with_items(field: Field, steps: Steps) -> Iterator[tuple[Field, Steps]]:
+    """Yield a field, and what its entries are made of."""
+    yield field, steps
+    if field.item is not None:
+        key = "items" if field.shape is Shape.LIST else "additionalProperties"
+        for inner in field.item.walk():
+            relative = inner.path.removeprefix(field.item.path).lstrip(".")
+            below = _schema_steps(relative) if relative else ()
+            yield from _with_items(inner, (*steps, key, *below))
+
+
+def _field_problems(field: Field, steps: Steps) -> Iterator[Problem]:
+    type_ = field.schema.get("type")
+    if type_ is not None and type_ not in _TYPES:
+        yield Problem("xrd", (*steps, "type"), type_, "is no type", _nearest(type_, _TYPES))
+    choices, default = field.schema.get("enum"), field.schema.get("default")
+    if choices and default is not None and default not in choices:
+        told = f"is none of the values of its enum: {', '.join(map(str, choices))}"
+        yield Problem("xrd", (*steps, "default"), default, told, _nearest(default, choices))
+    pattern = field.schema.get("pattern")
+    if isinstance(pattern, str) and field.hidden is None:
+        yield from _pattern_problems("xrd", (*steps, "pattern"), pattern)
+    if field.unseen and field.required:
+        hint = "give it a default, or a value of the platform in kit.yaml: hidden"
+        yield Problem("xrd", (*steps, "x-ui-hidden"), field.path, "is required and hidden", hint)
+    try:
+        quoted(field.name)
+    except ValueError:
+        yield Problem("xrd", steps, field.name, "has a control character in its name")
+
+
+def _pattern_problems(file: Literal["kit", "xrd"], steps: Steps, pattern: str) -> Iterator[Problem]:
+    try:
+        to_javascript(pattern)
+    except ValueError as error:
+        yield Problem(
+            file, steps, pattern,
+            f"is refused as a pattern: {error}",
+            "the form reads it as JavaScript, the API server as RE2: write it with what both "
+            "have, that is classes, groups and counts",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """Checks of one kit.yaml against its XRD."""
+
+    kit: Kit
+    fields: Fields
+    spec: Mapping[str, Any]
+
+    def names(self) -> Iterator[Problem]:
+        """Every field that is named is one of the XRD."""
+        for steps, path in self._named():
+            if self.fields.find(path) is None:
+                near = _nearest(path, self.fields.paths) or (
+                    f"fields: {', '.join(self.fields.paths) or 'none'}"
+                )
+                yield Problem("kit", ("spec", *steps), path, "is no field of the XRD", near)
+
+    def _named(self) -> Iterator[tuple[Steps, str]]:
+        kit, spec = self.kit, self.spec
+        for key in ("aliases", "fields", "hidden"):
+            yield from (((key, path), path) for path in spec.get(key) or ())
+        if isinstance(spec.get("nameFrom"), str):
+            yield ("nameFrom",), kit.name_from[0]
+        else:
+            yield from ((("nameFrom", at), path) for at, path in enumerate(kit.name_from))
+        if kit.team_from:
+            yield ("teamFrom",), kit.team_from
+        if kit.xr_name != "order":
+            yield ("xrName",), kit.xr_name
+        listed = [(("pages", at), page.fields) for at, page in enumerate(kit.pages)]
+        listed += [(("changes", at), change.fields) for at, change in enumerate(kit.changes)]
+        for place, paths in listed:
+            yield from (((*place, "fields", n), path) for n, path in enumerate(paths))
+        for path, hints in kit.fields.items():
+            if hints.when:
+                yield ("fields", path, "when", hints.when.field), hints.when.field
+
+    def _find(self, path: str) -> Field | None:
+        return self.fields.find(path)
+
+    def aliases(self) -> Iterator[Problem]:
+        """Every parameter of the form has one field."""
+        own = [*RESERVED]
+        if not self.kit.name_from:
+            own.extend(self.kit.name_parameters)
+        if not self.kit.team_from:
+            own.append(self.kit.team_parameter)
+        owners: dict[str, str] = dict.fromkeys(own, "")
+        for path, parameter in self.kit.aliases.items():
+            steps = ("spec", "aliases", path)
+            if "." in path:
+                yield Problem("kit", steps, path, "is inside another field", "only fields "
+                              "directly below spec can have an alias")  # fmt: skip
+            if not _PARAMETER.match(parameter):
+                yield Problem("kit", steps, parameter, "is no name of a form parameter",
+                              "letters, digits and '_', for example team_name")  # fmt: skip
+        for field in self.fields.top:
+            parameter = self.kit.parameter(field.path)
+            if parameter in owners:
+                told = f"is the parameter of '{owners[parameter]}' too" if owners[parameter] else (
+                    "is a parameter of every form"
+                )  # fmt: skip
+                aliased = field.path in self.kit.aliases
+                place: Steps = ("spec", "aliases", field.path) if aliased else ("spec",)
+                hint = f"give '{field.path}' another name under spec.aliases"
+                yield Problem("kit", place, parameter, told, hint)
+            owners.setdefault(parameter, field.path)
+
+    def pages(self) -> Iterator[Problem]:
+        """A page has fields directly below spec, each on one page, none hidden."""
+        seen: set[str] = set()
+        for at, page in enumerate(self.kit.pages):
+            for n, path in enumerate(page.fields):
+                steps = ("spec", "pages", at, "fields", n)
+                field = self._find(path)
+                if "." in path:
+                    outer = path.partition(".")[0]
+                    yield Problem("kit", steps, path, "is inside another field", f"name '{outer}'")
+                elif path in seen:
+                    yield Problem("kit", steps, path, "is on a page already")
+                elif field and not field.visible:
+                    yield Problem("kit", steps, path, "is not shown in the form", "leave it out")
+                seen.add(path)
+
+    def hints(self) -> Iterator[Problem]:
+        """What ``fields`` says fits the field."""
+        for path, hints in self.kit.fields.items():
+            field = self._find(path)
+            if field is None:
+                continue
+            steps = ("spec", "fields", path)
+            yield from _label_problems(field, hints, steps)
+            if hints.picker and field.shape is not Shape.TEXT:
+                told = f"cannot be picked from the catalog: it is no text but {field.shape}"
+                yield Problem("kit", (*steps, "picker"), path, told)
+            if hints.error and "pattern" not in field.schema and path not in self.kit.name_from:
+                yield Problem("kit", (*steps, "error"), path, "has no pattern to explain",
+                              "say it in 'help'")  # fmt: skip
+            if hints.when:
+                yield from self._when_problems(field, hints, steps)
+
+    def _when_problems(self, field: Field, hints: Hints, steps: Steps) -> Iterator[Problem]:
+        when = hints.when
+        question = self._find(when.field) if when else None
+        if when is None or question is None:
+            return
+        place = (*steps, "when", when.field)
+        if question.path.rpartition(".")[0] != field.path.rpartition(".")[0]:
+            yield Problem("kit", place, when.field, f"does not stand beside '{field.path}'",
+                          "a form can only look at fields of the same object")  # fmt: skip
+        elif question.shape not in SCALARS or not question.visible or question.path == field.path:
+            yield Problem("kit", place, when.field, "cannot be a condition",
+                          "name a visible text, number or yes-or-no")  # fmt: skip
+        elif question.hints.when and question.hints.when.field == field.path:
+            yield Problem("kit", place, when.field, "depends on this field itself")
+        elif self._page_of(question) != self._page_of(field):
+            yield Problem("kit", place, when.field, "is on another page",
+                          "put both on one page")  # fmt: skip
+        if field.required:
+            yield Problem("kit", (*steps, "when"), field.path, "is required by the XRD",
+                          "what is asked for only sometimes must be optional there")  # fmt: skip
+        for value in when.values:
+            choices = _answers(question)
+            if choices is not None and value not in choices:
+                yield Problem("kit", place, value, f"is no value of '{when.field}'",
+                              _nearest(value, choices))  # fmt: skip
+
+    def _page_of(self, field: Field) -> int:
+        top = field.path.partition(".")[0]
+        for at, page in enumerate(self.kit.pages):
+            if top in page.fields:
+                return at
+        if self.kit.pages:
+            return len(self.kit.pages) - 1
+        found = self._find(top)
+        return int(found.advanced) if found else 0
+
+    def hidden(self) -> Iterator[Problem]:
+        """A hidden field can be baked, and an unbaked one is noticed."""
+        for path, hidden in self.kit.hidden.items():
+            field = self._find(path)
+            if field is None:
+                continue
+            steps: Steps = ("spec", "hidden", path)
+            if field.shape not in SCALARS:
+                yield Problem("kit", steps, path, f"cannot be baked: it is {field.shape}",
+                              "only texts, numbers and yes-or-no can")  # fmt: skip
+                continue
+            pattern = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
+            if not pattern:
+                yield Problem("kit", steps, path, "is hidden without a pattern",
+                              "give it one: it refuses what was never baked")  # fmt: skip
+                continue
+            place = (*steps, "pattern") if hidden.pattern else steps
+            found = list(_pattern_problems("kit", place, pattern))
+            yield from found
+            if not found and jsregex.compile_pattern(to_javascript(pattern)).search(
+                hidden.sentinel
+            ):
+                yield Problem("kit", place, pattern, f"lets {hidden.sentinel} through",
+                              "a pattern that the value matches and '__' does not")  # fmt: skip
+            if path in self.kit.fields:
+                yield Problem("kit", ("spec", "fields", path), path, "is hidden", "leave it out")
+
+    def naming(self) -> Iterator[Problem]:
+        """What names an order, its team and its XR is always there and is plain."""
+        kit = self.kit
+        named = [("nameFrom", path) for path in kit.name_from]
+        named += [("teamFrom", kit.team_from)] if kit.team_from else []
+        named += [("xrName", kit.xr_name)] if kit.xr_name != "order" else []
+        for key, path in named:
+            field = self._find(path)
+            if field is None:
+                continue
+            good = (Shape.TEXT, Shape.INTEGER) if key == "nameFrom" else (Shape.TEXT,)
+            if field.shape not in good or not field.visible:
+                yield Problem("kit", ("spec", key), path, f"cannot name it: it is {field.shape}"
+                              if field.visible else "is not shown in the form")  # fmt: skip
+            elif not field.always or field.hints.when:
+                yield Problem("kit", ("spec", key), path, "may be left out",
+                              "make it required in the XRD, or give it a default")  # fmt: skip
+
+    def changes(self) -> Iterator[Problem]:
+        """A change names fields that can go its direction."""
+        for name in _twice(change.name for change in self.kit.changes):
+            at = max(n for n, change in enumerate(self.kit.changes) if change.name == name)
+            yield Problem(
+                "kit", ("spec", "changes", at, "name"), name, "is the name of two changes"
+            )
+        for at, change in enumerate(self.kit.changes):
+            for n, path in enumerate(change.fields):
+                field = self._find(path)
+                if field:
+                    steps = ("spec", "changes", at, "fields", n)
+                    yield from _direction_problems(change, field, steps)
+
+    def rest(self) -> Iterator[Problem]:
+        """Links lead somewhere, leases end, examples have names of their own."""
+        for at, link in enumerate(self.kit.links):
+            if bool(link.url) == bool(link.entity_ref):
+                yield Problem("kit", ("spec", "links", at), link.title,
+                              "needs url or entityRef, one of the two")  # fmt: skip
+        lease = self.kit.lease
+        if lease.default and lease.maximum and _hours(lease.default) > _hours(lease.maximum):
+            yield Problem("kit", ("spec", "lease", "default"), lease.default,
+                          f"is longer than the maximum, {lease.maximum}")  # fmt: skip
+        for name in _twice(example.name for example in self.kit.examples):
+            yield Problem("kit", ("spec", "examples"), name, "is the name of two examples")
+
+
+def _label_problems(field: Field, hints: Hints, steps: Steps) -> Iterator[Problem]:
+    choices = [str(choice) for choice in field.schema.get("enum") or ()]
+    if field.item and not choices:
+        choices = [str(choice) for choice in field.item.schema.get("enum") or ()]
+    for value in hints.labels:
+        if value not in choices:
+            told = "is no value of the field's enum" if choices else "labels a field without enum"
+            yield Problem("kit", (*steps, "labels", value), value, told, _nearest(value, choices))
+
+
+def _direction_problems(change: Change, field: Field, steps: Steps) -> Iterator[Problem]:
+    if field.unseen:
+        yield Problem("kit", steps, field.path, "is not shown in any form", "leave it out")
+    if field.hidden and change.direction is not Direction.NEVER:
+        told = "is the platform's value: no order changes it"
+        yield Problem("kit", steps, field.path, told, "leave it out, or 'direction: never'")
+    numeric = field.shape in (Shape.INTEGER, Shape.NUMBER) or bool(field.schema.get("enum"))
+    if change.direction is Direction.GROW and not (
+        numeric or field.shape in (Shape.LIST, Shape.MAP)
+    ):
+        yield Problem("kit", steps, field.path, f"cannot grow: it is {field.shape}",
+                      "numbers, enums, lists and maps can")  # fmt: skip
+    if change.direction is Direction.STEP and not (
+        field.shape is Shape.INTEGER or field.schema.get("enum")
+    ):
+        yield Problem("kit", steps, field.path, f"has no steps: it is {field.shape}",
+                      "whole numbers and enums have")  # fmt: skip
+
+
+def _answers(field: Field) -> Sequence[object] | None:
+    if field.shape is Shape.BOOLEAN:
+        return (True, False)
+    found: Sequence[object] | None = field.schema.get("enum")
+    return found
+
+
+def _nearest(value: object, known: Iterable[object]) -> str:
+    near = difflib.get_close_matches(str(value), [str(one) for one in known], n=1)
+    return f"did you mean '{near[0]}'?" if near else ""
+
+
+def _twice(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def _hours(duration: str) -> int:
+    return int(duration[:-1]) * _HOURS[duration[-1]]

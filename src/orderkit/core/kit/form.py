@@ -1,0 +1,407 @@
+"""
+The order form of a kit: parameter pages for Backstage's scaffolder.
+
+Every field becomes the property that shows it best and refuses what the XRD refuses; what a form
+cannot check is told in its help. Fields keep their names and their nesting (``aliases`` rename
+top-level ones), so that an XR is read back into the form as it is. Called by
+``core.kit.template`` and by whoever shows a kit's fields in a form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.kit import patterns
+from orderkit.core.kit.fields import ABSENT, SCALARS, Field, Fields, Shape
+from orderkit.core.kit.limits import numbers, sizes
+from orderkit.core.kit.model import Direction, FieldPath, Hidden, Kit, Page, spelt_out
+from orderkit.core.kit.when import conditions
+from orderkit.core.names import LABEL_MAX
+
+Schema = dict[str, Any]
+
+DEFAULT_PAGE, ADVANCED_PAGE = "Order", "Advanced settings"
+FORGE_HOST, PACK_COMMIT = "forge_host", "pack_commit"
+"""Parameters of every form, baked when the pack is published."""
+RESERVED = (FORGE_HOST, PACK_COMMIT)
+NOT_BAKED = "is not set, because this pack was not published to a platform"
+_FORGE_HOST_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[A-Za-z0-9._/-]+)?$"
+_COMMIT_PATTERN = "^[0-9a-f]{40}$"
+_LABEL_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_TEAM_PATTERN = "^(group:default/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_TYPES = {
+    Shape.TEXT: "string",
+    Shape.INTEGER: "integer",
+    Shape.NUMBER: "number",
+    Shape.BOOLEAN: "boolean",
+    Shape.LIST: "array",
+}
+_FORMATS = frozenset({"date", "date-time", "email", "hostname", "ipv4", "uri", "uuid"})
+"""Formats that the form, the portal's backend and the API server know."""
+_SILENT_FORMATS = frozenset({"int32", "int64", "float", "double", "password"})
+_HIDDEN_UI = {"ui:widget": "hidden", "ui:backstage": {"review": {"show": False}}}
+
+
+def pages(kit: Kit, fields: Fields) -> list[Schema]:
+    """
+    Return the pages of a kit's form.
+
+    Raises:
+        ValueError: A pattern cannot be said in JavaScript; the message begins with the field.
+    """
+    shown = _placed(kit, fields)
+    form = _Form(kit, fields)
+    found = [form.page(page, here) for page, here in shown]
+    form.add_own(found[0])
+    form.add_hidden(found[0])
+    form.tell_rules(found, [here for _, here in shown])
+    return [_ordered(page) for page in found]
+
+
+def entry_schema(kit: Kit, field: Field) -> Schema:
+    """
+    Return how one visible field looks in a form, its help included; for forms of changes too.
+
+    Raises:
+        ValueError: As `pages`.
+    """
+    return _Property(kit, field).schema()
+
+
+def _placed(kit: Kit, fields: Fields) -> list[tuple[Page, list[Field]]]:
+    """Say which fields stand on which page."""
+    visible = [field for field in fields.top if field.visible]
+    by_path = {field.path: field for field in visible}
+    if kit.pages:
+        named = {path for page in kit.pages for path in page.fields}
+        rest = [field for field in visible if field.path not in named]
+        shown = [(page, [by_path[path] for path in page.fields]) for page in kit.pages]
+        shown[-1][1].extend(rest)
+        return shown
+    plain = [field for field in visible if not field.advanced]
+    plain.sort(key=lambda field: (field.order is None, not field.required))
+    found = [(Page(DEFAULT_PAGE, ()), plain)]
+    advanced = [field for field in visible if field.advanced]
+    if advanced:
+        found.append((Page(ADVANCED_PAGE, ()), advanced))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Puts one kit's form together."""
+
+    kit: Kit
+    fields: Fields
+
+    def page(self, page: Page, shown: Sequence[Field]) -> Schema:
+        found: Schema = {"title": page.title}
+        if page.description:
+            found["description"] = page.description
+        return {**found, **properties_of(self.kit, shown)}
+
+    def add_own(self, page: Schema) -> None:
+        """Put the form's own parameters first: the order's name, the team."""
+        own: Schema = {}
+        kit = self.kit
+        if not kit.name_from:
+            own[kit.name_parameters[0]] = {
+                "title": "Name",
+                "description": f"The order is called {kit.name}-<name>.",
+                "type": "string",
+                "pattern": _LABEL_PATTERN,
+                "maxLength": LABEL_MAX - len(kit.name) - 1,
+                "errorMessage": {"pattern": patterns.told(_LABEL_PATTERN)},
+            }
+        if not kit.team_from:
+            own[kit.team_parameter] = {
+                "title": "Team",
+                "description": "Who orders, and owns what is ordered.",
+                "type": "string",
+                "pattern": _TEAM_PATTERN,
+                "errorMessage": {"pattern": "must be a team, for example group:default/ae86"},
+                "ui:field": "OwnerPicker",
+                "ui:options": {"catalogFilter": [{"kind": "Group"}]},
+            }
+        page["properties"] = {**own, **page["properties"]}
+        page["required"] = [*own, *page.get("required", ())]
+        if "ui:order" in page:
+            page["ui:order"] = [*own, *page["ui:order"]]
+
+    def add_hidden(self, page: Schema) -> None:
+        """Put the platform's values last, each with a pattern that refuses what is not baked."""
+        hidden = {
+            self.kit.parameter(field.path): _hidden(field, field.hidden)
+            for field in self.fields.top
+            if field.hidden
+        }
+        hidden[FORGE_HOST] = _baked("Forge", Hidden("FORGE_HOST"), _FORGE_HOST_PATTERN)
+        hidden[PACK_COMMIT] = _baked("Commit of the pack", Hidden("PACK_COMMIT"), _COMMIT_PATTERN)
+        page["properties"] = {**page["properties"], **hidden}
+        page["required"] = [*page["required"], *hidden]
+
+    def tell_rules(self, found: list[Schema], shown: list[list[Field]]) -> None:
+        """Tell a rule about several fields on the last page that has one of them."""
+        for names, sentence in self.fields.rules:
+            at = max(
+                (n for n, here in enumerate(shown) if any(f.name in names for f in here)), default=0
+            )
+            page = found[at]
+            told = page.get("description", "")
+            page["description"] = f"{told} {sentence}".strip()
+
+
+def properties_of(kit: Kit, shown: Sequence[Field]) -> Schema:
+    """
+    Return ``properties``, ``required``, ``dependencies`` and ``ui:order`` of fields side by side.
+
+    Raises:
+        ValueError: As `pages`.
+    """
+    own = {_name(kit, field): field for field in shown if field.visible or field.hidden}
+    schemas = {
+        name: _hidden(field, field.hidden) if field.hidden else _Property(kit, field).schema()
+        for name, field in own.items()
+    }
+    asked = [name for name, field in own.items() if field.required or field.hidden]
+    conditional = {name: f.hints.when for name, f in own.items() if f.hints.when and not f.hidden}
+    found: Schema = {}
+    if asked:
+        found["required"] = asked
+    found["properties"] = {n: s for n, s in schemas.items() if n not in conditional}
+    if conditional:
+        by_path = {field.path: name for name, field in own.items()}
+        dependent = {name: (by_path[when.field], when) for name, when in conditional.items()}
+        found["dependencies"] = conditions(schemas, dependent)
+        found["ui:order"] = [*schemas, "*"]
+    return found
+
+
+def _name(kit: Kit, field: Field) -> str:
+    return kit.aliases.get(field.path, field.name)
+
+
+def _hidden(field: Field, hidden: Hidden) -> Schema:
+    pattern = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
+    title = field.hints.title or _titled(field.name)
+    return _baked(title, hidden, patterns.to_javascript(pattern))
+
+
+def guard_of(shape: Shape) -> str:
+    """Return the guard pattern of a baked value that is no text; empty for text."""
+    return {
+        Shape.INTEGER: "^(0|-?[1-9][0-9]*)$",
+        Shape.NUMBER: r"^(0|-?[1-9][0-9]*)(\.[0-9]+)?$",
+        Shape.BOOLEAN: "^(true|false)$",
+    }.get(shape, "")
+
+
+def _baked(title: str, hidden: Hidden, pattern: str) -> Schema:
+    return {
+        "title": title,
+        "type": "string",
+        "default": hidden.sentinel,
+        "pattern": pattern,
+        "errorMessage": {"pattern": NOT_BAKED},
+        **_HIDDEN_UI,
+    }
+
+
+def _titled(name: str) -> str:
+    """Write a property's name as a label: the first word with a capital, the rest without."""
+    first, *rest = spelt_out(name).split() or [name]
+    return " ".join([first, *(word if word.isupper() else word.lower() for word in rest)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Property:
+    """Projects one field."""
+
+    kit: Kit
+    field: Field
+
+    def schema(self) -> Schema:
+        """Return title, help and everything else."""
+        field, hints = self.field, self.field.hints
+        found: Schema = {}
+        if field.name:
+            found["title"] = hints.title or _titled(field.name)
+        told = " ".join(self._told())
+        if told:
+            found["description"] = told
+        found |= self.value()
+        if hints.placeholder:
+            found["ui:placeholder"] = hints.placeholder
+        if hints.autofocus:
+            found["ui:autofocus"] = True
+        if hints.picker:
+            owner = hints.picker.kind == "owner"
+            found["ui:field"] = "OwnerPicker" if owner else "EntityPicker"
+            if hints.picker.filter:
+                found["ui:options"] = {"catalogFilter": [dict(f) for f in hints.picker.filter]}
+        if hints.widget:
+            found["ui:widget"] = hints.widget
+        return found
+
+    def value(self) -> Schema:
+        """Return what a value must be, and with which one the form begins."""
+        field = self.field
+        match field.shape:
+            case Shape.INT_OR_STRING:
+                found = self._int_or_string()
+            case Shape.OBJECT:
+                found = {"type": "object", **properties_of(self.kit, field.fields)}
+                if field.schema.get("x-kubernetes-preserve-unknown-fields"):
+                    found["additionalProperties"] = True
+                return found
+            case Shape.LIST | Shape.MAP:
+                found = self._many()
+            case Shape.FREE:
+                found = {"type": "object", "additionalProperties": True}
+            case _:
+                found = self._scalar()
+        if field.default is not ABSENT and field.present:
+            found = (
+                {"type": found.pop("type"), "default": field.default, **found}
+                if ("type" in found)
+                else {"default": field.default, **found}
+            )
+        return found
+
+    def _scalar(self) -> Schema:
+        field = self.field
+        found: Schema = {"type": _TYPES[field.shape]}
+        errors: dict[str, str] = {}
+        choices = field.schema.get("enum")
+        limits = {limit.keyword: limit.value for limit in field.limits}
+        errors |= {limit.keyword: limit.message for limit in field.limits if limit.message}
+        if choices or "enum" in limits:
+            found |= self._choice(list(limits.pop("enum", choices) or ()))
+        elif field.shape is Shape.TEXT:
+            found |= self._text(errors)
+        elif field.shape in (Shape.INTEGER, Shape.NUMBER):
+            found |= numbers(field.schema)
+        elif field.shape is Shape.BOOLEAN and field.required:
+            found["ui:widget"] = "radio"  # a box that was never touched would send nothing
+        found |= limits
+        if errors:
+            found["errorMessage"] = errors
+        return found
+
+    def _choice(self, choices: list[Any]) -> Schema:
+        offered = [choice for choice in choices if choice is not None]
+        found: Schema = {"enum": offered}
+        labels = self.field.hints.labels
+        if labels:
+            found["enumNames"] = [labels.get(str(choice), str(choice)) for choice in offered]
+        return found
+
+    def _text(self, errors: dict[str, str]) -> Schema:
+        field = self.field
+        found: Schema = {
+            k: field.schema[k] for k in ("minLength", "maxLength") if k in field.schema
+        }
+        pattern = field.schema.get("pattern")
+        if isinstance(pattern, str):
+            found["pattern"] = self._javascript(pattern)
+            errors["pattern"] = field.hints.error or patterns.told(pattern)
+        elif field.path in self.kit.name_from:
+            found["pattern"] = _LABEL_PATTERN
+            errors["pattern"] = field.hints.error or patterns.told(_LABEL_PATTERN)
+        if field.schema.get("format") in _FORMATS:
+            found["format"] = field.schema["format"]
+        if field.schema.get("format") == "password":
+            found["ui:widget"] = "password"
+        return found
+
+    def _int_or_string(self) -> Schema:
+        """Let a person say which it is: ``80`` and ``"80"`` are not the same."""
+        text: Schema = {"title": "Text", "type": "string"}
+        number: Schema = {"title": "Whole number", "type": "integer"}
+        pattern = self.field.schema.get("pattern")
+        if isinstance(pattern, str):
+            text["pattern"] = self._javascript(pattern)
+        choices = self.field.schema.get("enum")
+        if choices:
+            return self._choice(choices)
+        return {"anyOf": [{**number, **numbers(self.field.schema)}, text]}
+
+    def _many(self) -> Schema:
+        field, item = self.field, self.field.item
+        if item is None:
+            raise RuntimeError("a list or a map has entries")
+        inner = _Property(self.kit, item).schema()
+        limits = {limit.keyword: limit.value for limit in field.limits}
+        if field.shape is Shape.MAP:
+            return {
+                "type": "object",
+                "additionalProperties": inner,
+                **sizes(field, "Properties", limits),
+            }
+        found = {"type": "array", "items": inner, **sizes(field, "Items", limits)}
+        if field.schema.get("x-kubernetes-list-type") == "set" and item.shape in SCALARS:
+            found["uniqueItems"] = True
+            if "enum" in inner:
+                found["ui:widget"] = "checkboxes"
+        return found
+
+    def _javascript(self, pattern: str) -> str:
+        try:
+            return patterns.to_javascript(pattern)
+        except ValueError as error:
+            raise FormError(self.field.path, "pattern", pattern, str(error)) from error
+
+    def _told(self) -> Iterator[str]:
+        """Yield the sentences of the help."""
+        field = self.field
+        text = field.hints.help or str(field.schema.get("description") or "")
+        if text.strip():
+            yield " ".join(text.split())
+        format_ = field.schema.get("format")
+        if format_ and format_ not in _FORMATS | _SILENT_FORMATS:
+            yield f"Format: {format_}."
+        if field.default is not ABSENT and not field.present and field.shape in SCALARS:
+            yield f"Default: {_written(field.default)}."
+        yield from field.sentences
+        yield from self._directions()
+        if field.shape is Shape.FREE:
+            yield "Any keys; what is entered here is text."
+        keys = field.schema.get("x-kubernetes-list-map-keys")
+        if keys:
+            yield f"No two entries have the same {' and '.join(keys)}."
+
+    def _directions(self) -> Iterator[str]:
+        path = self.field.path
+        if not self.kit.changes or "[]" in path or self.field.fields:
+            return
+        found = {c.direction for c in self.kit.changes if _covers(c.fields, path)}
+        if not found or found == {Direction.NEVER}:
+            yield "It cannot be changed later."
+        elif found == {Direction.GROW}:
+            yield "Later it can only grow."
+        elif found == {Direction.STEP}:
+            yield "Later it changes by one step at a time."
+
+
+class FormError(ValueError):
+    """A field of the XRD cannot be shown in a form; `keyword` of its schema is why."""
+
+    def __init__(self, path: FieldPath, keyword: str, value: object, reason: str) -> None:
+        super().__init__(f"{path}.{keyword}: {reason}")
+        self.path, self.keyword, self.value, self.reason = path, keyword, value, reason
+
+
+def _covers(paths: Sequence[FieldPath], path: FieldPath) -> bool:
+    return any(path == known or path.startswith(f"{known}.") for known in paths)
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _ordered(page: Schema) -> Schema:
+    """Return a page with its keys in the order in which one reads them."""
+    keys = ("title", "description", "required", "properties", "dependencies", "ui:order")
+    return {key: page[key] for key in keys if page.get(key)}

@@ -24,5 +24,6 @@ check yaml $bin/yamllint --strict .
 check locks scripts/lock.sh --check
 check service $bin/python scripts/service_docs.py --check
 check rendering $bin/python scripts/rendering_docs.py --check
+check kit-check $bin/python scripts/kit_check_docs.py --check
 $bin/python scripts/sizes.py || failed=1
 exit $failed

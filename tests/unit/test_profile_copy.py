@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from yamllint import linter  # type: ignore[import-untyped]  # it publishes no types
-from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]  # same
+from yamllint import linter
+from yamllint.config import YamlLintConfig
 
 from orderkit.core import yaml12, yamltext
 from orderkit.core.baking import bake

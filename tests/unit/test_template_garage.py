@@ -9,8 +9,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from yamllint import linter  # type: ignore[import-untyped]  # it publishes no types
-from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]  # same
+from yamllint import linter
+from yamllint.config import YamlLintConfig
 
 from orderkit.core import yaml12
 from orderkit.core.manifests import parse_manifests

@@ -62,7 +62,7 @@ def check(new: Manifest, old: Manifest | None = None) -> Report:
     return Validator(xrd()).check(new, old)
 
 
-def told(report: Report) -> list[tuple[str, Reason]]:
+def told(report: Report) -> list[tuple[str, str]]:
     return [(finding.path, finding.reason) for finding in report.findings]
 
 

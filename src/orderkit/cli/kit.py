@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from orderkit.cli.kitcheck import kit_check
 from orderkit.cli.kittest import kit_test
-from orderkit.cli.options import json_option
+from orderkit.cli.options import json_option, pack_folder_option
 
 if TYPE_CHECKING:
     from orderkit.flows.kits import Generation
 
 _DIFFERS = 10
-
-pack_folder_option = click.option(
-    "--pack",
-    "pack_folder",
-    metavar="DIR",
-    default=".",
-    help="The pack's folder. Default: the current folder.",
-)
 
 
 @click.group("kit")
@@ -29,6 +22,7 @@ def kit_command() -> None:
     """Write kits: generate their files from XRD and kit.yaml."""
 
 
+kit_command.add_command(kit_check)
 kit_command.add_command(kit_test)
 
 

@@ -41,6 +41,15 @@ profile_option = click.option(
 )
 
 
+pack_folder_option = click.option(
+    "--pack",
+    "pack_folder",
+    metavar="DIR",
+    default=".",
+    help="The pack's folder. Default: the current folder.",
+)
+
+
 def state_option(function: F) -> F:
     """Add ``--state``: the folder of an embedded platform."""
     return click.option(

@@ -10,7 +10,8 @@ import click
 from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
-    from orderkit.flows.validating import Definitions, Located, Outcome
+    from orderkit.core.validate.located import Located
+    from orderkit.flows.validating import Definitions, Outcome
 
 _FOUND = 1
 
@@ -162,7 +163,7 @@ def _emit_sarif(outcome: Outcome) -> None:
         lead = f"{entry.subject}: " if entry.subject else ""
         if isinstance(about, Finding):
             hint = f" ({about.hint})" if about.hint else ""
-            results.append(Result(about.reason.value, "error", f"{lead}{about}{hint}", *place))
+            results.append(Result(str(about.reason), "error", f"{lead}{about}{hint}", *place))
         else:
             text = f"{lead}{about.path}: not evaluated: {about.rule} ({about.why})"
             results.append(Result(NOT_EVALUATED, "note", text, *place))
@@ -176,7 +177,7 @@ def _emit_text(outcome: Outcome) -> None:
         place = ":".join(str(part) for part in (entry.file, entry.line, entry.column) if part)
         about = entry.about
         if isinstance(about, Finding):
-            click.echo(f"{place}: {about.reason.value}: {about}")
+            click.echo(f"{place}: {about.reason}: {about}")
             if about.hint:
                 click.echo(f"  hint: {about.hint}")
         else:

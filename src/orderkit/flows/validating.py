@@ -15,13 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orderkit.core.cel import Gap
 from orderkit.core.errors import InvalidInputError, UsageError
 from orderkit.core.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
 from orderkit.core.objects import CRD, XRD, Kind, Manifest, dig, metadata
 from orderkit.core.placing import Placed, placed_manifests
 from orderkit.core.validate import Finding, Reason, Report, Validator
-from orderkit.core.validate.hints import steps_of
+from orderkit.core.validate.located import Located, located
 from orderkit.core.xrd import problems as xrd_problems
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -39,18 +38,6 @@ class Source:
     """None if it is larger than a file of manifests may be."""
     named: bool
     """Asked for by name, not met in a folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class Located:
-    """A finding, or a rule that was not evaluated, and where it stands."""
-
-    file: Path
-    line: int | None
-    column: int | None
-    subject: str
-    """Kind and name of the object; empty for a whole file."""
-    about: Finding | Gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,21 +246,11 @@ def _key(manifest: Manifest) -> Key:
     return kind.group, kind.kind, str(meta.get("namespace") or ""), str(meta.get("name"))
 
 
-def _subject(manifest: Manifest) -> str:
-    return f"{manifest.get('kind')} {metadata(manifest).get('name') or ''}".strip()
-
-
 def _locate(file: Path, placed: Placed, report: Report, outcome: Outcome) -> None:
     for finding in report.findings:
-        outcome.findings.append(_at(file, placed, finding.path, finding))
+        outcome.findings.append(located(file, placed, finding.path, finding))
     for gap in report.not_evaluated:
-        outcome.not_evaluated.append(_at(file, placed, gap.path, gap))
-
-
-def _at(file: Path, placed: Placed, path: str, about: Finding | Gap) -> Located:
-    mark = placed.find(steps_of(path))
-    line, column = mark or (placed.line, None)
-    return Located(file, line, column, _subject(placed.manifest), about)
+        outcome.not_evaluated.append(located(file, placed, gap.path, gap))
 
 
 def _judge_xrd(file: Path, placed: Placed, outcome: Outcome) -> None:
@@ -285,7 +262,7 @@ def _judge_xrd(file: Path, placed: Placed, outcome: Outcome) -> None:
     for line in told:
         path, _, message = line.partition(": ")
         finding = Finding(path, Reason.BROKEN_SCHEMA, message)
-        outcome.findings.append(_at(file, placed, path, finding))
+        outcome.findings.append(located(file, placed, path, finding))
 
 
 def _judge_definition(kind: Kind, definitions: Definitions, outcome: Outcome) -> None:
@@ -300,7 +277,7 @@ def _judge_definition(kind: Kind, definitions: Definitions, outcome: Outcome) ->
             0,
         )
         at = f"spec.versions[{index}].schema.openAPIV3Schema.{field_path}"
-        outcome.findings.append(_at(file, placed, at, finding))
+        outcome.findings.append(located(file, placed, at, finding))
 
 
 def _judge_unknown(file: Path, placed: Placed, definitions: Definitions, outcome: Outcome) -> None:
@@ -317,4 +294,4 @@ def _judge_unknown(file: Path, placed: Placed, definitions: Definitions, outcome
         f"no XRD defines {kind}",
         hint=f"did you mean '{near[0]}'?" if near else f"kinds of {kind.group}: {', '.join(known)}",
     )
-    outcome.findings.append(_at(file, placed, "kind", finding))
+    outcome.findings.append(located(file, placed, "kind", finding))

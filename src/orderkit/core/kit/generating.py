@@ -32,16 +32,32 @@ def generate(files: Files, kit: Kit) -> dict[PurePosixPath, bytes]:
         InvalidInputError: The XRD or kit.yaml asks for what cannot be generated.
         RefusedError: A file written by hand stands where a generated one belongs.
     """
-    found: dict[PurePosixPath, bytes] = {}
-    for projection in PROJECTIONS:
-        found |= projection(kit)
+    found = projected(kit)
     for path in found:
-        if path in files and files[path] != found[path] and not is_generated(files[path]):
+        if is_hand_written(files, path, found[path]):
             raise RefusedError(
                 f"{path}: was written by hand, and a generated file belongs there",
                 hint="move it away, or bring what it says into kit.yaml and delete it",
             )
     return found
+
+
+def projected(kit: Kit) -> dict[PurePosixPath, bytes]:
+    """
+    Return the generated files of one kit, whatever stands in their place.
+
+    Raises:
+        InvalidInputError: The XRD or kit.yaml asks for what cannot be generated.
+    """
+    found: dict[PurePosixPath, bytes] = {}
+    for projection in PROJECTIONS:
+        found |= projection(kit)
+    return found
+
+
+def is_hand_written(files: Files, path: PurePosixPath, generated: bytes) -> bool:
+    """Say whether a file that differs from the generated one is not ours to write."""
+    return path in files and files[path] != generated and not is_generated(files[path])
 
 
 def leftovers(files: Files, kit_name: str, generated: Files) -> tuple[PurePosixPath, ...]:

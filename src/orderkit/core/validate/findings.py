@@ -39,7 +39,8 @@ class Finding:
 
     path: str
     """As the API server writes it: ``spec.ports[0].name``; empty for the whole object."""
-    reason: Reason
+    reason: StrEnum
+    """A `Reason`, or the rule of another judge (``core.kit.checking.rules``)."""
     message: str
     """The API server's own sentence, wherever it has one."""
     rule: str = ""
@@ -55,7 +56,7 @@ class Finding:
     def to_json(self) -> dict[str, str]:
         return {
             "path": self.path,
-            "reason": self.reason.value,
+            "reason": str(self.reason),
             "message": self.message,
             "rule": self.rule,
             "value": self.value,

@@ -1,13 +1,13 @@
 """
 Write findings as SARIF 2.1.0, which code hosts and editors show beside the lines.
 
-One run; findings are errors, rules that were not evaluated are notes. Called by
-``orderkit validate --sarif``.
+One run per command; the rules are the reasons of ``core.validate`` unless others are given.
+Called by ``orderkit validate --sarif`` and ``orderkit kit check --sarif``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from orderkit.core.validate.findings import Reason
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 NOT_EVALUATED = "not-evaluated"
-_DESCRIPTIONS = {
+_DESCRIPTIONS: dict[str, str] = {
     Reason.UNREADABLE: "The file is no YAML or JSON of Kubernetes objects, or beyond the limits.",
     Reason.UNKNOWN_KIND: "No XRD defines this kind.",
     Reason.UNKNOWN_VERSION: "The kind is not served in this version.",
@@ -40,22 +40,27 @@ class Result:
     """One entry: a reason code or `NOT_EVALUATED`, the text, and where."""
 
     rule: str
-    level: Literal["error", "note"]
+    level: Literal["error", "warning", "note"]
     text: str
     file: PurePath
     line: int | None = None
     column: int | None = None
 
 
-def sarif(results: Iterable[Result], *, version: str) -> dict[str, Any]:
+def sarif(
+    results: Iterable[Result], *, version: str, descriptions: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """
     Return the log.
 
     Args:
         version: Orderkit's own.
+        descriptions: Codes of the rules and what they say; default: those of ``core.validate``.
     """
-    rules = [(reason.value, text) for reason, text in _DESCRIPTIONS.items()]
-    rules.append((NOT_EVALUATED, "Orderkit cannot evaluate this rule; the API server will."))
+    if descriptions is None:
+        not_evaluated = "Orderkit cannot evaluate this rule; the API server will."
+        descriptions = {**_DESCRIPTIONS, NOT_EVALUATED: not_evaluated}
+    rules = [(str(code), text) for code, text in descriptions.items()]
     numbers = {name: index for index, (name, _) in enumerate(rules)}
     driver = {
         "name": "orderkit",

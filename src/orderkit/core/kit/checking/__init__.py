@@ -1,0 +1,91 @@
+"""
+Judge a kit: its files, its XRD and Composition, and what its pipeline does when it runs.
+
+`check_kit` gives findings with file, line, rule and advice; the rules are one table
+(``rules.Rule``). Stations run here, in process. Not done here: reading the pack's folder, the
+second process that proves stations deterministic (``flows.kitchecking``), the API server's
+verdict on composed resources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orderkit.core.kit.checking.behaviour import check_behaviour
+from orderkit.core.kit.checking.composition import check_compositions
+from orderkit.core.kit.checking.definition import check_definition
+from orderkit.core.kit.checking.files import DEFAULT_STYLE, check_generated, check_style
+from orderkit.core.kit.checking.form import (
+    check_changes,
+    check_hand_written_form,
+    check_kit_yaml,
+    check_visible,
+)
+from orderkit.core.kit.checking.orders import orders_of
+from orderkit.core.kit.checking.rights import check_rights
+from orderkit.core.kit.checking.rules import Rule, Severity
+from orderkit.core.kit.checking.runs import Run, runs_of
+from orderkit.core.kit.checking.stationsource import check_station_sources
+from orderkit.core.kit.checking.subject import PackFacts, Subject
+from orderkit.core.validate.located import Located
+
+__all__ = [
+    "DEFAULT_STYLE",
+    "Checked",
+    "PackFacts",
+    "Rule",
+    "Severity",
+    "Subject",
+    "check_kit",
+    "try_kit",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in one kit, sorted by file and line, and the runs it was found in."""
+
+    kit: str
+    findings: tuple[Located, ...]
+    runs: tuple[Run, ...]
+
+
+def check_kit(subject: Subject, *, style: str = DEFAULT_STYLE) -> Checked:
+    """
+    Judge one kit by every rule that can be judged within one process.
+
+    Args:
+        style: A yamllint configuration.
+
+    Raises:
+        ValueError: `style` is none.
+    """
+    found = [*check_kit_yaml(subject), *check_definition(subject), *check_compositions(subject)]
+    found += [entry for entry in subject.pack.unreadable if _is_ours(subject, entry)]
+    found += [*check_station_sources(subject), *check_style(subject, style)]
+    runs: list[Run] = []
+    kit = subject.kit
+    if kit is not None:
+        found += [*check_generated(subject, kit), *check_hand_written_form(subject, kit)]
+        found += [*check_changes(subject, kit), *check_visible(subject, kit)]
+        orders = orders_of(subject, kit)
+        runs = runs_of(subject, orders.tried)
+        found += orders.findings
+        found += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
+    found.sort(key=_order)
+    return Checked(subject.name, tuple(dict.fromkeys(found)), tuple(runs))
+
+
+def try_kit(subject: Subject) -> tuple[Run, ...]:
+    """Run the kit's pipeline for its examples without judging; empty if it cannot be read."""
+    if subject.kit is None:
+        return ()
+    return tuple(runs_of(subject, orders_of(subject, subject.kit).tried, twice=False))
+
+
+def _is_ours(subject: Subject, entry: Located) -> bool:
+    return str(entry.file).startswith(f"{subject.room}/")
+
+
+def _order(entry: Located) -> tuple[str, int, int, str]:
+    return str(entry.file), entry.line or 0, entry.column or 0, str(entry.about)

@@ -1,0 +1,93 @@
+"""
+Rules about a kit's files: generated ones are as they should be, YAML is as yamllint wants it.
+
+Called by ``core.kit.checking``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.kit.checking.rules import Rule
+from orderkit.core.kit.checking.subject import Subject
+from orderkit.core.kit.generating import is_hand_written, leftovers, projected
+from orderkit.core.kit.model import Kit
+from orderkit.core.validate import Finding
+from orderkit.core.validate.located import Located
+
+DEFAULT_STYLE = """\
+extends: default
+rules:
+  line-length: {max: 120}
+  document-start: disable
+  braces: {max-spaces-inside: 1}
+  comments: {min-spaces-from-content: 1}
+  truthy: {check-keys: false}
+"""
+"""What counts where the pack has no .yamllint of its own."""
+_YAML = {".yaml", ".yml"}
+_ROOMS = ("templates", "day2", "gitops/apis")
+
+
+def check_generated(subject: Subject, kit: Kit) -> Iterator[Located]:
+    """Compare the generated files with what their sources give."""
+    try:
+        wanted = projected(kit)
+    except OrderkitError as error:
+        yield subject.in_kit(Rule.KIT_SCHEMA, "spec", str(error), hint=error.hint)
+        return
+    files = subject.pack.files
+    for path, data in sorted(wanted.items()):
+        if path not in files:
+            yield subject.in_file(Rule.DRIFT, path, "is missing")
+        elif is_hand_written(files, path, data):
+            yield subject.in_file(Rule.HAND_WRITTEN, path, "is written by hand")
+        elif files[path] != data:
+            line = _first_difference(files[path], data)
+            yield subject.in_file(Rule.DRIFT, path, "differs from its sources", line=line)
+    for path in leftovers(files, subject.name, wanted):
+        yield subject.in_file(Rule.DRIFT, path, "was generated once and is not any more")
+
+
+def _first_difference(before: bytes, after: bytes) -> int:
+    old, new = before.splitlines(), after.splitlines()
+    pairs = zip(old, new, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs, 1) if a != b), min(len(old), len(new)) + 1)
+
+
+def check_style(subject: Subject, style: str) -> Iterator[Located]:
+    """
+    Run yamllint over the YAML of the kit's rooms.
+
+    Args:
+        style: A yamllint configuration.
+
+    Raises:
+        ValueError: It is none.
+    """
+    from yamllint import linter  # lazy: only this check needs it
+    from yamllint.config import YamlLintConfig, YamlLintConfigError
+
+    try:
+        config = YamlLintConfig(style)
+    except YamlLintConfigError as error:
+        raise ValueError(str(error)) from error
+    broken = {entry.file for entry in (*subject.pack.unreadable, *subject.kit_docs[1])}
+    for path, data in sorted(subject.pack.files.items()):
+        if not _is_kit_yaml(subject, path) or config.is_file_ignored(str(path)) or path in broken:
+            continue
+        for problem in linter.run(data.decode(errors="replace"), config, str(path)):
+            warns = problem.level == "warning"
+            rule = Rule.YAML_STYLE_WARNING if warns else Rule.YAML_STYLE
+            told = f"{problem.desc} ({problem.rule})" if problem.rule else problem.desc
+            about = Finding("", rule, told, hint=rule.advice)
+            kit = f"kit {subject.name}"
+            yield Located(path, problem.line, problem.column, kit, about)
+
+
+def _is_kit_yaml(subject: Subject, path: PurePosixPath) -> bool:
+    """Skeletons are left out: they are YAML only once rendered."""
+    inside = any(path.is_relative_to(PurePosixPath(room, subject.name)) for room in _ROOMS)
+    return inside and path.suffix in _YAML and "skeleton" not in path.parts

@@ -1,0 +1,203 @@
+"""
+What is judged: a kit with all its parsed files, its stations, and what the pack delivers.
+
+`PackFacts` parses a pack's ``gitops`` folder once for all its kits; `Subject` is one kit of it.
+Every rule places its finding through `Subject.found` and its kin, so that file, line and
+advice come from one place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from orderkit.core.documents import Files
+from orderkit.core.errors import OrderkitError
+from orderkit.core.kit.checking.rules import Rule
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.reading import definition_path, kit_path, read_kit
+from orderkit.core.manifests import ManifestError
+from orderkit.core.objects import COMPOSITION, FUNCTION, XRD, Kind, Manifest, dig, metadata
+from orderkit.core.placing import Placed, placed_manifests
+from orderkit.core.station import Station
+from orderkit.core.validate import Finding
+from orderkit.core.validate.located import Located, located
+
+_GITOPS = PurePosixPath("gitops")
+_YAML = {".yaml", ".yml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Doc:
+    """One object of a file."""
+
+    path: PurePosixPath
+    placed: Placed
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.placed.manifest
+
+    @property
+    def name(self) -> str:
+        return str(metadata(self.manifest).get("name") or "")
+
+
+@dataclass(frozen=True)
+class PackFacts:
+    """A pack's files and stations, and every object its ``gitops`` folder delivers."""
+
+    files: Files
+    stations: Mapping[str, Station] = field(default_factory=dict)
+
+    @functools.cached_property
+    def _read(self) -> tuple[list[Doc], list[Located]]:
+        docs: list[Doc] = []
+        broken: list[Located] = []
+        for path in sorted(self.files):
+            if path.is_relative_to(_GITOPS) and path.suffix in _YAML:
+                found, fault = read_docs(path, self.files[path])
+                docs += found
+                broken += fault
+        return docs, broken
+
+    @property
+    def docs(self) -> list[Doc]:
+        """Every object below ``gitops``."""
+        return self._read[0]
+
+    @property
+    def unreadable(self) -> list[Located]:
+        """One finding for each file below ``gitops`` that cannot be read."""
+        return self._read[1]
+
+    def of_kind(self, kind: Kind) -> list[Doc]:
+        """Return the objects of a group and kind, in any version."""
+        wanted = (kind.group, kind.kind)
+        return [
+            doc
+            for doc in self.docs
+            if (Kind.of(doc.manifest).group, doc.manifest["kind"]) == wanted
+        ]
+
+    @functools.cached_property
+    def functions(self) -> dict[str, Doc]:
+        """Functions that are delivered, by name."""
+        return {doc.name: doc for doc in self.of_kind(FUNCTION)}
+
+    @functools.cached_property
+    def xr_scopes(self) -> dict[Kind, bool]:
+        """Whether the pack's own XR kinds are namespaced, in every version."""
+        found = {}
+        for doc in self.of_kind(XRD):
+            spec = doc.manifest.get("spec") or {}
+            for version in dig(spec, "versions", default=None) or ():
+                kind = Kind(
+                    str(spec.get("group")),
+                    str(dig(version, "name")),
+                    str(dig(spec, "names", "kind")),
+                )
+                found[kind] = spec.get("scope", "Namespaced") == "Namespaced"
+        return found
+
+
+def read_docs(path: PurePosixPath, data: bytes) -> tuple[list[Doc], list[Located]]:
+    """Parse a file; a broken one gives a finding and no object."""
+    try:
+        return [Doc(path, placed) for placed in placed_manifests(str(path), data)], []
+    except ManifestError as error:
+        finding = Finding(
+            "", Rule.UNREADABLE, error.reason, hint=error.hint or Rule.UNREADABLE.advice
+        )
+        return [], [Located(path, error.line, None, "", finding)]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One kit under check."""
+
+    name: str
+    pack: PackFacts
+
+    @property
+    def room(self) -> PurePosixPath:
+        """The folder of its XRD and Compositions."""
+        return definition_path(self.name).parent
+
+    @functools.cached_property
+    def kit(self) -> Kit | None:
+        """The kit; None if it cannot be read, which findings of their own tell."""
+        try:
+            return read_kit(self.name, self.pack.files)
+        except OrderkitError:
+            return None
+
+    @functools.cached_property
+    def kit_docs(self) -> tuple[list[Doc], list[Located]]:
+        """kit.yaml as parsed, and why not."""
+        path = kit_path(self.name)
+        if path not in self.pack.files:
+            return [], []
+        return read_docs(path, self.pack.files[path])
+
+    @property
+    def kit_doc(self) -> Doc | None:
+        docs = self.kit_docs[0]
+        return docs[0] if docs else None
+
+    @property
+    def docs(self) -> list[Doc]:
+        """Objects in the kit's room below ``gitops/apis``."""
+        return [doc for doc in self.pack.docs if doc.path.is_relative_to(self.room)]
+
+    @property
+    def definition(self) -> Doc | None:
+        """The XRD."""
+        path = definition_path(self.name)
+        docs = (doc for doc in self.docs if doc.path == path and doc.manifest["kind"] == XRD.kind)
+        return next(docs, None)
+
+    @functools.cached_property
+    def compositions(self) -> list[Doc]:
+        """Compositions of the kit's room, and those elsewhere that are for its kind."""
+        definition = self.definition
+        group = dig(definition.manifest, "spec", "group") if definition else None
+        kind = dig(definition.manifest, "spec", "names", "kind") if definition else None
+        found = []
+        for doc in self.pack.of_kind(COMPOSITION):
+            ref = dig(doc.manifest, "spec", "compositeTypeRef", default={})
+            ours = (str(dig(ref, "apiVersion")).rpartition("/")[0], dig(ref, "kind")) == (
+                group,
+                kind,
+            )
+            if ours or doc.path.is_relative_to(self.room):
+                found.append(doc)
+        return found
+
+    def in_kit(self, rule: Rule, path: str, message: str, *, hint: str = "") -> Located:
+        """Place a finding in kit.yaml, or at the XRD where there is no kit.yaml."""
+        doc = self.kit_doc
+        if doc is not None:
+            return found(rule, doc, path, message, hint=hint)
+        return self.in_file(rule, definition_path(self.name), message, hint=hint)
+
+    def in_file(
+        self,
+        rule: Rule,
+        file: PurePosixPath,
+        message: str,
+        *,
+        line: int | None = None,
+        hint: str = "",
+    ) -> Located:
+        """Place a finding in a file."""
+        about = Finding("", rule, message, hint=hint or rule.advice)
+        return Located(file, line, None, f"kit {self.name}", about)
+
+
+def found(rule: Rule, doc: Doc, path: str, message: str, *, hint: str = "") -> Located:
+    """Place a finding at a field of an object."""
+    about = Finding(path, rule, message, hint=hint or rule.advice)
+    return located(doc.path, doc.placed, path, about)

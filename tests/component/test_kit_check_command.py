@@ -1,0 +1,148 @@
+"""``orderkit kit check`` on pack folders: output, exit code, the processes it starts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import labkit
+import pytest
+
+from orderkit.cli.main import run
+
+SETS = """
+from orderkit.core.station import StationRequest, StationResponse
+
+PARTS = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta"}
+
+
+def station(request: StationRequest) -> StationResponse:
+    response = StationResponse.to(request)
+    bay = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bay"}}
+    response.want("bay", bay)
+    if request.observed_resource("bay"):
+        sheet = {"apiVersion": "v1", "kind": "ConfigMap"}
+        sheet["metadata"] = {"name": "sheet", "namespace": "bay"}
+        sheet["data"] = {"parts": ",".join(PARTS)}
+        response.want("sheet", sheet)
+    return response
+"""
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Path:
+    for path, data in labkit.generated(labkit.TEXTS).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    return tmp_path
+
+
+def check(pack: Path, *arguments: str) -> int:
+    return run(["kit", "check", "--pack", str(pack), *arguments])
+
+
+def swap(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_sound_kit_passes_and_says_how_much_was_tried(
+    pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(pack, "--strict") == 0
+
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == "1 kit, 4 orders tried: 0 errors, 0 warnings, 0 notes\n"
+
+
+def test_a_finding_names_file_line_rule_and_advice(
+    pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swap(pack / "templates/lab/kit.yaml", "fields: [size]", "fields: [sise]")
+
+    assert check(pack, "lab") == 1
+
+    out = capsys.readouterr().out
+    place = (
+        f"{pack}/templates/lab/kit.yaml:11:16: error: change-fields: spec.changes[0].fields[0]: "
+    )
+    assert out.startswith(f"{place}'sise' is no field of the XRD\n")
+    assert "  advice: did you mean 'size'?\n" in out
+
+
+def test_warnings_fail_only_if_asked(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    swap(pack / "gitops/functions/functions.yaml", ":v0.7.0", ":latest")
+
+    assert check(pack) == 0
+    assert check(pack, "--strict") == 1
+    assert "warning: function-moving" in capsys.readouterr().out
+
+
+def test_json_is_one_object_with_counts_and_findings(
+    pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swap(pack / "gitops/apis/lab/composition.yaml", "name: lab\n", "name: lap\n")
+
+    assert check(pack, "--json") == 1
+
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == "orderkit.kit-check/v1"
+    assert told["counts"] == {"errors": 1, "warnings": 0, "notes": 0}
+    found = told["findings"][0]
+    assert (found["rule"], found["severity"], found["line"]) == ("station-missing", "error", 19)
+    assert "did you mean 'lab'?" in found["advice"]
+
+
+def test_sarif_lists_every_rule_and_places_findings(
+    pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swap(pack / "gitops/functions/functions.yaml", ":v0.7.0", ":latest")
+
+    assert check(pack, "--sarif") == 0
+
+    run_ = json.loads(capsys.readouterr().out)["runs"][0]
+    result = run_["results"][0]
+    rules = run_["tool"]["driver"]["rules"]
+    assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == "function-moving"
+    assert result["level"] == "warning"
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 13
+
+
+def test_a_station_that_follows_the_order_of_a_set_is_found_in_other_processes(
+    pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pack / "stations/lab/station.py").write_text(SETS)
+
+    assert check(pack) == 1
+
+    out = capsys.readouterr().out
+    assert "not-deterministic" in out
+    assert "resource 'sheet' differs in another process" in out
+
+
+def test_a_station_that_sorts_its_set_passes(pack: Path) -> None:
+    sorted_sets = SETS.replace("join(PARTS)", "join(sorted(PARTS))")
+    (pack / "stations/lab/station.py").write_text(sorted_sets)
+
+    assert check(pack) == 0
+
+
+def test_the_packs_own_yamllint_counts(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (pack / ".yamllint").write_text("rules: {document-start: {level: error}}\n")
+
+    assert check(pack) == 1
+    assert "yaml-style: missing document start" in capsys.readouterr().out
+
+
+def test_a_broken_yamllint_is_refused(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (pack / ".yamllint").write_text("rules: {no-such-rule: enable}\n")
+
+    assert check(pack) == 2
+    assert ".yamllint" in capsys.readouterr().err
+
+
+def test_an_unknown_kit_is_named(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(pack, "labb") == 1
+    assert "did you mean 'lab'?" in capsys.readouterr().err

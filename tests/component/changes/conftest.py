@@ -1,29 +1,26 @@
-"""A platform whose garage has fields to change, orders on it, and a hand that edits Git."""
+"""A platform whose garage has fields to change, and orders on it."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 
 import pytest
+from bays import Bay, new_bay
 from changingpack import changing_pack
 from commands import Command, Done
+from faultproxy import Plan, open_proxy
 
 from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.gitea import GiteaForge, turns
+from orderkit.cli.connecting import token
 from orderkit.cli.main import run
 from orderkit.cli.running import Running, RunRequest, running
-from orderkit.core.manifests import parse_manifests
-from orderkit.core.names import CommitSha, OrderId, RepoId
-from orderkit.flows import ordering
 from orderkit.flows.platform import Platform
-from orderkit.flows.teams import add_team
-from orderkit.ports.forge import Commit, FileChange, Operation
 
-XR = PurePosixPath("manifests", "xgarage.yaml")
-_numbers = itertools.count(1)
+Through = Callable[[Plan], AbstractContextManager[Platform]]
+"""Gives the platform as a client sees it through a proxy that follows a plan."""
 
 
 @pytest.fixture(scope="session")
@@ -53,71 +50,6 @@ def orderkit(site: Running, capsys: pytest.CaptureFixture[str]) -> Command:
     return command
 
 
-@dataclass(frozen=True)
-class Bay:
-    """An order, and a hand that edits its repository past every flow."""
-
-    platform: Platform
-    team: str
-
-    @property
-    def order(self) -> OrderId:
-        return OrderId(f"garage-{self.team}")
-
-    @property
-    def repo(self) -> RepoId:
-        return RepoId(self.team, self.order)
-
-    @property
-    def head(self) -> CommitSha:
-        found = self.platform.forge.head(self.repo)
-        assert found is not None
-        return found
-
-    def text(self, path: PurePosixPath = XR, ref: str = "main") -> str:
-        found = self.platform.forge.read(self.repo, path, ref)
-        assert found is not None
-        return found.text
-
-    def spec(self, ref: str = "main") -> dict[str, Any]:
-        """Return the spec as Kubernetes reads it."""
-        (xr,) = parse_manifests(str(XR), self.text(ref=ref).encode())
-        found: dict[str, Any] = xr["spec"]
-        return found
-
-    def commits(self) -> list[Commit]:
-        return list(self.platform.forge.commits(self.repo, limit=200))
-
-    def put(self, files: dict[PurePosixPath, str | None], *, branch: str = "main") -> CommitSha:
-        """Commit files by hand; None removes one."""
-        head = self.platform.forge.head(self.repo, branch)
-        assert head is not None
-        there = self.platform.forge.tree(self.repo, head)
-        changes = [
-            FileChange(path, None if text is None else text.encode(), there.get(path))
-            for path, text in files.items()
-        ]
-        by_hand = Operation(f"hand-{next(_numbers)}", "user:default/hand", "by hand")
-        return self.platform.forge.write(self.repo, changes, by_hand, branch=branch).commit
-
-    def edit(self, old: str, new: str, *, branch: str = "main") -> CommitSha:
-        """Replace a piece of the XR's text by hand."""
-        text = self.text(ref=branch)
-        assert old in text
-        return self.put({XR: text.replace(old, new)}, branch=branch)
-
-
-def new_bay(platform: Platform) -> Bay:
-    """Return a registered order at stage1, of a team that nobody else uses."""
-    team = f"bay-{next(_numbers):03d}"
-    add_team(platform, team, requester="user:default/test")
-    wanted = ordering.OrderRequest(
-        "garage", {"team_name": team, "stage": "stage1"}, "user:default/eve", wait=False
-    )
-    ordering.order(platform, wanted, on_step=lambda *_: None)
-    return Bay(platform, team)
-
-
 @pytest.fixture
 def bay(platform: Platform) -> Bay:
     """An order of its own."""
@@ -128,3 +60,21 @@ def bay(platform: Platform) -> Bay:
 def quiet_bay(site: Running) -> Bay:
     """An order that many tests look at and none may change."""
     return new_bay(site.platform)
+
+
+@pytest.fixture
+def through(site: Running, monkeypatch: pytest.MonkeyPatch) -> Through:
+    """Return the platform as a client sees it through a proxy that follows a plan."""
+    monkeypatch.setattr(turns, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(turns, "PAUSE_MAX_S", 0.01)
+
+    @contextmanager
+    def opened(plan: Plan) -> Iterator[Platform]:
+        with (
+            open_proxy(site.settings.forge.url) as proxy,
+            GiteaForge(proxy.url, token=token(site.settings.forge), read_timeout_s=1.0) as forge,
+        ):
+            proxy.plan = plan
+            yield replace(site.platform, forge=forge)
+
+    return opened

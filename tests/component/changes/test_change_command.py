@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 import pytest
+from bays import XR, Bay
 from commands import Command
-from tests.component.changes.conftest import XR, Bay
 
 from orderkit.core.objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.flows.platform import Platform

@@ -1,0 +1,247 @@
+"""Changes that are reviewed: pull requests are found again, brought up to date, never doubled."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+from bays import XR, Bay, ask, set_
+from commands import Command
+from faultproxy import Decision, Fault, Listed
+from tests.component.changes.conftest import Through
+
+from orderkit.core.change import FieldEdit
+from orderkit.core.errors import ConflictError, InvalidInputError, RefusedError
+from orderkit.core.kit.model import How
+from orderkit.flows.changing import Changed, ChangeRequest, change
+from orderkit.ports.forge import MergeStyle, Operation, PullDraft, PullRequest
+from orderkit.ports.requesters import Requester
+
+
+def propose(bay: Bay, person: str, *edits: FieldEdit, **more: Any) -> Changed:
+    wanted = ChangeRequest(
+        order=bay.order, edits=edits, requester=Requester(f"user:default/{person}"), **more
+    )
+    return change(bay.platform, wanted)
+
+
+def pull_of(done: Changed) -> PullRequest:
+    assert done.state == "proposed"
+    assert done.pull is not None
+    return done.pull
+
+
+def open_pulls(bay: Bay) -> list[int]:
+    return sorted(pull.number for pull in bay.platform.forge.pulls(bay.repo))
+
+
+def merge(
+    bay: Bay, number: int, style: MergeStyle = MergeStyle.MERGE, *, deadline_s: float = 30.0
+) -> None:
+    """Merge as a reviewer does on the forge."""
+    pull = bay.platform.forge.pull(bay.repo, number)
+    assert pull is not None
+    by_hand = Operation(f"merge-{number}", "user:default/boss", f"Merge #{number}")
+    bay.platform.forge.merge_pull(
+        bay.repo,
+        number,
+        head=pull.head_commit,
+        style=style,
+        operation=by_hand,
+        deadline_s=deadline_s,
+    )
+
+
+def test_a_reviewed_change_is_a_pull_request_with_reason_values_and_diff(
+    orderkit: Command, bay: Bay
+) -> None:
+    head = bay.head
+
+    done = orderkit("change", bay.order, "colour=red", "--reason", "looks fast")
+
+    assert done.code == 0, done.err
+    (pull,) = bay.platform.forge.pulls(bay.repo)
+    assert (pull.title, pull.base) == (f"{bay.order}: colour (not set) → red", "main")
+    for told in ("looks fast", "| `colour` | (not set) | `red` |", "+  colour: red", "paint dries"):
+        assert told in pull.body
+    assert f"review      {pull.web_url}" in done.out
+    assert "mind        The bay is closed" in done.out
+    assert bay.head == head
+    assert bay.spec(pull.head)["colour"] == "red"
+
+
+def test_a_merged_one_is_delivered_and_stands_in_the_history(orderkit: Command, bay: Bay) -> None:
+    pull = pull_of(propose(bay, "eve", set_("colour", "red"), reason="looks fast"))
+    bay.put({PurePosixPath("README.md"): "Mind the step."})
+
+    merge(bay, pull.number)
+
+    assert bay.spec()["colour"] == "red"
+    entries = orderkit("history", bay.order, "--json").json["entries"]
+    (mine,) = [e for e in entries if e["fields"] and e["fields"][0]["field"] == "colour"]
+    assert (mine["requester"], mine["reason"]) == ("user:default/eve", "looks fast")
+    assert propose(bay, "eve", set_("colour", "red")).state == "unchanged"
+
+
+def test_asked_again_the_same_persons_request_is_brought_up_to_date(bay: Bay) -> None:
+    first = pull_of(propose(bay, "eve", set_("colour", "red")))
+
+    second = pull_of(propose(bay, "eve", set_("colour", "blue"), reason="cooler"))
+
+    assert (second.number, open_pulls(bay)) == (first.number, [first.number])
+    assert "red" not in second.title
+    assert "cooler" in second.body
+    assert bay.spec(second.head)["colour"] == "blue"
+
+
+def test_the_other_fields_of_ones_own_request_stay_in_it(bay: Bay) -> None:
+    first = pull_of(propose(bay, "eve", set_("colour", "red"), set_("motto", "fast")))
+
+    second = pull_of(propose(bay, "eve", set_("colour", "blue")))
+
+    assert second.number == first.number
+    assert bay.spec(second.head).items() >= {"colour": "blue", "motto": "fast"}.items()
+
+
+def test_where_main_moved_on_it_is_replaced_by_one_from_there(bay: Bay) -> None:
+    """The lines are neighbours: git could not merge the old branch."""
+    first = pull_of(propose(bay, "eve", set_("colour", "red")))
+    bay.edit('stage: "stage1"', 'stage: "stage1"\n  motto: slow')
+
+    second = pull_of(propose(bay, "eve", set_("colour", "blue")))
+
+    assert open_pulls(bay) == [second.number]
+    assert f"Replaces #{first.number}." in second.body
+    merge(bay, second.number)
+    assert bay.spec().items() >= {"colour": "blue", "motto": "slow"}.items()
+
+
+def test_requests_of_others_and_for_other_fields_are_left_alone_and_named(
+    orderkit: Command, bay: Bay
+) -> None:
+    mine = pull_of(propose(bay, "eve", set_("colour", "red")))
+    theirs = pull_of(propose(bay, "bob", set_("colour", "green")))
+    other = propose(bay, "eve", set_("motto", "fast"))
+
+    assert len({mine.number, theirs.number, pull_of(other).number}) == 3
+    assert {pull.number for pull in other.others} == {mine.number, theirs.number}
+    direct = orderkit("change", bay.order, "stage=stage2", "--no-wait")
+    assert f"also open   {theirs.web_url} ({theirs.title}, user:default/bob)" in direct.out
+
+
+def test_one_made_by_hand_is_named_and_never_touched(bay: Bay) -> None:
+    forge = bay.platform.forge
+    forge.ensure_branch(bay.repo, "my-branch", bay.head)
+    bay.edit("stage1", "stage1\n  colour: black", branch="my-branch")
+    by_hand = Operation("hand", "user:default/eve", "By hand")
+    hand = forge.open_pull(bay.repo, PullDraft("Paint", "", "my-branch"), by_hand)
+
+    done = propose(bay, "eve", set_("colour", "red"))
+
+    assert [pull.number for pull in done.others] == [hand.number]
+    assert open_pulls(bay) == [hand.number, pull_of(done).number]
+
+
+def test_merged_out_of_order_nothing_is_lost_silently(bay: Bay) -> None:
+    """The later one is merged first; the earlier one then conflicts and is asked for anew."""
+    early = pull_of(propose(bay, "eve", set_("colour", "red")))
+    late = pull_of(propose(bay, "bob", set_("colour", "green")))
+
+    merge(bay, late.number)
+    with pytest.raises(ConflictError):
+        merge(bay, early.number, deadline_s=1)
+    anew = pull_of(propose(bay, "eve", set_("colour", "red")))
+    merge(bay, anew.number)
+
+    assert bay.spec()["colour"] == "red"
+    assert "| `colour` | `green` | `red` |" in anew.body
+    assert open_pulls(bay) == []
+
+
+def test_a_closed_one_can_be_asked_for_again(bay: Bay) -> None:
+    first = pull_of(propose(bay, "eve", set_("colour", "red")))
+    bay.platform.forge.close_pull(bay.repo, first.number)
+
+    second = pull_of(propose(bay, "eve", set_("colour", "red")))
+
+    assert (second.state, second.number > first.number) == ("open", True)
+
+
+def test_a_merged_and_reverted_one_can_be_asked_for_again(bay: Bay) -> None:
+    text = bay.text()
+    merge(bay, pull_of(propose(bay, "eve", set_("colour", "red"))).number)
+    bay.put({XR: text})
+
+    again = pull_of(propose(bay, "eve", set_("colour", "red")))
+    merge(bay, again.number)
+
+    assert bay.spec()["colour"] == "red"
+
+
+@pytest.mark.parametrize("style", [MergeStyle.MERGE, MergeStyle.SQUASH, MergeStyle.REBASE])
+def test_an_operation_is_found_again_however_it_was_merged(bay: Bay, style: MergeStyle) -> None:
+    edit = set_("colour", "red")
+    first = propose(bay, "eve", edit, operation="op-1")
+    repeated = propose(bay, "eve", edit, operation="op-1")
+    merge(bay, pull_of(first).number, style)
+    bay.edit("red", "blue")
+    head = bay.head
+
+    merged = propose(bay, "eve", edit, operation="op-1")
+
+    assert (repeated.repeated, pull_of(repeated).number) == (True, pull_of(first).number)
+    assert (repeated.diff, repeated.edits) == (first.diff, first.edits)
+    assert (merged.state, merged.repeated) == ("committed", True)
+    assert merged.commit is not None
+    assert not bay.platform.forge.compare(bay.repo, "main", merged.commit)
+    assert bay.head == head
+
+
+def test_an_operation_that_was_overtaken_in_its_own_request_stays_so(bay: Bay) -> None:
+    propose(bay, "eve", set_("colour", "red"), operation="op-1")
+    second = propose(bay, "eve", set_("colour", "blue"), operation="op-2")
+
+    again = propose(bay, "eve", set_("colour", "red"), operation="op-1")
+
+    assert (again.repeated, pull_of(again).number) == (True, pull_of(second).number)
+    assert bay.spec(pull_of(second).head)["colour"] == "blue"
+    with pytest.raises(InvalidInputError, match="is the id of another change"):
+        propose(bay, "eve", set_("colour", "green"), operation="op-1")
+
+
+def test_a_direct_change_may_be_proposed_but_a_reviewed_one_not_committed(bay: Bay) -> None:
+    assert propose(bay, "eve", set_("stage", "stage2"), how=How.REVIEW).state == "proposed"
+    with pytest.raises(RefusedError, match="is reviewed"):
+        propose(bay, "eve", set_("colour", "red"), how=How.DIRECT)
+
+
+def test_who_is_held_against_a_proof_and_not_against_a_claim(bay: Bay) -> None:
+    wanted = ChangeRequest(
+        order=bay.order,
+        edits=(set_("stage", "stage2"),),
+        requester=Requester("user:default/bob", "signed"),
+    )
+    with pytest.raises(RefusedError, match="may not"):
+        change(bay.platform, wanted)
+
+    assert propose(bay, "bob", set_("stage", "stage3")).state == "committed"
+
+
+WRITES = [("POST", "/branches"), ("POST", "/contents"), ("POST", "/pulls")]
+
+
+@pytest.mark.parametrize("fault", [Fault.DROP_AFTER, Fault.DROP_BEFORE, Fault.REFUSE_AFTER])
+@pytest.mark.parametrize("write", WRITES, ids=lambda write: write[1])
+def test_a_proposal_survives_a_lost_answer_to_each_of_its_writes(
+    bay: Bay, through: Through, write: tuple[str, str], fault: Fault
+) -> None:
+    def applies(method: str, path: str) -> bool:
+        return method == write[0] and path.partition("?")[0].endswith(write[1])
+
+    with through(Listed([Decision(fault)], applies)) as platform:
+        done = ask(bay, set_("colour", "red"), platform=platform)
+
+    pull = pull_of(done)
+    assert open_pulls(bay) == [pull.number]
+    assert len(bay.platform.forge.compare(bay.repo, "main", pull.head)) == 1

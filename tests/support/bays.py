@@ -1,0 +1,125 @@
+"""Orders of `changingpack`'s garage, a hand that edits them in Git, and changes asked for."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core import orderfile
+from orderkit.core.change import FieldEdit
+from orderkit.core.manifests import parse_manifests
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
+from orderkit.flows.changing import Changed, ChangeRequest, change
+from orderkit.flows.platform import Platform
+from orderkit.flows.registering import Registration, register
+from orderkit.flows.teams import add_team
+from orderkit.ports.forge import Commit, FileChange, Operation
+from orderkit.ports.requesters import Requester
+
+XR = PurePosixPath("manifests", "xgarage.yaml")
+_numbers = itertools.count(1)
+EVE = Requester("user:default/eve")
+
+
+def ask(bay: Bay, *edits: FieldEdit, **more: Any) -> Changed:
+    """Change an order as the flow's callers do."""
+    platform = more.pop("platform", bay.platform)
+    return change(platform, ChangeRequest(order=bay.order, edits=edits, requester=EVE, **more))
+
+
+def set_(path: str, value: object) -> FieldEdit:
+    return FieldEdit(path, "set", value)
+
+
+@dataclass(frozen=True)
+class Bay:
+    """An order, and a hand that edits its repository past every flow."""
+
+    platform: Platform
+    name: str
+
+    @property
+    def order(self) -> OrderId:
+        return OrderId(f"garage-{self.name}")
+
+    @property
+    def repo(self) -> RepoId:
+        return RepoId(TEAM, self.order)
+
+    @property
+    def head(self) -> CommitSha:
+        found = self.platform.forge.head(self.repo)
+        assert found is not None
+        return found
+
+    def text(self, path: PurePosixPath = XR, ref: str = "main") -> str:
+        found = self.platform.forge.read(self.repo, path, ref)
+        assert found is not None
+        return found.text
+
+    def spec(self, ref: str = "main") -> dict[str, Any]:
+        """Return the spec as Kubernetes reads it."""
+        (xr,) = parse_manifests(str(XR), self.text(ref=ref).encode())
+        found: dict[str, Any] = xr["spec"]
+        return found
+
+    def commits(self) -> list[Commit]:
+        return list(self.platform.forge.commits(self.repo, limit=200))
+
+    def put(self, files: dict[PurePosixPath, str | None], *, branch: str = "main") -> CommitSha:
+        """Commit files by hand; None removes one."""
+        head = self.platform.forge.head(self.repo, branch)
+        assert head is not None
+        there = self.platform.forge.tree(self.repo, head)
+        changes = [
+            FileChange(path, None if text is None else text.encode(), there.get(path))
+            for path, text in files.items()
+        ]
+        by_hand = Operation(f"hand-{next(_numbers)}", "user:default/hand", "by hand")
+        return self.platform.forge.write(self.repo, changes, by_hand, branch=branch).commit
+
+    def edit(self, old: str, new: str, *, branch: str = "main") -> CommitSha:
+        """Replace a piece of the XR's text by hand."""
+        text = self.text(ref=branch)
+        assert old in text
+        return self.put({XR: text.replace(old, new)}, branch=branch)
+
+
+TEAM = TeamName("bays")
+_RECORD = """apiVersion: orderkit.dev/v1alpha1
+kind: Order
+metadata:
+  name: {order}
+spec:
+  kit: garage
+  team: bays
+  requester: user:default/eve
+  ordered: {{}}
+"""
+_XR = """# This file is the order.
+apiVersion: blog.opsbogus.dev/v1alpha1
+kind: XGarage
+metadata:
+  name: "{order}"
+spec:
+  teamName: "{name}"
+  stage: "stage1"
+"""
+
+
+def new_bay(platform: Platform) -> Bay:
+    """Return a registered order at stage1, without the detour through a template."""
+    add_team(platform, TEAM, requester="user:default/test")
+    bay = Bay(platform, f"bay-{next(_numbers):03d}")
+    platform.forge.ensure_repo(bay.repo, description="")
+    files = {orderfile.PATH: _RECORD, XR: _XR}
+    changes = [
+        FileChange(path, text.format(order=bay.order, name=bay.name).encode(), None)
+        for path, text in files.items()
+    ]
+    why = Operation(f"order-{bay.order}", "user:default/eve", f"Order {bay.order}")
+    platform.forge.write(bay.repo, changes, why)
+    register(platform, Registration(bay.order, "garage", TEAM, "user:default/eve"))
+    return bay

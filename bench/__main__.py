@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import forge, kittest, platform, rendering, startup, validating
+from bench import edit, forge, kittest, platform, rendering, startup, validating
 from bench.figure import Figure
 
 SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -18,6 +18,7 @@ SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
     "render": rendering.figures,
     "order": platform.figures,
     "validate": validating.figures,
+    "edit": edit.figures,
     "kittest": kittest.figures,
     "forge": forge.figures,
 }

@@ -6,6 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 rendering="tests/conformance/render tests/conformance/forms"
 crash=tests/crash
+edit=tests/conformance/yamledit
 forge="tests/faults tests/conformance/forge tests/e2e/test_real_gitea_orders.py"
 
 if scripts/lab.sh --check && [ -e .cache/backstage/frontend/.installed ]; then
@@ -18,15 +19,16 @@ case ${1:-all} in
   all) paths=tests ;;
   rendering) paths=$rendering ;;
   crash) paths=$crash ;;
+  edit) paths=$edit ;;
   forge) paths=$forge ;;
   rest)
     paths=tests
-    for path in $rendering $crash $forge; do
+    for path in $rendering $crash $edit $forge; do
       paths="$paths --ignore=$path"
     done
     ;;
   *)
-    echo "error: no part $1; parts: rendering, crash, forge, rest" >&2
+    echo "error: no part $1; parts: rendering, crash, edit, forge, rest" >&2
     exit 2
     ;;
 esac

@@ -193,8 +193,8 @@ def _hazard(writer: _Writer, indent: int, path: Path) -> None:
         writer.lines += [f"{pad}h1: &{name} v", f"{pad}h2: *{name}", f"{pad}h3: &U{name} w"]
     elif kind == "merge":
         writer.lines += [f"{pad}h1: &{name} {{m: 1}}", f"{pad}h2:", f"{pad}  <<: *{name}",
-                         f"{pad}  n: 2"]  # fmt: skip
-        writer.nodes.append(Node((*path, "h2", "n"), "scalar", line + 3, line + 3))
+                         f"{pad}  own: 2"]  # fmt: skip
+        writer.nodes.append(Node((*path, "h2", "own"), "scalar", line + 3, line + 3))
         writer.nodes.append(Node((*path, "h2"), "map", line + 1, line + 3))
     elif kind == "tag":
         writer.lines += [f"{pad}h1: !!str 12", f"{pad}h2: !!map {{x: 1}}"]

@@ -38,13 +38,19 @@ class Summary:
     refused: Counter[str] = field(default_factory=Counter)
     judged: Counter[str] = field(default_factory=Counter)
 
-    def __str__(self) -> str:
-        total = sum(self.edited.values()) + sum(self.refused.values())
-        return (
-            f"{total} texts with edits: {sum(self.edited.values())} edited {dict(self.edited)}, "
-            f"{sum(self.refused.values())} refused {dict(self.refused)}; "
-            f"judgements {dict(self.judged)}; 0 wrong"
-        )
+    def lines(self) -> list[str]:
+        """Return the account, a line for each part of it."""
+        edited, refused = sum(self.edited.values()), sum(self.refused.values())
+        return [
+            f"texts: {edited + refused}, wrong: 0",
+            f"edited: {edited} ({_counts(self.edited)})",
+            f"refused: {refused} ({_counts(self.refused)})",
+            f"judged: {_counts(self.judged)}",
+        ]
+
+
+def _counts(found: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(found.items()))
 
 
 def prove_one(source: random.Random, readers: Sequence[Reader], summary: Summary) -> None:
@@ -169,7 +175,8 @@ def _judge_lines(text: Text, wish: Edit, after: bytes) -> None:
     gone, added = _difference(old, new)
     if wish.op is Op.SET and there:
         _judge_comments(text, node, wish, after)
-        if node.first == node.last and not isinstance(wish.value, dict | list) and added > 1:
+        single = node.kind == "scalar" and node.first == node.last
+        if single and not isinstance(wish.value, dict | list) and added > 1:
             raise _wrong("one line became several", text, [wish], after)
     elif wish.op in (Op.SET, Op.ADD) and gone > 1:
         raise _wrong("an insertion changed several lines", text, [wish], after)
@@ -202,7 +209,7 @@ def _difference(old: list[str], new: list[str]) -> tuple[int, int]:
 def _judge_comments(text: Text, node: Node, wish: Edit, after: bytes) -> None:
     """Make sure that a comment on the line of a changed value is still there."""
     inside = [found for found in text.nodes if found.path[:-1] == node.path and found.path]
-    if any(found.first == node.first and not found.flow for found in inside):
+    if not node.flow and any(found.first == node.first for found in inside):
         return  # the comment belongs to the value
     for comment, line in text.comments:
         if line == node.first and comment not in after.decode():

@@ -7,7 +7,8 @@ Answers questions about positions and changes nothing. Called by ``splicing``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from orderkit.core.yamledit.edits import Reason
 from orderkit.core.yamledit.locating import Child, Place, children
@@ -48,13 +49,13 @@ class Layout:
         at = self._stream.end(node)
         event = self._events[at]
         while event.kind is Kind.END:
-            if self._stream.stops[at] > self._stream.starts[at]:
+            if self._stream.stop(at) > self._stream.start(at):
                 break  # a bracket
             at -= 1
             event = self._events[at]
         if self.is_block_scalar(at):
             return self._block_scalar_end(at)
-        return self._stream.stops[at]
+        return self._stream.stop(at)
 
     def is_block_scalar(self, at: int) -> bool:
         """Say whether event `at` is a block scalar."""
@@ -64,15 +65,15 @@ class Layout:
     def ends_in_block_scalar(self) -> bool:
         """Say whether the text's last scalar is a block scalar that ends with the text."""
         last = max(at for at, event in enumerate(self._events) if event.kind is Kind.SCALAR)
-        return self.is_block_scalar(last) and self._stream.stops[last] == len(self._text)
+        return self.is_block_scalar(last) and self._stream.stop(last) == len(self._text)
 
     def keeps_blank_lines(self, at: int) -> bool:
         """Say whether blank lines behind the block scalar at event `at` are part of it."""
-        start = self._stream.starts[at]
+        start = self._stream.start(at)
         return "+" in self._text[start : self.line_end(start)].split("#")[0]
 
     def _block_scalar_end(self, at: int) -> int:
-        start, end = self._stream.starts[at], self._stream.stops[at]
+        start, end = self._stream.start(at), self._stream.stop(at)
         raw = self._text[start:end]
         ends_blank = self._events[at].value.rstrip("\n").endswith((" ", "\t"))
         if ends_blank or self.keeps_blank_lines(at):
@@ -81,7 +82,7 @@ class Layout:
 
     def after_anchor(self, node: int) -> int:
         """Return where a node's anchor ends; where the node begins if it has none."""
-        start = self._stream.starts[node]
+        start = self._stream.start(node)
         if self._events[node].anchor is None:
             return start
         found = _ANCHOR.match(self._text, start)
@@ -95,7 +96,7 @@ class Layout:
             EditRefusedError: Something else stands between.
         """
         event = self._events[node]
-        start = self._stream.starts[node]
+        start = self._stream.start(node)
         if event.anchor is None:
             return start
         if event.style == "block":
@@ -105,13 +106,13 @@ class Layout:
         end = start + len(found[0]) if found else start
         if found is None or self._text[end : end + 1] in ("#", "!"):
             raise self._stream.refuse(Reason.ANCHOR_IN_USE, "an anchor stands apart", node)
-        return min(end, self._stream.stops[node])
+        return min(end, self._stream.stop(node))
 
     def indicator_end(self, place: Place) -> int:
         """Return where the colon or the dash in front of the place's node ends."""
         parent, child = place.parents[-1]
         if child.key is not None:
-            return self._text.index(":", self._stream.stops[child.key]) + 1
+            return self._text.index(":", self._stream.stop(child.key)) + 1
         found = children(self._stream, parent)
         return self.entry_start(parent, found, found.index(child)) + 1
 
@@ -136,12 +137,12 @@ class Layout:
             EditRefusedError: The key is written with ``?``.
         """
         child = found[at]
-        start = self._stream.starts[child.first]
+        start = self._stream.start(child.first)
         if child.key is not None:
             if self._text[self.line_start(start) : start].rstrip().endswith("?"):
                 raise self._stream.refuse(Reason.EXPLICIT_KEY, "the key has a '?'", child.key)
             return start
-        begin = self.end(found[at - 1].value) if at else self._stream.starts[node]
+        begin = self.end(found[at - 1].value) if at else self._stream.start(node)
         return self._dash_before(begin, start)
 
     def _dash_before(self, begin: int, start: int) -> int:
@@ -159,7 +160,7 @@ class Layout:
     def entry_end(self, child: Child) -> int:
         """Return where an entry of a flow collection ends; ``{a}`` has no value there."""
         end = self.end(child.value)
-        if child.key is not None and end == self._stream.starts[child.value]:
+        if child.key is not None and end == self._stream.start(child.value):
             between = self._text[self.end(child.key) : end]
             return self.end(child.key) + len(between.rstrip())
         return end
@@ -168,26 +169,34 @@ class Layout:
         """Return the blanks between the last item and its dash: new items get them too."""
         at = len(found) - 1
         dash = self.entry_start(node, found, at) + 1
-        gap = self._text[dash : self._stream.starts[found[at].value]]
+        gap = self._text[dash : self._stream.start(found[at].value)]
         return gap if gap and not gap.strip(" ") else " "
 
     def block_indent(self, node: int) -> int:
         """Return the indentation of a block scalar's lines."""
-        lines = self._text[self._stream.starts[node] : self._stream.stops[node]].split("\n")[1:]
+        lines = self._text[self._stream.start(node) : self._stream.stop(node)].split("\n")[1:]
         for line in lines:
             if line.strip():
                 return len(line) - len(line.lstrip(" "))
         raise self._stream.refuse(Reason.BLOCK_SCALAR, "the block scalar is empty", node)
 
-    def style(self, around: Iterable[int]) -> Style:
-        """Return how to write near these nodes: line breaks, indentation, JSON or not."""
-        nodes = list(around)
+    def style(self, around: Sequence[int]) -> Style:
+        """Return how to write on a line near these nodes: line breaks, JSON or not."""
+        position = self._stream.start(around[-1])
+        at = self._text.find("\n", position)
+        at = self._text.rfind("\n", 0, position) if at < 0 else at
         return Style(
-            newline="\r\n" if "\r\n" in self._text else "\n",
-            step=self._step(nodes),
+            newline="\r\n" if at > 0 and self._text[at - 1] == "\r" else "\n",
+            json=any(self._is_json(node) for node in around),
+        )
+
+    def block_style(self, style: Style, around: Sequence[int]) -> Style:
+        """Return how to write lines near these nodes: also their indentation."""
+        return replace(
+            style,
+            step=self._step(around),
             list_offset=self._list_offset(),
-            literal=self._text.endswith("\n"),
-            json=any(self._is_json(node) for node in nodes),
+            literal=style.literal and self._text.endswith("\n"),
         )
 
     def _is_json(self, node: int) -> bool:
@@ -197,7 +206,7 @@ class Layout:
         first = self._events[node + 1]
         return first.kind is Kind.SCALAR and first.style == '"'
 
-    def _step(self, nodes: list[int]) -> int:
+    def _step(self, nodes: Sequence[int]) -> int:
         """Return by how much maps are indented, from the nearest to the place."""
         for above, below in self._nested(reversed(nodes)):
             return below - above
@@ -218,10 +227,10 @@ class Layout:
 
     def _is_block_map(self, node: int) -> bool:
         event = self._events[node]
-        return event.kind is Kind.MAP and event.style != "flow"
+        return event.kind is Kind.MAP and event.style == "block"
 
     def _key_column(self, node: int) -> int:
-        return self.column(self._stream.starts[node + 1])
+        return self.column(self._stream.start(node + 1))
 
     def _list_offset(self) -> int:
         """Return how far dashes stand right of the key above them, from the first such list."""
@@ -230,7 +239,7 @@ class Layout:
                 continue
             for child in children(self._stream, node):
                 event = self._events[child.value]
-                if event.kind is Kind.LIST and event.style != "flow":
+                if event.kind is Kind.LIST and event.style == "block":
                     dash = self.entry_start(child.value, children(self._stream, child.value), 0)
                     return self.column(dash) - self._key_column(node)
         return 2

@@ -7,6 +7,7 @@ is a proposal; ``proving`` judges the result. Called by ``editing``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,7 @@ from orderkit.core.yamledit.edits import Reason, Value
 from orderkit.core.yamledit.layout import Layout
 from orderkit.core.yamledit.locating import Child, Place, children
 from orderkit.core.yamledit.proving import Expected
-from orderkit.core.yamledit.stream import Event, Kind, Stream
+from orderkit.core.yamledit.stream import Kind, Stream
 from orderkit.core.yamledit.writing import Style
 
 
@@ -45,18 +46,29 @@ class Change:
 
 
 class Splicer:
-    """Proposes changes of one text at one place."""
+    """
+    Proposes changes of one text at one place.
 
-    def __init__(self, stream: Stream, place: Place) -> None:
+    With `literal` false, texts of several lines are put in quotes: what stands behind them could
+    become part of a literal block.
+    """
+
+    def __init__(self, stream: Stream, place: Place, *, literal: bool = True) -> None:
         self._stream, self._place = stream, place
         self._text, self._events = stream.text, stream.events
         self._layout = Layout(stream)
         around = [node for node, _ in place.parents]
-        self._style = self._layout.style((*around, place.node))
+        self._style = replace(self._layout.style((*around, place.node)), literal=literal)
         self._in_flow = any(self._is_flow(node) for node in around)
 
     def _is_flow(self, node: int) -> bool:
         return self._events[node].style == "flow"
+
+    @functools.cached_property
+    def _block_style(self) -> Style:
+        """How to write lines of their own; it takes a look at the whole text."""
+        around = [node for node, _ in self._place.parents]
+        return self._layout.block_style(self._style, (*around, self._place.node))
 
     def replace(self, value: Value) -> Change:
         """Put a value in place of the node."""
@@ -90,7 +102,7 @@ class Splicer:
 
     def _gap_before(self, node: int, start: int) -> str:
         """Return what an empty value needs in front of it: a colon in ``{a}``, a blank."""
-        if start != self._stream.stops[node]:
+        if start != self._stream.stop(node):
             return ""
         key = self._place.parents[-1][1].key if self._place.parents else None
         if key is not None and ":" not in self._text[self._layout.end(key) : start]:
@@ -110,7 +122,7 @@ class Splicer:
         gone = Splice(header_end, end, "")
         if writing.is_block(value):
             at = self._layout.indicator_end(self._place)
-            lines = list(writing.block(value, self._indent_for(value), self._style))
+            lines = list(writing.block(value, self._indent_for(value), self._block_style))
             rest = header[len(token) :].rstrip("\r")
             return [Splice(at, end, self._joined([rest.rstrip(), *lines]))]
         text = writing.flow(value, self._style)
@@ -128,7 +140,8 @@ class Splicer:
             body = value.rstrip("\n")
             text = body.replace("\n", "\n\n") + value[len(body) :]
         lines = writing.literal(text, indent)
-        if lines is None:
+        ends_open = self._layout.end(node) == len(self._text)
+        if lines is None or (ends_open and value.endswith("\n")):
             raise self._stream.refuse(
                 Reason.BLOCK_SCALAR, "the new text does not fit the block scalar's style", node
             )
@@ -145,7 +158,7 @@ class Splicer:
         at = self._layout.after_anchor(node) if anchored else at
         cut = Splice(self._layout.line_end(at), end, "")
         if writing.is_block(value):
-            lines = list(writing.block(value, self._indent_for(value), self._style))
+            lines = list(writing.block(value, self._indent_for(value), self._block_style))
             kept = self._own_line_comments(at, start)
             return [replace(cut, text=self._newline_joined([*kept, *lines]))]
         kept = self._own_line_comments(at, start)
@@ -169,11 +182,11 @@ class Splicer:
         anchored = self._events[node].anchor is not None
         after = self._layout.after_anchor(node)
         at = after if anchored else self._layout.indicator_end(self._place)
-        lines = writing.block(value, self._indent_for(value), self._style)
+        lines = writing.block(value, self._indent_for(value), self._block_style)
         return [Splice(at, end, ""), self._after_line(end, list(lines))]
 
     def _lines(self, value: Value, column: int) -> list[str]:
-        return list(writing.item_lines(value, column, self._style))
+        return list(writing.item_lines(value, column, self._block_style))
 
     def _indent_for(self, value: Value) -> int:
         """Return the column of a block that becomes the value of the place's key or item."""
@@ -182,7 +195,7 @@ class Splicer:
         if child.key is None:
             return column + 2
         is_list = isinstance(value, list)
-        return column + (self._style.list_offset if is_list else self._style.step)
+        return column + (self._block_style.list_offset if is_list else self._block_style.step)
 
     def _joined(self, lines: Iterable[str]) -> str:
         return self._style.newline.join(lines)
@@ -210,7 +223,7 @@ class Splicer:
             text = f"{writing.key(name, style, flow=True)}: {writing.flow(value, style)}"
             return Change((self._into_flow(node, found, text),), expected)
         column = self._layout.column_of(node)
-        lines = writing.entry(name, value, column, self._style)
+        lines = writing.entry(name, value, column, self._block_style)
         return Change((self._after_line(self._layout.end(node), list(lines)),), expected)
 
     def insert_item(self, value: Value) -> Change:
@@ -219,31 +232,33 @@ class Splicer:
         last = self._stream.end(node)
         expected = Expected(last, last, [value])
         found = children(self._stream, node)
-        style = self._item_style(found)
+        quote = self._quote(found)
         if self._in_flow or self._is_flow(node):
-            return Change((self._into_flow(node, found, writing.flow(value, style)),), expected)
+            text = writing.flow(value, replace(self._style, quote=quote))
+            return Change((self._into_flow(node, found, text),), expected)
         column = self._layout.column_of(node)
         gap = self._layout.gap_after_dash(node, found)
+        style = replace(self._block_style, quote=quote)
         first, *rest = writing.item_lines(value, column + 1 + len(gap), style)
         lines = [" " * column + "-" + gap + first, *rest]
         return Change((self._after_line(self._layout.end(node), lines),), expected)
 
-    def _item_style(self, found: list[Child]) -> Style:
-        last = self._events[found[-1].value] if found else Event(Kind.OTHER)
-        if last.kind is Kind.SCALAR and last.style in ("'", '"'):
-            return replace(self._style, quote=last.style)
-        return self._style
+    def _quote(self, found: list[Child]) -> str:
+        """Return the quotes of the last item: a new text gets them too."""
+        last = self._events[found[-1].value] if found else None
+        is_text = last is not None and last.kind is Kind.SCALAR
+        return last.style if last is not None and is_text and last.style in ("'", '"') else ""
 
     def _into_flow(self, node: int, found: list[Child], text: str) -> Splice:
         """Put an entry behind the last one of a flow map or list."""
         if not found:
             inside = self._layout.body(node) + 1
-            end = self._stream.starts[self._stream.end(node)]
+            end = self._stream.start(self._stream.end(node))
             if self._text[inside:end].strip():
                 raise self._stream.refuse(Reason.COMMENT, "a comment stands in the brackets", node)
             return Splice(inside, end, text)
         end = self._layout.entry_end(found[-1])
-        begin = self._stream.starts[found[-1].first]
+        begin = self._stream.start(found[-1].first)
         lead = self._text[self._layout.line_start(begin) : begin]
         if lead and not lead.strip(" \t"):
             return Splice(end, end, f",{self._style.newline}{lead}{text}")
@@ -261,7 +276,7 @@ class Splicer:
         line = self._layout.line_start(start)
         if not self._text[line:start].strip(" "):
             end = self._layout.next_line(self._layout.end(child.value))
-            self._refuse_joining(child, end)
+            self._refuse_joining(child, self._layout.column(start), end)
             return Change((Splice(line, end, ""),), expected)
         following = self._layout.entry_start(node, found, at + 1) if at + 1 < len(found) else None
         if following is None:
@@ -269,13 +284,12 @@ class Splicer:
         self._refuse_comment(self._layout.end(child.value), following, child)
         return Change((Splice(start, following, ""),), expected)
 
-    def _refuse_joining(self, child: Child, end: int) -> None:
+    def _refuse_joining(self, child: Child, column: int, end: int) -> None:
         """Refuse if a block scalar above would swallow what stands behind the removed lines."""
         above = child.first - 1
         if not self._layout.is_block_scalar(above):
             return
         behind = self._text[end : self._layout.line_end(end)]
-        column = self._layout.column(self._stream.starts[child.first])
         indented = len(behind) - len(behind.lstrip(" ")) > column
         if indented or (not behind.strip() and self._layout.keeps_blank_lines(above)):
             raise self._stream.refuse(
@@ -286,10 +300,10 @@ class Splicer:
 
     def _out_of_flow(self, found: list[Child], at: int) -> Splice:
         child = found[at]
-        start = self._stream.starts[child.first]
+        start = self._stream.start(child.first)
         end = self._layout.entry_end(child)
         if at + 1 < len(found):
-            following = self._stream.starts[found[at + 1].first]
+            following = self._stream.start(found[at + 1].first)
             self._refuse_comment(end, following, child)
             return Splice(start, following, "")
         before = self._layout.entry_end(found[at - 1])

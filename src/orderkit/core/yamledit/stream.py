@@ -65,14 +65,12 @@ class Event(NamedTuple):
 
 @dataclass(slots=True)
 class Stream:
-    """The events of a text and how they belong together."""
+    """The events of a text and, once it is checked, how they belong together."""
 
     text: str
     events: list[Event] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    """Where each event's characters begin."""
-    stops: list[int] = field(default_factory=list)
-    """Where they end; blank lines behind a block scalar belong to it."""
+    found: list[yaml.Event] = field(default_factory=list)
+    """The same as the parser gave them, with their marks."""
     ends: dict[int, int] = field(default_factory=dict)
     """Index of a collection's start event to that of its end event."""
     documents: list[int] = field(default_factory=list)
@@ -83,13 +81,23 @@ class Stream:
         """Return the index of the last event of the node that begins at event `at`."""
         return self.ends.get(at, at)
 
+    def start(self, at: int) -> int:
+        """Return where the characters of event `at` begin."""
+        mark = self.found[at].start_mark
+        return mark.index if mark else 0
+
+    def stop(self, at: int) -> int:
+        """Return where they end; blank lines behind a block scalar belong to it."""
+        mark = self.found[at].end_mark
+        return mark.index if mark else 0
+
     def is_block(self, at: int) -> bool:
         """Say whether a map or list written in lines begins at event `at`."""
         return self.events[at].style == "block"
 
     def refuse(self, code: Reason, message: str, at: int) -> EditRefusedError:
         """Return a refusal that names the line of event `at`."""
-        line = self.text.count("\n", 0, self.starts[at]) + 1
+        line = self.text.count("\n", 0, self.start(at)) + 1
         return EditRefusedError(code, message, line=line)
 
 
@@ -119,15 +127,24 @@ def decode(data: bytes, limits: Limits = LIMITS) -> str:
 
 def read(text: str, limits: Limits = LIMITS) -> Stream:
     """
-    Return the events of `text`.
+    Return the events of `text`, checked.
 
     Raises:
         EditRefusedError: No YAML, beyond the limits, or a key is given twice.
     """
-    reader = _Reader(text, limits)
+    return check(scan(text, limits), limits)
+
+
+def scan(text: str, limits: Limits = LIMITS) -> Stream:
+    """
+    Return the events of `text` as far as the limits allow, nothing said of keys and aliases.
+
+    Raises:
+        EditRefusedError: No YAML, too deep or too many events.
+    """
+    stream = Stream(text)
     try:
-        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-            reader.take(event)
+        _take_all(stream, limits)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = str(error.problem or error.context)
@@ -135,7 +152,77 @@ def read(text: str, limits: Limits = LIMITS) -> Stream:
         raise EditRefusedError(Reason.NOT_YAML, f"no readable YAML: {reason}", line=line) from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise EditRefusedError(Reason.NOT_YAML, f"no readable YAML: {error}") from error
-    return reader.stream
+    return stream
+
+
+def _take_all(stream: Stream, limits: Limits) -> None:
+    """Take the parser's events until its end: the one loop whose speed counts."""
+    take = yaml.CSafeLoader(stream.text).get_event
+    keep, keep_found = stream.events.append, stream.found.append
+    depth, scalar, make = 0, Kind.SCALAR, Event._make
+    for _ in range(limits.events):
+        found: Any = take()
+        kind = found.__class__
+        keep_found(found)
+        if kind is yaml.ScalarEvent:
+            tag, plain = found.tag, found.implicit[0]
+            keep(make((scalar, found.value, found.style or "", found.anchor, tag, plain)))
+            continue
+        event = _OTHERS[kind](found)
+        keep(event)
+        if event.kind is Kind.END:
+            depth -= 1
+        elif event.style:
+            depth += 1
+            if depth > limits.depth:
+                raise _beyond(stream, f"nested deeper than {limits.depth} levels")
+        elif event is _STREAM_END:
+            return
+    raise _beyond(stream, f"more than {limits.events} YAML events")
+
+
+def _beyond(stream: Stream, message: str) -> EditRefusedError:
+    return stream.refuse(Reason.LIMITS, message, len(stream.events) - 1)
+
+
+_STREAM_END = Event(Kind.OTHER, "end")
+_MAP_END, _LIST_END = Event(Kind.END, "map"), Event(Kind.END, "list")
+
+
+def _collection(kind: Kind) -> Callable[[Any], Event]:
+    def taken(found: Any) -> Event:
+        style = "flow" if found.flow_style else "block"
+        return Event(kind, "", style, found.anchor, found.tag)
+
+    return taken
+
+
+_OTHERS: dict[type, Callable[[Any], Event]] = {
+    yaml.MappingStartEvent: _collection(Kind.MAP),
+    yaml.SequenceStartEvent: _collection(Kind.LIST),
+    yaml.MappingEndEvent: lambda _: _MAP_END,
+    yaml.SequenceEndEvent: lambda _: _LIST_END,
+    yaml.AliasEvent: lambda found: Event(Kind.ALIAS, found.anchor),
+    yaml.DocumentStartEvent: lambda found: Event(
+        Kind.DOCUMENT, f"{found.explicit} {found.version} {found.tags}"
+    ),
+    yaml.DocumentEndEvent: lambda found: Event(Kind.OTHER, f"document {found.explicit}"),
+    yaml.StreamStartEvent: lambda _: Event(Kind.OTHER, "start"),
+    yaml.StreamEndEvent: lambda _: _STREAM_END,
+}
+
+
+def check(stream: Stream, limits: Limits = LIMITS) -> Stream:
+    """
+    Find out how the events belong together, and return the stream.
+
+    Raises:
+        EditRefusedError: A key is given twice, or the aliases stand for too much, or for nothing.
+    """
+    checker = _Checker(stream, limits)
+    for at, event in enumerate(stream.events):
+        checker.take(at, event)
+    return stream
 
 
 @dataclass(slots=True)
@@ -149,63 +236,45 @@ class _Open:
     at_key: bool = True
 
 
-class _Reader:
-    """Takes the parser's events one by one, counting."""
+class _Checker:
+    """Takes events one by one, in their order."""
 
-    def __init__(self, text: str, limits: Limits) -> None:
-        self.stream = Stream(text)
-        self._limits = limits
+    def __init__(self, stream: Stream, limits: Limits) -> None:
+        self._stream, self._limits = stream, limits
         self._open: list[_Open] = []
         self._sizes: dict[str, int] = {}
         self._written_out = 0
 
-    def take(self, found: Any) -> None:
+    def take(self, at: int, event: Event) -> None:
         """
-        Take one event of PyYAML.
+        Take one event.
 
         Raises:
-            EditRefusedError: It passes a limit, or repeats a key.
+            EditRefusedError: It repeats a key, or is an alias of nothing or of too much.
         """
-        stream = self.stream
-        at = len(stream.events)
-        stream.starts.append(found.start_mark.index)
-        stream.stops.append(found.end_mark.index)
-        event = _TAKEN[type(found)](found)
-        stream.events.append(event)
-        if at > self._limits.events:
-            raise self._beyond(f"more than {self._limits.events} YAML events", at)
         kind = event.kind
         if kind is Kind.SCALAR:
             self._node(event.anchor, 1, event.value, at)
         elif kind is Kind.MAP or kind is Kind.LIST:
-            self._start(event, at)
+            self._open.append(_Open(at, set() if kind is Kind.MAP else None, event.anchor))
         elif kind is Kind.END:
             closed = self._open.pop()
-            stream.ends[closed.start] = at
+            self._stream.ends[closed.start] = at
             self._node(closed.anchor, closed.size, None, at)
         elif kind is Kind.ALIAS:
             self._alias(event.value, at)
         elif kind is Kind.DOCUMENT:
-            stream.documents.append(at + 1)
+            self._stream.documents.append(at + 1)
             self._sizes = {}
-
-    def _beyond(self, message: str, at: int) -> EditRefusedError:
-        return self.stream.refuse(Reason.LIMITS, message, at)
-
-    def _start(self, event: Event, at: int) -> None:
-        if len(self._open) >= self._limits.depth:
-            raise self._beyond(f"nested deeper than {self._limits.depth} levels", at)
-        keys: set[str] | None = set() if event.kind is Kind.MAP else None
-        self._open.append(_Open(at, keys, event.anchor))
 
     def _alias(self, anchor: str, at: int) -> None:
         if anchor not in self._sizes:
-            raise self.stream.refuse(Reason.NOT_YAML, f"nothing is called &{anchor}", at)
-        self.stream.aliases.add(anchor)
+            raise self._stream.refuse(Reason.NOT_YAML, f"nothing is called &{anchor}", at)
+        self._stream.aliases.add(anchor)
         size = self._sizes[anchor]
         self._written_out += size
         if self._written_out > self._limits.events:
-            raise self._beyond("the aliases stand for too many nodes", at)
+            raise self._stream.refuse(Reason.LIMITS, "the aliases stand for too many nodes", at)
         self._node(None, size, None, at)
 
     def _node(self, anchor: str | None, size: int, value: str | None, at: int) -> None:
@@ -216,42 +285,11 @@ class _Reader:
             return
         parent = self._open[-1]
         parent.size += size
-        if parent.keys is None:
+        keys = parent.keys
+        if keys is None:
             return
         if parent.at_key and value is not None:
-            if value in parent.keys:
-                raise self.stream.refuse(Reason.DUPLICATE_KEY, f"key {value!r} is given twice", at)
-            parent.keys.add(value)
+            if value in keys:
+                raise self._stream.refuse(Reason.DUPLICATE_KEY, f"key {value!r} is given twice", at)
+            keys.add(value)
         parent.at_key = not parent.at_key
-
-
-def _scalar(found: Any) -> Event:
-    return Event(
-        Kind.SCALAR, found.value, found.style or "", found.anchor, found.tag, found.implicit[0]
-    )
-
-
-def _map(found: Any) -> Event:
-    style = "flow" if found.flow_style else "block"
-    return Event(Kind.MAP, "", style, found.anchor, found.tag)
-
-
-def _list(found: Any) -> Event:
-    style = "flow" if found.flow_style else "block"
-    return Event(Kind.LIST, "", style, found.anchor, found.tag)
-
-
-_TAKEN: dict[type, Callable[[Any], Event]] = {
-    yaml.ScalarEvent: _scalar,
-    yaml.MappingStartEvent: _map,
-    yaml.SequenceStartEvent: _list,
-    yaml.MappingEndEvent: lambda _: Event(Kind.END, "map"),
-    yaml.SequenceEndEvent: lambda _: Event(Kind.END, "list"),
-    yaml.AliasEvent: lambda found: Event(Kind.ALIAS, found.anchor),
-    yaml.DocumentStartEvent: lambda found: Event(
-        Kind.DOCUMENT, f"{found.explicit} {found.version} {found.tags}"
-    ),
-    yaml.DocumentEndEvent: lambda found: Event(Kind.OTHER, f"document {found.explicit}"),
-    yaml.StreamStartEvent: lambda _: Event(Kind.OTHER, "start"),
-    yaml.StreamEndEvent: lambda _: Event(Kind.OTHER, "end"),
-}

@@ -134,6 +134,7 @@ def test_a_folder_of_anything_is_searched_for_objects(validate: Validate, tmp_pa
         "definitions": 0,
         "skipped": 1,
         "findings": 0,
+        "warnings": 0,
         "not_evaluated": 0,
     }
 
@@ -148,17 +149,38 @@ def test_a_misspelt_kind_of_a_known_group_is_found(validate: Validate, tmp_path:
     assert "did you mean 'XGarage'?" in done.out
 
 
-def test_claims_of_a_legacy_xrd_are_passed_by(validate: Validate, tmp_path: Path) -> None:
-    spec = {**XRD["spec"], "scope": "LegacyCluster", "claimNames": {"kind": "Disk"}}
+def test_claims_of_a_legacy_xrd_are_judged_by_their_own_fields(
+    validate: Validate, tmp_path: Path
+) -> None:
+    names = {"kind": "Disk", "plural": "disks"}
+    spec = {**XRD["spec"], "scope": "LegacyCluster", "claimNames": names}
     legacy = {**XRD, "apiVersion": "apiextensions.crossplane.io/v1", "spec": spec}
     definition = write(tmp_path / "definition.yaml", yaml.safe_dump(legacy))
-    xr = DISK.format(spec="{size: 1, compositionRef: {name: a}}")
+    xr = DISK.format(spec="{size: 1, claimRef: {apiVersion: a, kind: b, namespace: c, name: d}}")
     text = f"{xr}---\n{xr.replace('XDisk', 'Disk')}"
 
     done = validate(write(tmp_path / "a.yaml", text), "--xrd", definition, "--json")
 
-    assert done.code == 0
-    assert (done.json["counts"]["objects"], done.json["counts"]["skipped"]) == (1, 1)
+    assert done.code == 1
+    assert done.json["counts"]["objects"] == 2
+    (finding,) = done.json["findings"]
+    assert (finding["subject"], finding["path"]) == ("Disk d", "spec.claimRef")
+
+
+def test_warnings_about_an_xrd_fail_only_if_asked_to_be_strict(
+    validate: Validate, tmp_path: Path
+) -> None:
+    text = yaml.safe_dump(XRD).replace("integer", "object").replace("self >=", "self ==")
+    definition = write(tmp_path / "definition.yaml", text)
+
+    done = validate(definition)
+    strict = validate(definition, "--strict")
+    sarif = json.loads(validate(definition, "--sarif").out)
+
+    assert (done.code, strict.code) == (0, 1)
+    line = next(n for n, told in enumerate(text.splitlines(), 1) if "size:" in told)
+    assert f"{definition}:{line}:15: warning: unmeant: " in done.out
+    assert [result["level"] for result in sarif["runs"][0]["results"]] == ["warning"]
 
 
 def test_another_pack_is_used(validate: Validate, tmp_path: Path) -> None:

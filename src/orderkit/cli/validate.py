@@ -33,7 +33,9 @@ _FOUND = 1
     multiple=True,
     help="The files before the change: judges transition rules; may be repeated.",
 )
-@click.option("--strict", is_flag=True, help="Fail too if a rule could not be evaluated.")
+@click.option(
+    "--strict", is_flag=True, help="Fail on warnings too, and if a rule could not be evaluated."
+)
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0 for code hosts.")
 @json_option
 def validate_command(
@@ -48,8 +50,10 @@ def validate_command(
     """
     Validate orders' files as the API server will: fields, defaults, CEL rules, names.
 
+    XRDs among the files are judged themselves, with what Crossplane would cut in silence.
+
     FILE is a file or a folder; of an order's repository its manifests/ are read. Exit code 1:
-    something was found. Rules that Orderkit cannot evaluate are shown as "not evaluated".
+    something is wrong. Rules that Orderkit cannot evaluate are shown as "not evaluated".
 
     Example: orderkit validate my-order/ --old my-order-before/
     """
@@ -65,7 +69,7 @@ def validate_command(
     )
     _refuse_nothing(outcome)
     _show(outcome, as_json=as_json, as_sarif=as_sarif)
-    failed = outcome.findings or (strict and outcome.not_evaluated)
+    failed = outcome.errors or (strict and (outcome.warnings or outcome.not_evaluated))
     return _FOUND if failed else 0
 
 
@@ -112,10 +116,11 @@ def _json(outcome: Outcome) -> dict[str, Any]:
         "definitions": outcome.definitions,
         "skipped": outcome.skipped,
         "findings": len(outcome.findings),
+        "warnings": outcome.warnings,
         "not_evaluated": len(outcome.not_evaluated),
     }
     return {
-        "valid": not outcome.findings,
+        "valid": not outcome.errors,
         "counts": counts,
         "objects": [
             {
@@ -163,7 +168,9 @@ def _emit_sarif(outcome: Outcome) -> None:
         lead = f"{entry.subject}: " if entry.subject else ""
         if isinstance(about, Finding):
             hint = f" ({about.hint})" if about.hint else ""
-            results.append(Result(str(about.reason), "error", f"{lead}{about}{hint}", *place))
+            results.append(
+                Result(str(about.reason), about.severity.value, f"{lead}{about}{hint}", *place)
+            )
         else:
             text = f"{lead}{about.path}: not evaluated: {about.rule} ({about.why})"
             results.append(Result(NOT_EVALUATED, "note", text, *place))
@@ -171,13 +178,14 @@ def _emit_sarif(outcome: Outcome) -> None:
 
 
 def _emit_text(outcome: Outcome) -> None:
-    from orderkit.core.validate import Finding
+    from orderkit.core.validate import Finding, Severity
 
     for entry in (*outcome.findings, *outcome.not_evaluated):
         place = ":".join(str(part) for part in (entry.file, entry.line, entry.column) if part)
         about = entry.about
         if isinstance(about, Finding):
-            click.echo(f"{place}: {about.reason}: {about}")
+            lead = "" if about.severity is Severity.ERROR else f"{about.severity}: "
+            click.echo(f"{place}: {lead}{about.reason}: {about}")
             if about.hint:
                 click.echo(f"  hint: {about.hint}")
         else:

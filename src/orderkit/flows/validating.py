@@ -17,11 +17,12 @@ from pathlib import Path
 
 from orderkit.core.errors import InvalidInputError, UsageError
 from orderkit.core.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
-from orderkit.core.objects import CRD, XRD, Kind, Manifest, dig, metadata
+from orderkit.core.objects import CRD, XRD, Kind, Manifest, metadata
 from orderkit.core.placing import Placed, placed_manifests
-from orderkit.core.validate import Finding, Reason, Report, Validator
+from orderkit.core.validate import Finding, Reason, Report, Severity, Validator
+from orderkit.core.validate.definitions import definition_findings
 from orderkit.core.validate.located import Located, located
-from orderkit.core.xrd import problems as xrd_problems
+from orderkit.core.xrd import BrokenXrdError, claim_crd_for
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _MANIFESTS = "manifests"
@@ -53,6 +54,22 @@ class Judged:
 class Outcome:
     """All that was found, by file and line. `skipped` counts objects of other kinds."""
 
+    @property
+    def errors(self) -> int:
+        """How many findings are errors; the rest are warnings and notes about XRDs."""
+        return sum(
+            isinstance(entry.about, Finding) and entry.about.severity is Severity.ERROR
+            for entry in self.findings
+        )
+
+    @property
+    def warnings(self) -> int:
+        """How many findings are warnings."""
+        return sum(
+            isinstance(entry.about, Finding) and entry.about.severity is Severity.WARNING
+            for entry in self.findings
+        )
+
     files: int = 0
     definitions: int = 0
     """XRDs that were judged themselves."""
@@ -68,7 +85,6 @@ class Definitions:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], tuple[Path, Placed]] = {}
         self._made: dict[tuple[str, str], Validator] = {}
-        self._claims: set[tuple[str, str]] = set()
 
     @classmethod
     def of(cls, sources: Iterable[Source]) -> Definitions:
@@ -104,9 +120,20 @@ class Definitions:
             told = f"is defined in {self._found[key][0]} too"
             raise InvalidInputError(str(file), f"{key[1]}.{key[0]}", told)
         self._found[key] = (file, placed)
-        claim = dig(placed.manifest, "spec", "claimNames", "kind", default=None)
-        if claim:
-            self._claims.add((key[0], str(claim)))
+        claim = self._claim(placed.manifest)
+        if claim is not None:
+            self._found[key[0], claim["spec"]["names"]["kind"]] = (file, placed)
+            self._made[key[0], claim["spec"]["names"]["kind"]] = Validator(claim)
+
+    @staticmethod
+    def _claim(definition: Manifest) -> Manifest | None:
+        """Return the CRD of the claims a legacy XRD offers; a broken one offers none."""
+        if definition.get("kind") != XRD.kind:
+            return None
+        try:
+            return claim_crd_for(definition)
+        except BrokenXrdError:
+            return None
 
     def validator(self, kind: Kind) -> Validator | None:
         """Return the validator of a kind; None if nothing defines it."""
@@ -118,10 +145,6 @@ class Definitions:
     def place(self, kind: Kind) -> tuple[Path, Placed]:
         """Return the file of a kind's definition, and its places."""
         return self._found[kind.group, kind.kind]
-
-    def is_claim(self, kind: Kind) -> bool:
-        """Say whether the kind is a claim of a legacy XRD: its CRD is not made here."""
-        return (kind.group, kind.kind) in self._claims
 
     def kinds_of(self, group: str) -> list[str]:
         """Return the kinds that are defined in a group."""
@@ -254,15 +277,8 @@ def _locate(file: Path, placed: Placed, report: Report, outcome: Outcome) -> Non
 
 
 def _judge_xrd(file: Path, placed: Placed, outcome: Outcome) -> None:
-    try:
-        Definitions().add(file, placed)
-        told = xrd_problems(placed.manifest)
-    except InvalidInputError as error:
-        told = (f"spec: {error.rule}",)
-    for line in told:
-        path, _, message = line.partition(": ")
-        finding = Finding(path, Reason.BROKEN_SCHEMA, message)
-        outcome.findings.append(located(file, placed, path, finding))
+    for finding in definition_findings(placed.manifest):
+        outcome.findings.append(located(file, placed, finding.path, finding))
 
 
 def _judge_definition(kind: Kind, definitions: Definitions, outcome: Outcome) -> None:
@@ -281,10 +297,10 @@ def _judge_definition(kind: Kind, definitions: Definitions, outcome: Outcome) ->
 
 
 def _judge_unknown(file: Path, placed: Placed, definitions: Definitions, outcome: Outcome) -> None:
-    """An unknown kind of a known group is a mistake; claims and other groups are passed by."""
+    """An unknown kind of a known group is a mistake; other groups are passed by."""
     kind = Kind.of(placed.manifest)
     known = definitions.kinds_of(kind.group)
-    if not known or definitions.is_claim(kind):
+    if not known:
         outcome.skipped += 1
         return
     near = difflib.get_close_matches(kind.kind, known, n=1)

@@ -31,6 +31,21 @@ class Reason(StrEnum):
     """The same of a rule that compares with the object before the change."""
     BROKEN_SCHEMA = "broken-schema"
     """The XRD's own fault: the API server would refuse its CRD."""
+    CUT = "cut"
+    """Crossplane leaves this part of an XRD's schema out of the CRD, without a word."""
+    UNMEANT = "unmeant"
+    """Accepted, and yet hardly what the author of an XRD wanted."""
+
+
+class Severity(StrEnum):
+    """What a finding weighs; the names are SARIF's levels."""
+
+    ERROR = "error"
+    """Refused, or orders would fail or a rule be lost. The command fails."""
+    WARNING = "warning"
+    """Works, with an effect that is seldom wanted. The command fails with ``--strict``."""
+    NOTE = "note"
+    """Something to know. The command never fails."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,6 +64,8 @@ class Finding:
     """The offending value as JSON, cut; empty if there is none."""
     hint: str = ""
     """The way out, for a person."""
+    severity: Severity = Severity.ERROR
+    """Only XRDs have findings that are no errors."""
 
     def __str__(self) -> str:
         return f"{self.path or 'the object'}: {self.message}"
@@ -61,6 +78,7 @@ class Finding:
             "rule": self.rule,
             "value": self.value,
             "hint": self.hint,
+            "severity": self.severity.value,
         }
 
 

@@ -32,6 +32,8 @@ _DESCRIPTIONS: dict[str, str] = {
     Reason.RULE: "A CEL rule of the schema does not hold.",
     Reason.TRANSITION: "A CEL rule does not allow this change.",
     Reason.BROKEN_SCHEMA: "The API server would refuse the XRD's schema.",
+    Reason.CUT: "Crossplane leaves this out of the CRD, without a word.",
+    Reason.UNMEANT: "Accepted, and hardly what was meant.",
 }
 
 

@@ -13,6 +13,7 @@ from orderkit.core.xrd.broken import BrokenXrdError
 from orderkit.core.xrd.cutting import Cut, cuts
 from orderkit.core.xrd.deriving import NAME_MAX, claim_crd_for, crd_for, schema_steps
 from orderkit.core.xrd.judging import claim_problem, problems
+from orderkit.core.xrd.ownschema import spec_schema
 from orderkit.core.xrd.reading import (
     GROUP,
     XRD_KIND,
@@ -26,6 +27,7 @@ from orderkit.core.xrd.reading import (
     versions_of,
     xr_kind,
 )
+from orderkit.core.xrd.typed import typed
 
 __all__ = [
     "GROUP",
@@ -46,6 +48,8 @@ __all__ = [
     "referenceable_version",
     "schema_steps",
     "scope_of",
+    "spec_schema",
+    "typed",
     "versions_of",
     "xr_kind",
 ]

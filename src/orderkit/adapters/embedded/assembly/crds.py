@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from orderkit.core.objects import CRD, Manifest
+from orderkit.core.xrd import spec_schema
 
 Schema = dict[str, Any]
 
@@ -141,74 +142,10 @@ def _definitions() -> Manifest:
         "CompositeResourceDefinition",
         "compositeresourcedefinitions",
         [
-            _version("v1", _v1_spec(), columns=columns, status=status),
-            _version("v2", _v2_spec(), columns=columns, status=status, storage=False),
+            _version("v1", spec_schema("v1"), columns=columns, status=status),
+            _version("v2", spec_schema("v2"), columns=columns, status=status, storage=False),
         ],
         short=["xrd", "xrds"],
-    )
-
-
-def _v1_spec() -> Schema:
-    spec = _xrd_spec(_enum("LegacyCluster", "Namespaced", "Cluster", default="LegacyCluster"))
-    spec["properties"] |= {
-        "claimNames": _names(),
-        "connectionSecretKeys": _list(TEXT),
-        "defaultCompositeDeletePolicy": _enum("Background", "Foreground", default="Background"),
-    }
-    return spec
-
-
-def _v2_spec() -> Schema:
-    return _xrd_spec(_enum("Namespaced", "Cluster", default="Namespaced"))
-
-
-def _names() -> Schema:
-    return _immutable(
-        _object(
-            ["kind", "plural"],
-            kind=TEXT,
-            plural=TEXT,
-            singular=TEXT,
-            listKind=TEXT,
-            shortNames=_list(TEXT),
-            categories=_list(TEXT),
-        )
-    )
-
-
-def _xrd_spec(scope: Schema) -> Schema:
-    column = _object(
-        ["jsonPath", "name", "type"],
-        description=TEXT,
-        format=TEXT,
-        jsonPath=TEXT,
-        name=TEXT,
-        priority={"type": "integer", "format": "int32"},
-        type=TEXT,
-    )
-    version = _object(
-        ["name", "referenceable", "served"],
-        name={"type": "string", "minLength": 1, "maxLength": 63},
-        served=FLAG,
-        referenceable=FLAG,
-        deprecated=FLAG,
-        deprecationWarning={"type": "string", "maxLength": 256},
-        additionalPrinterColumns=_list(column),
-        subresources=OPEN,
-        schema=_object(openAPIV3Schema=OPEN),
-    )
-    return _object(
-        ["group", "names", "versions"],
-        scope=_immutable(scope),
-        group=_immutable(TEXT),
-        names=_names(),
-        defaultCompositionRef=_named(),
-        enforcedCompositionRef=_immutable(_named()),
-        defaultCompositionRevisionSelector=_object(["matchLabels"], matchLabels=LABELS),
-        defaultCompositionUpdatePolicy=_enum("Automatic", "Manual", default="Automatic"),
-        metadata=_object(labels=LABELS, annotations=LABELS),
-        conversion=OPEN,
-        versions=_list(version),
     )
 
 

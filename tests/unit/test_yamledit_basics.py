@@ -21,6 +21,9 @@ class Case:
     op: Op = SET
 
 
+DEEP: Value = []
+for _ in range(40):
+    DEEP = [DEEP]
 CASES = [
     Case("a comment and its column stay", "a: 1   # c\n", "a", 2, "a: 2   # c\n"),
     Case("single quotes stay", "a: 'x'\n", "a", "y", "a: 'y'\n"),
@@ -73,6 +76,10 @@ CASES = [
     Case("a list that is none", "a: x\n", "a", 1, Reason.WRONG_KIND, ADD),
     Case("a map that is none", "a: x\n", "a.b", 1, Reason.WRONG_KIND),
     Case("infinity is no JSON", "a: 1\n", "a", float("inf"), Reason.VALUE),
+    Case("more than 64 bits is no number for all", "a: 1\n", "a", 2**64, Reason.VALUE),
+    Case("half a character", "a: 1\n", "a", "\ud800", Reason.VALUE),
+    Case("a value deeper than any file", "a: 1\n", "a", DEEP, Reason.VALUE),
+    Case("a key beyond a parser's look-ahead", "a: 1\n", "b", {"k" * 1001: 1}, Reason.VALUE),
     Case("no YAML", "a: [\n", "a", 1, Reason.NOT_YAML),
     Case("nothing in it", "# nothing\n", "a", 1, Reason.EMPTY),
     Case("lines that YAML 1.1 alone breaks", "a: 1 # x\u2028b: 2\n", "a", 1, Reason.LINE_BREAK),

@@ -7,6 +7,7 @@ or a tag: there a path has a meaning that the text alone does not show. Called b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 from orderkit.core.yamledit.edits import EditRefusedError, Reason, Step
 from orderkit.core.yamledit.readers import read_12
 from orderkit.core.yamledit.stream import Event, Kind, Stream
+
+_INDEX = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +171,11 @@ def is_merge(event: Event) -> bool:
 
 
 def _find_index(stream: Stream, node: int, step: Step, shown: str) -> Child:
-    try:
-        index = int(step)
-    except ValueError:
+    if not _INDEX.fullmatch(str(step)):
         raise stream.refuse(
             Reason.WRONG_KIND, f"{shown}: {step!r} is no index, and there is a list", node
-        ) from None
+        )
+    index = int(step)
     found = children(stream, node)
     if not -len(found) <= index < len(found):
         raise stream.refuse(Reason.MISSING, f"{shown}: the list has {len(found)} items", node)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from orderkit.core.yamledit.edits import EditRefusedError, Reason, Value
@@ -20,6 +20,7 @@ from orderkit.core.yamledit.readers import agree
 _PLAIN = re.compile(r"(?:[^\W_]|[_./+(<$^=;~\\]|-(?=[^\W_]))[^:#]*(?:(?::(?=\S)|(?<=\S)#)[^:#]*)*")
 _FLOW_MARKS = re.compile(r"[,\[\]{}:?#]")
 _INT_MIN, _UINT_MAX = -(2**63), 2**64 - 1
+_DEPTH_MAX = 32
 _KEY_MAX = 1000
 """A parser looks for the colon of a key no further than 1,024 characters."""
 
@@ -48,25 +49,34 @@ def check(value: object) -> None:
     Make sure that `value` is what JSON can hold.
 
     Raises:
-        EditRefusedError: It is not, or a number no reader would read alike, or half a character.
+        EditRefusedError: It is not; or a number that readers read differently, half a character,
+            or deeper than any file.
     """
     level: list[object] = [value]
-    while level:
-        node = level.pop()
-        if isinstance(node, dict):
-            level += [*node, *node.values()]
-            if not all(isinstance(key, str) for key in node):
-                raise EditRefusedError(Reason.VALUE, "a key of the new value is no text")
-        elif isinstance(node, list):
-            level += node
-        elif isinstance(node, str):
-            _check_text(node)
-        elif isinstance(node, float) and not math.isfinite(node):
-            raise EditRefusedError(Reason.VALUE, f"{node} cannot be written as JSON")
-        elif isinstance(node, int) and not _INT_MIN <= node <= _UINT_MAX:
-            raise EditRefusedError(Reason.VALUE, f"{node} has more than 64 bits")
-        elif node is not None and not isinstance(node, int | float):
-            raise EditRefusedError(Reason.VALUE, f"{type(node).__name__} is no YAML value")
+    for _ in range(_DEPTH_MAX):
+        level = [child for node in level for child in _checked(node)]
+        if not level:
+            return
+    raise EditRefusedError(Reason.VALUE, f"the new value has more than {_DEPTH_MAX} levels")
+
+
+def _checked(node: object) -> Iterable[object]:
+    """Return what is in a value, the value itself being good."""
+    if isinstance(node, dict):
+        if not all(isinstance(key, str) for key in node):
+            raise EditRefusedError(Reason.VALUE, "a key of the new value is no text")
+        return [*node, *node.values()]
+    if isinstance(node, list):
+        return node
+    if isinstance(node, str):
+        _check_text(node)
+    elif isinstance(node, float) and not math.isfinite(node):
+        raise EditRefusedError(Reason.VALUE, f"{node} cannot be written as JSON")
+    elif isinstance(node, int) and not _INT_MIN <= node <= _UINT_MAX:
+        raise EditRefusedError(Reason.VALUE, f"{node} has more than 64 bits")
+    elif node is not None and not isinstance(node, int | float):
+        raise EditRefusedError(Reason.VALUE, f"{type(node).__name__} is no YAML value")
+    return ()
 
 
 def _check_text(text: str) -> None:

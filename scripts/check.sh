@@ -25,5 +25,6 @@ check locks scripts/lock.sh --check
 check service $bin/python scripts/service_docs.py --check
 check rendering $bin/python scripts/rendering_docs.py --check
 check kit-check $bin/python scripts/kit_check_docs.py --check
+check editing $bin/python scripts/editing_docs.py --check
 $bin/python scripts/sizes.py || failed=1
 exit $failed

@@ -13,7 +13,7 @@ from orderkit.core.yamledit import locating, writing
 from orderkit.core.yamledit.edits import Edit, EditRefusedError, Reason, Step, Value
 from orderkit.core.yamledit.planning import Proposal, missing, plan
 from orderkit.core.yamledit.proving import prove
-from orderkit.core.yamledit.splicing import Change, Splicer
+from orderkit.core.yamledit.site import Change, Site
 from orderkit.core.yamledit.stream import LIMITS, Limits, Stream, check, decode, read, scan
 
 _BOM = b"\xef\xbb\xbf"
@@ -82,13 +82,13 @@ def _edited(stream: Stream, wish: Edit, limits: Limits) -> Stream:
 
 def _carried_out(stream: Stream, proposal: Proposal, limits: Limits) -> Stream:
     """Make a change that can be proved; texts of several lines may be written in two ways."""
-    first = Splicer(stream, proposal.place)
+    first = Site(stream, proposal.place)
     try:
         return _proved(stream, proposal.act(first), limits)
     except EditRefusedError as error:
         if error.code is not Reason.UNPROVED:
             raise
-    second = Splicer(stream, proposal.place, literal=False)
+    second = Site(stream, proposal.place, literal=False)
     return _proved(stream, proposal.act(second), limits)
 
 

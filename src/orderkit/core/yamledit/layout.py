@@ -1,7 +1,7 @@
 """
 How a text is laid out around its nodes: lines, columns, indicators, indentation.
 
-Answers questions about positions and changes nothing. Called by ``splicing``.
+Answers questions about positions and changes nothing. Called through ``site``.
 """
 
 from __future__ import annotations

@@ -11,20 +11,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.yamledit import locating
+from orderkit.core.yamledit import inserting, locating, removing, replacing
 from orderkit.core.yamledit.edits import Edit, EditRefusedError, Op, Reason, Step, Value
 from orderkit.core.yamledit.locating import Child, Place, children, show_path
 from orderkit.core.yamledit.readers import agree
-from orderkit.core.yamledit.splicing import Change, Splicer
+from orderkit.core.yamledit.site import Change, Site
 from orderkit.core.yamledit.stream import Kind, Stream
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change at a place, to be written by whatever splicer stands there."""
+    """A change at a place, to be written in one of the manners a site has."""
 
     place: Place
-    act: Callable[[Splicer], Change]
+    act: Callable[[Site], Change]
 
 
 def plan(stream: Stream, wish: Edit) -> Proposal | list[Edit]:
@@ -62,7 +62,7 @@ def _replace(stream: Stream, place: Place, value: Value) -> Proposal:
     if not place.parents and stream.is_block(place.node):
         raise stream.refuse(Reason.WRONG_KIND, "the whole document cannot be replaced", place.node)
     _check_anchors(stream, place.node, stream.end(place.node) + 1)
-    return Proposal(place, lambda splicer: splicer.replace(value))
+    return Proposal(place, lambda site: replacing.replace(site, value))
 
 
 def _holds(stream: Stream, node: int, value: Value) -> bool:
@@ -137,7 +137,7 @@ def _create(stream: Stream, place: Place, path: Sequence[Step], value: Value) ->
     name = _new_key(stream, place, first, path)
     if locating.is_null(stream.events[place.node]):
         return _replace(stream, place, {name: value})
-    return Proposal(place, lambda splicer: splicer.insert_key(name, value))
+    return Proposal(place, lambda site: inserting.insert_key(site, name, value))
 
 
 def _new_key(stream: Stream, place: Place, step: Step, path: Sequence[Step]) -> str:
@@ -160,7 +160,7 @@ def _add(stream: Stream, place: Place, wish: Edit) -> Proposal:
         return _replace(stream, place, [wish.value])
     if event.kind is not Kind.LIST:
         raise _wrong_kind(stream, place, wish.path)
-    return Proposal(place, lambda splicer: splicer.insert_item(wish.value))
+    return Proposal(place, lambda site: inserting.insert_item(site, wish.value))
 
 
 def _wrong_kind(stream: Stream, place: Place, path: Sequence[Step]) -> EditRefusedError:
@@ -221,7 +221,7 @@ def _without(stream: Stream, place: Place, child: Child) -> Proposal:
         raise stream.refuse(Reason.MERGE_KEY, "the map inherits through '<<'", child.first)
     _check_anchors(stream, child.first, stream.end(child.value) + 1)
     if len(found) > 1:
-        return Proposal(place, lambda splicer: splicer.remove_child(child))
+        return Proposal(place, lambda site: removing.remove(site, child))
     return _replace(stream, place, {} if is_map else [])
 
 

@@ -3,7 +3,7 @@ Write values as YAML text: scalars in a wanted style, maps and lists as block or
 
 A text stays without quotes only if every reader takes it for text; otherwise it gets single
 quotes, or double ones where it has line breaks or characters that cannot be printed. Called by
-``splicing``; what is written here is judged again by ``proving``.
+``replacing`` and ``inserting``; what is written here is judged again by ``proving``.
 """
 
 from __future__ import annotations
@@ -177,11 +177,6 @@ def block(value: Value, indent: int, style: Style) -> Iterator[str]:
 
 def _keys(style: Style) -> Style:
     return replace(style, quote="")
-
-
-def entry(name: str, value: Value, indent: int, style: Style) -> Iterator[str]:
-    """Yield the lines of one key and its value."""
-    return block({name: value}, indent, style)
 
 
 def _entry(head: str, value: Value, indent: int, style: Style) -> Iterator[str]:

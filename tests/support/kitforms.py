@@ -53,7 +53,11 @@ def kit_files(
     files = {PurePosixPath("gitops/apis/thing/definition.yaml"): xrd.encode()}
     if kit is not None:
         head = "apiVersion: orderkit.dev/v1alpha1\nkind: Kit\nmetadata: {name: thing}\n"
-        text = kit if isinstance(kit, str) else head + yaml.safe_dump({"spec": dict(kit)})
+        text = (
+            kit
+            if isinstance(kit, str)
+            else head + yaml.safe_dump({"spec": dict(kit)}, sort_keys=False)
+        )
         files[PurePosixPath("templates/thing/kit.yaml")] = text.encode()
     return files
 

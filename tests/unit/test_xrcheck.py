@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -95,3 +96,27 @@ def test_a_misspelt_field_has_a_way_out() -> None:
 def test_another_name_than_the_orders_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="is not the order's id"):
         check("disk-b", teamName="a")
+
+
+@pytest.mark.parametrize("character", ["\x85", "\u2028", "\u2029"])
+def test_a_line_break_of_some_readers_only_is_refused(character: str) -> None:
+    text = f'apiVersion: example.org/v1\nkind: XDisk\nspec: {{teamName: "a{character}b"}}\n'
+    files = {PurePosixPath("manifests/xdisk.yaml"): text.encode()}
+
+    with pytest.raises(InvalidInputError, match="line break to some YAML readers"):
+        check_order_files(KIT, OrderId("disk-a"), files)
+
+
+def test_an_xr_may_have_the_name_that_a_field_gives() -> None:
+    kit = replace(KIT, xr_name="teamName")
+    manifest = (
+        "apiVersion: example.org/v1\nkind: XDisk\nmetadata: {name: NAME}\nspec: {teamName: abc}\n"
+    )
+
+    def check_named(name: str) -> Any:
+        files = {PurePosixPath("manifests/x.yaml"): manifest.replace("NAME", name).encode()}
+        return check_order_files(kit, OrderId("disk-a"), files)
+
+    assert check_named("abc")["metadata"]["name"] == "abc"
+    with pytest.raises(InvalidInputError, match="is not teamName 'abc'"):
+        check_named("disk-a")

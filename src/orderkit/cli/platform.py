@@ -68,7 +68,7 @@ def platform_render(
     files = read_folder(pack)
     wanted = read_profile("--profile", profile) if profile else settings.profile
     commit = pack_commit(pack, files)
-    values = PlatformValues(settings.forge.url, commit, settings.registry, wanted)
+    values = PlatformValues(settings.forge.url, commit, settings.registry, wanted, settings.values)
     rendered = render_pack(files, values)
     write_tree({path: SkeletonFile(data) for path, data in rendered.items()}, Path(out))
     views.show_rendered_pack(values, sorted(rendered), out, as_json)
@@ -99,6 +99,13 @@ def _port(name: str, default: int, what: str) -> Callable[[F], F]:
 )
 @profile_option
 @click.option(
+    "--value",
+    "values",
+    metavar="NAME=TEXT",
+    multiple=True,
+    help="A value of the platform that kits bake into hidden fields; may be repeated.",
+)
+@click.option(
     "--signed-by",
     metavar="URL",
     help="A Backstage whose signatures prove who orders. Default: requesters are claims.",
@@ -113,6 +120,7 @@ def up_command(
     service_port: int | None,
     forge_behaviour: str,
     profile: str,
+    values: tuple[str, ...],
     signed_by: str | None,
 ) -> None:
     """
@@ -132,6 +140,7 @@ def up_command(
     from orderkit.cli.output import Progress
     from orderkit.cli.running import RunRequest, running
     from orderkit.core.profile import read_profile
+    from orderkit.core.settings import read_values
 
     serves, stop = threading.Event(), threading.Event()
 
@@ -150,6 +159,7 @@ def up_command(
         teams,
         forge_behaviour,
         PortalWanted(read_profile("--profile", profile), signed_by),
+        read_values(values),
     )
     with running(wanted, on_step=Progress(enabled=True)) as platform:
         serves.set()

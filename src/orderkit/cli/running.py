@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +41,7 @@ class RunRequest:
     teams: tuple[str, ...]
     forge_behaviour: str = "1.26"
     portal: PortalWanted = field(default_factory=PortalWanted)
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextlib.contextmanager
@@ -61,6 +62,7 @@ def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Itera
         teams=wanted.teams,
         forge_behaviour=wanted.forge_behaviour,
         portal=wanted.portal,
+        values=wanted.values,
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)
@@ -72,7 +74,9 @@ def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Itera
         service = HttpServer(service_app(platform, options), embedded.service_socket)
         service.start()
         undo.callback(service.stop)
-        values = PlatformValues(settings.forge.url, commit, settings.registry, settings.profile)
+        values = PlatformValues(
+            settings.forge.url, commit, settings.registry, settings.profile, settings.values
+        )
         request = BootstrapRequest(files, values, default_requester())
         bootstrap(platform, request, on_step=on_step)
         yield Running(settings, platform, embedded)

@@ -16,9 +16,15 @@ from pathlib import PurePosixPath
 from orderkit.core.documents import Files
 from orderkit.core.errors import InvalidInputError
 
-SENTINEL = re.compile(rb"__ORDERKIT_([A-Z][A-Z_]*?)__")
+NAME = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*"
+"""What a value may be called."""
+SENTINEL = re.compile(rf"__ORDERKIT_({NAME})__".encode())
 _LIKE = re.compile(rb"__ORDERKIT_[A-Za-z0-9_]{1,40}__")
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*\Z")
+SAFE = r"[A-Za-z0-9][A-Za-z0-9._:/-]*"
+"""What a value may be: text that needs no quotes anywhere."""
+_SAFE = re.compile(rf"{SAFE}\Z")
+BUILT_IN = ("FORGE_URL", "FORGE_HOST", "PACK_COMMIT", "REGISTRY")
+"""Values that every platform has; platform.yaml may add others."""
 BAKED_FOLDERS = ("templates", "day2", "gitops")
 """Where sentinels may stand. Other files are published as they are."""
 

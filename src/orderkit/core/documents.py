@@ -41,7 +41,7 @@ def document(
                 "properties": {"name": NAME},
             },
             "spec": {
-                "type": "object",
+                "type": "object" if required else ["object", "null"],
                 "additionalProperties": False,
                 **({"required": required} if required else {}),
                 "properties": spec,

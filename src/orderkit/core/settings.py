@@ -7,14 +7,17 @@ are relative to the file itself. ``orderkit up`` writes one into its state folde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
 from orderkit.core import access, yamltext
 from orderkit.core.access import AccessSettings
+from orderkit.core.baking import BUILT_IN, NAME, SAFE
 from orderkit.core.documents import API_VERSION
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId
 from orderkit.core.profile import Profile, read_profile
 
@@ -54,6 +57,11 @@ _FORGE = {
     },
 }
 _REPOSITORY = {"type": "string", "pattern": r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"}
+_VALUES = {
+    "type": "object",
+    "propertyNames": {"pattern": f"^{NAME}$", "not": {"enum": list(BUILT_IN)}},
+    "additionalProperties": {"type": "string", "pattern": f"^{SAFE}$"},
+}
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -88,6 +96,7 @@ SCHEMA: dict[str, Any] = {
                 "ledgerRepository": _REPOSITORY,
                 "registry": {"type": "string"},
                 "teams": {"type": "array", "items": {"type": "string"}},
+                "values": _VALUES,
             },
         },
     },
@@ -138,6 +147,8 @@ class PlatformSettings:
     service_public_url: str = ""
     """As browsers reach them; empty: as we do."""
     registry: str = LOCAL_REGISTRY
+    values: Mapping[str, str] = field(default_factory=dict)
+    """What a pack's hidden fields are baked with, by their names in kit.yaml."""
 
     def to_yaml(self) -> str:
         """Write it as ``platform.yaml``, paths as they are."""
@@ -176,6 +187,7 @@ class PlatformSettings:
                     "ledgerRepository": str(self.ledger),
                     "registry": self.registry,
                     "teams": list(self.teams),
+                    **({"values": dict(self.values)} if self.values else {}),
                 },
             }
         )
@@ -196,6 +208,28 @@ class PlatformSettings:
     def service_address(self) -> str:
         """The service as a browser reaches it."""
         return self.service_public_url or self.service.url
+
+
+def read_values(assignments: Sequence[str]) -> dict[str, str]:
+    """
+    Read ``NAME=TEXT`` texts as the values of a platform.
+
+    Raises:
+        InvalidInputError: One is no such text, or platform.yaml would refuse it.
+    """
+    found: dict[str, str] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not re.fullmatch(NAME, name) or name in BUILT_IN:
+            raise InvalidInputError(
+                "--value", assignment, "is no NAME=TEXT", hint="for example BASE_DOMAIN=example.org"
+            )
+        if not re.fullmatch(SAFE, value):
+            raise InvalidInputError(
+                name, value, "may hold letters, digits and . _ : / - only, because it is baked"
+            )
+        found[name] = value
+    return found
 
 
 def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> PlatformSettings:
@@ -243,4 +277,5 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
         portal_public_url=portal.get("publicUrl", ""),
         service_public_url=spec["service"].get("publicUrl", ""),
         registry=spec.get("registry", LOCAL_REGISTRY),
+        values=spec.get("values", {}),
     )

@@ -1,25 +1,27 @@
 """
 Check an order's files against its kit before anything is written.
 
-The XR among ``manifests/`` must be of the kit's kind, bear the order's name, and be what
+The XR among ``manifests/`` must be of the kit's kind, be called as the kit says, and be what
 ``core.validate`` accepts; the first finding is the error. Rules that cannot be evaluated here are
 left to the API server. Called by the flows that order and that run templates.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import OrderId
-from orderkit.core.objects import Kind, Manifest, metadata
+from orderkit.core.objects import Kind, Manifest, dig, metadata
 from orderkit.core.pack import Kit
 from orderkit.core.validate import Validator
 from orderkit.core.validate.hints import value_at
 
 MANIFESTS = PurePosixPath("manifests")
+_BREAKS = re.compile("\x85|\u2028|\u2029".encode())
 
 
 def check_order_files(
@@ -38,17 +40,38 @@ def check_order_files(
         InvalidInputError: No XR or more than one, another name, or a value the XRD refuses.
         ManifestError: A file below ``manifests/`` is no readable manifest.
     """
+    _check_breaks(files)
     xr = _only_xr(kit, files)
-    if metadata(xr).get("name") != order:
-        raise InvalidInputError(
-            "metadata.name", metadata(xr).get("name"), f"is not the order's id '{order}'"
-        )
+    _check_name(kit, order, xr)
     for finding in (validator or Validator(kit.xrd)).check(xr).findings:
         value = value_at(xr, finding.path)
         raise InvalidInputError(
             _field(kit, finding.path), value, f"is refused: {finding.message}", hint=finding.hint
         )
     return xr
+
+
+def _check_breaks(files: Mapping[PurePosixPath, bytes]) -> None:
+    """Refuse characters that YAML readers take for line breaks and turn into blanks."""
+    for path, data in files.items():
+        found = _BREAKS.search(data) if path.suffix in (".yaml", ".yml") else None
+        if found:
+            raise InvalidInputError(
+                str(path),
+                found[0].decode(),
+                "is a line break to some YAML readers, so its text would change",
+                hint="write a plain line break or a blank",
+            )
+
+
+def _check_name(kit: Kit, order: OrderId, xr: Manifest) -> None:
+    """Refuse an XR that is not called as kit.yaml says."""
+    wanted, whose = str(order), "the order's id"
+    if kit.xr_name != "order":
+        wanted, whose = str(dig(xr, "spec", *kit.xr_name.split("."))), kit.xr_name
+    name = metadata(xr).get("name")
+    if name != wanted:
+        raise InvalidInputError("metadata.name", name, f"is not {whose} '{wanted}'")
 
 
 def _only_xr(kit: Kit, files: Mapping[PurePosixPath, bytes]) -> Manifest:

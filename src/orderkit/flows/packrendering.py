@@ -9,12 +9,16 @@ sentinel that would be left is refused. Writes nothing. Called by ``flows.bootst
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orderkit.core import xrd
 from orderkit.core.baking import bake
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.jsregex import compile_pattern
+from orderkit.core.kit.fields import fields_of
+from orderkit.core.kit.form import guard
+from orderkit.core.kit.model import Kit
 from orderkit.core.objects import metadata
 from orderkit.core.pack import Files, read_pack
 from orderkit.core.profile import Profile, apply_profile
@@ -29,10 +33,13 @@ class PlatformValues:
     pack_commit: str
     registry: str
     profile: Profile = Profile.SERVICE
+    more: Mapping[str, str] = field(default_factory=dict)
+    """``spec.values`` of platform.yaml."""
 
     def baked(self) -> Mapping[str, str]:
         """Return the value of every sentinel a pack may use."""
         return {
+            **self.more,
             "FORGE_URL": self.forge_url,
             "FORGE_HOST": self.forge_url.partition("://")[2],
             "PACK_COMMIT": self.pack_commit,
@@ -52,4 +59,25 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
         for problem in xrd.problems(kit.xrd):
             path = f"gitops/apis/{kit.name}/definition.yaml"
             raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")
+        _check_values(kit, values.baked())
     return bake(apply_profile(files, values.profile, actions=ACTIONS), values.baked())
+
+
+def _check_values(kit: Kit, baked: Mapping[str, str]) -> None:
+    """Refuse a value that the kit's form would refuse from everybody."""
+    for path, hidden in kit.hidden.items():
+        if hidden.value not in baked:
+            raise InvalidInputError(
+                f"spec.values.{hidden.value}",
+                None,
+                f"is missing: kit '{kit.name}' bakes it into '{path}'",
+                hint="give it in platform.yaml, or to 'orderkit up' as --value NAME=TEXT",
+            )
+        field = fields_of(kit).find(path)
+        pattern = guard(hidden, field) if field else ""
+        if not compile_pattern(pattern).search(baked[hidden.value]):
+            raise InvalidInputError(
+                f"spec.values.{hidden.value}",
+                baked[hidden.value],
+                f"does not match {pattern}, the guard of '{path}' in kit '{kit.name}'",
+            )

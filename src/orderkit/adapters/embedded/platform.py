@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,6 +103,7 @@ class EmbeddedPlatform:
         teams: Sequence[str],
         forge_behaviour: str = DEFAULT,
         portal: PortalWanted = PortalWanted(),
+        values: Mapping[str, str] | None = None,
     ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
@@ -127,7 +128,7 @@ class EmbeddedPlatform:
             )
             self._undo = undo.pop_all()
         self._pack, self._teams, self._portal = pack, teams, portal
-        self._forge_behaviour = forge_behaviour
+        self._forge_behaviour, self._values = forge_behaviour, dict(values or {})
 
     @property
     def state(self) -> State:
@@ -229,6 +230,7 @@ class EmbeddedPlatform:
             teams=self._teams,
             profile=self._portal.profile,
             signed_by=self._portal.signed_by,
+            values=self._values,
         )
 
     def _kubeconfig(self) -> str:

@@ -362,6 +362,8 @@ def _answers(field: Field) -> Sequence[object] | None:
 
 
 def _nearest(value: object, known: Iterable[object]) -> str:
+    if isinstance(value, bool) or value in ("True", "False"):
+        return "YAML reads on, off, yes and no as true or false: put it in quotes"
     near = difflib.get_close_matches(str(value), [str(one) for one in known], n=1)
     return f"did you mean '{near[0]}'?" if near else ""
 

@@ -87,6 +87,18 @@ class Field:
         """Whether it is in every XR, by requirement or by default."""
         return self.present and (self.required or self.default is not ABSENT)
 
+    @property
+    def may_be_empty(self) -> bool:
+        """
+        Whether the XR leaves it out when nothing in it is entered.
+
+        A form sends empty lists and maps, and groups of them, where nobody touched anything; no
+        rule should find them in the XR.
+        """
+        optional = not self.required and self.default is ABSENT and self.hidden is None
+        holds = self.shape in (Shape.LIST, Shape.MAP, Shape.FREE, Shape.OBJECT)
+        return optional and holds and not any(field.hidden for field in self.walk())
+
     def walk(self) -> Iterator[Field]:
         """Yield the field and what is below it, entries of lists and maps left out."""
         yield self

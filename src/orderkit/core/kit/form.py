@@ -183,10 +183,34 @@ def _name(kit: Kit, field: Field) -> str:
     return kit.aliases.get(field.path, field.name)
 
 
+def _entered(kit: Kit, field: Field) -> Schema:
+    """Return a schema that holds if something is entered in the field."""
+    name = _name(kit, field)
+    found: Schema = {"required": [name]}
+    match field.shape:
+        case Shape.LIST:
+            found["properties"] = {name: {"minItems": 1}}
+        case Shape.OBJECT if not field.schema.get("x-kubernetes-preserve-unknown-fields"):
+            inner = [_entered(kit, one) for one in field.fields if one.visible]
+            found["properties"] = {name: {"anyOf": inner} if inner else {"minProperties": 1}}
+        case Shape.MAP | Shape.FREE | Shape.OBJECT:
+            found["properties"] = {name: {"minProperties": 1}}
+    return found
+
+
 def _hidden(field: Field, hidden: Hidden) -> Schema:
-    pattern = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
-    title = field.hints.title or _titled(field.name)
-    return _baked(title, hidden, patterns.to_javascript(pattern))
+    return _baked(field.hints.title or _titled(field.name), hidden, guard(hidden, field))
+
+
+def guard(hidden: Hidden, field: Field) -> str:
+    """
+    Return the pattern, JavaScript's, that a hidden field's value must match.
+
+    Raises:
+        ValueError: It cannot be said in JavaScript.
+    """
+    own = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
+    return patterns.to_javascript(own)
 
 
 def guard_of(shape: Shape) -> str:
@@ -252,7 +276,7 @@ class _Property:
             case Shape.INT_OR_STRING:
                 found = self._int_or_string()
             case Shape.OBJECT:
-                found = {"type": "object", **properties_of(self.kit, field.fields)}
+                found = {"type": "object", **self._group()}
                 if field.schema.get("x-kubernetes-preserve-unknown-fields"):
                     found["additionalProperties"] = True
                 return found
@@ -269,6 +293,16 @@ class _Property:
                 else {"default": field.default, **found}
             )
         return found
+
+    def _group(self) -> Schema:
+        """In a group that may be left out, fields are required only once something is entered."""
+        found = properties_of(self.kit, self.field.fields)
+        asked = found.get("required")
+        if not asked or not self.field.may_be_empty:
+            return found
+        del found["required"]
+        entered = [_entered(self.kit, field) for field in self.field.fields if field.visible]
+        return {**found, "if": {"anyOf": entered}, "then": {"required": asked}}
 
     def _scalar(self) -> Schema:
         field = self.field

@@ -3,7 +3,7 @@ Bounds and sizes of the XRD in the words of the form.
 
 The API server's dialect marks an exclusive bound by a boolean, the form's by a number. A list or
 map that may be left out is left out when it is empty, so its least size holds only for what has
-entries. Called by ``core.kit.form`` and ``core.kit.skeleton``.
+entries. Called by ``core.kit.form``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.kit.fields import ABSENT, Field
+from orderkit.core.kit.fields import Field
 
 Schema = dict[str, Any]
 
@@ -39,24 +39,15 @@ def numbers(schema: Mapping[str, Any]) -> Schema:
     return found
 
 
-def omitted_when_empty(field: Field) -> bool:
-    """
-    Say whether an empty list or map is left out of the XR.
-
-    A form sends an empty list where nobody entered anything; no rule should find it in the XR.
-    """
-    return not field.required and field.default is ABSENT
-
-
 def sizes(field: Field, what: str, limits: Mapping[str, int]) -> Schema:
     """Return least and largest size; `what` is ``Items`` or ``Properties``."""
     least, most = _least(field, limits), limits.get(f"max{what}", field.schema.get(f"max{what}"))
     found: Schema = {} if most is None else {f"max{what}": most}
-    if least > 1 and omitted_when_empty(field):
+    if least > 1 and field.may_be_empty:
         wrong = {f"min{what}": 1, f"max{what}": least - 1}
         told = f"must have at least {least} entries, or none"
         return {**found, "not": wrong, "errorMessage": {"not": told}}
-    if least > 0 and not omitted_when_empty(field):
+    if least > 0 and not field.may_be_empty:
         found[f"min{what}"] = least
     return found
 

@@ -6,6 +6,7 @@ Messages name file, line, key and the way out. Called by ``core.pack``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -32,9 +33,11 @@ from orderkit.core.kit.model import (
     spelt_out,
 )
 from orderkit.core.kit.schema import KIT_SCHEMA
-from orderkit.core.objects import XRD, Manifest, dig
+from orderkit.core.objects import XRD, Manifest, annotations_of, dig
 from orderkit.core.xrd import BrokenXrdError
 
+TERASKY = "terasky.backstage.io/"
+"""Annotations that the TeraSky ingestor reads; here they are defaults of kit.yaml."""
 _XRD_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["apiVersion", "kind", "metadata", "spec"],
@@ -132,14 +135,18 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
     kind = str(dig(xrd, "spec", "names", "kind", default=name))
     named = spec.get("nameFrom", ())
     kit = Kit(name=name, xrd=xrd)
+    said = annotations_of(xrd)
+    tags = re.split(r"[,\s]+", said.get(f"{TERASKY}backstage-tags", "").strip())
     return Kit(
         name=name,
         xrd=xrd,
-        title=spec.get("title") or spelt_out(kind),
-        description=spec.get("description") or str(kit.schema.get("description") or ""),
-        owner=spec.get("owner", kit.owner),
+        title=spec.get("title") or said.get(f"{TERASKY}title") or spelt_out(kind),
+        description=spec.get("description")
+        or said.get(f"{TERASKY}description")
+        or str(kit.schema.get("description") or ""),
+        owner=spec.get("owner") or said.get(f"{TERASKY}owner") or kit.owner,
         type=spec.get("type", kit.type),
-        tags=tuple(spec.get("tags", ())),
+        tags=tuple(spec.get("tags", filter(None, tags))),
         name_from=(named,) if isinstance(named, str) else tuple(named),
         team_from=spec.get("teamFrom", ""),
         xr_name=spec.get("xrName", kit.xr_name),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from orderkit.core.baking import NAME
 from orderkit.core.documents import document
 
 Schema = dict[str, Any]
@@ -16,8 +17,6 @@ Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string", "minLength": 1}
 _FLAG: Schema = {"type": "boolean"}
 ENTITY_REF = r"^([a-z]+:)?([a-z0-9][-a-z0-9_.]*/)?[A-Za-z0-9][-A-Za-z0-9_.]*$"
-VALUE_NAME = r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$"
-"""What a platform's value may be called: it becomes a sentinel."""
 _DURATION = r"^[1-9][0-9]*[hdw]$"
 
 
@@ -90,7 +89,7 @@ _HIDDEN = _closed(
     {
         "from": {
             "type": "string",
-            "pattern": VALUE_NAME,
+            "pattern": f"^{NAME}$",
             "description": "A name in platform.yaml's spec.values, or one of FORGE_URL, "
             "FORGE_HOST, PACK_COMMIT, REGISTRY.",
         },

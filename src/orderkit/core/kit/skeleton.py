@@ -8,6 +8,7 @@ whose condition does not hold, is left out. Called by ``core.kit.generating``.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Sequence
@@ -16,7 +17,6 @@ from typing import Any
 
 from orderkit.core.documents import API_VERSION
 from orderkit.core.kit.fields import Field, Fields, Shape, fields_of
-from orderkit.core.kit.limits import omitted_when_empty
 from orderkit.core.kit.marking import template_comment
 from orderkit.core.kit.model import Kit, When
 from orderkit.core.structural.shaping import PRESERVE
@@ -75,6 +75,7 @@ def plain(text: str) -> str:
     return _TAG.sub(lambda found: f'${{{{ "{found[0]}" }}}}', text)
 
 
+@functools.cache
 def _key(name: str) -> str:
     """Return a key as YAML: quoted where a reader would see something else than this text."""
     line: str = dump({name: 0}).removeprefix("---\n").removesuffix(": 0\n")
@@ -184,12 +185,23 @@ def _given(field: Field, at: str, beside: Sequence[Field]) -> str:
     if field.shape is Shape.EMPTY:
         return "true"
     found = [f"{value} is defined"]
-    if omitted_when_empty(field):
-        found.append(f"({value} | length) !== 0")
+    if field.may_be_empty:
+        found = [_entered(field, value)]
     when = field.hints.when
     if when:
         found.append(_holds(when, at, beside))
     return " and ".join(found)
+
+
+def _entered(field: Field, value: str) -> str:
+    """Return the condition under which something is entered in a field."""
+    match field.shape:
+        case Shape.OBJECT if not field.schema.get(PRESERVE):
+            inner = [_entered(one, member(value, one.name)) for one in field.fields if one.visible]
+            return f"({' or '.join(inner)})" if inner else "false"
+        case Shape.LIST | Shape.MAP | Shape.FREE | Shape.OBJECT:
+            return f"({value} is defined and ({value} | length) !== 0)"
+    return f"{value} is defined"
 
 
 def _holds(when: When, at: str, beside: Sequence[Field]) -> str:
@@ -240,7 +252,7 @@ def _each(field: Field, item: Field, value: str, indent: str, depth: int) -> str
         empty, names = "{}", f"key{depth}, {own}"
         line = f"{indent}{_dumped(f'key{depth}')}:{_value(item, own, indent, depth + 1)}"
     nothing = f"{{% if ({value} | length) === 0 %}} {empty}{{% endif %}}"
-    if field.name and omitted_when_empty(field):
+    if field.name and field.may_be_empty:
         nothing = ""
     return f"{nothing}\n{{%- for {names} in {value} %}}\n{line}\n{{%- endfor %}}"
 

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kitforms import Made, xrd_of
-from yamllint import linter  # type: ignore[import-untyped]  # it publishes no types
-from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]  # same
+from yamllint import linter
+from yamllint.config import YamlLintConfig
 
 from orderkit.core import yaml12
 from orderkit.core.formschema import accepts

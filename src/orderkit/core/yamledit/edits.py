@@ -48,6 +48,7 @@ class Reason(StrEnum):
     """Why an edit was refused: stable codes."""
 
     ALIAS = "alias"
+    AMBIGUOUS_KEY = "ambiguous-key"
     ANCHOR_IN_USE = "anchor-in-use"
     BLOCK_SCALAR = "block-scalar"
     COMMENT = "comment"
@@ -62,6 +63,7 @@ class Reason(StrEnum):
     MISSING = "missing"
     NOT_UNIQUE = "not-unique"
     NOT_YAML = "not-yaml"
+    PAIR = "pair"
     TABS = "tabs"
     TAG = "tag"
     UNPROVED = "unproved"
@@ -71,11 +73,12 @@ class Reason(StrEnum):
 
 HINTS: dict[Reason, str] = {
     Reason.ALIAS: "write the value out where the alias (*name) stands, or edit the anchored value",
+    Reason.AMBIGUOUS_KEY: "put the key in quotes; readers take it for different things",
     Reason.ANCHOR_IN_USE: "other places repeat this value by *name; write them out first",
     Reason.BLOCK_SCALAR: "the text does not fit the block's style (| or >); edit it by hand",
     Reason.COMMENT: "a comment stands between the parts; move it, or edit by hand",
     Reason.DOCUMENT: "say which document is meant: --document N, counted from 0",
-    Reason.DUPLICATE_KEY: "readers disagree about which one counts; remove one of them",
+    Reason.DUPLICATE_KEY: "remove one: readers disagree about which one counts",
     Reason.EMPTY: "the document holds nothing; write its first key by hand",
     Reason.ENCODING: "convert the file to UTF-8",
     Reason.EXPLICIT_KEY: "write 'key: value' instead of '? key'",
@@ -85,6 +88,7 @@ HINTS: dict[Reason, str] = {
     Reason.MISSING: "check the path; set adds a key to a map, add an item to a list",
     Reason.NOT_UNIQUE: "name the item by its index: path[N] with unset",
     Reason.NOT_YAML: "correct the file first",
+    Reason.PAIR: "write the pair in braces: [{key: value}]",
     Reason.TABS: "indent with spaces",
     Reason.TAG: "a tag (!…) gives the value its own meaning; edit it by hand",
     Reason.UNPROVED: "nothing was changed; edit it by hand, and please report the file",

@@ -37,7 +37,8 @@ def insert_item(site: Site, value: Value) -> Change:
     Add an item at the end of the list that the site's node is.
 
     Raises:
-        EditRefusedError: Tabs, a comment in empty brackets, a block scalar at the text's open end.
+        EditRefusedError: Tabs, a comment in empty brackets, a
+            pair without braces, a block scalar at the text's open end.
     """
     last = site.stream.end(site.node)
     expected = Expected(last, last, [value])
@@ -63,6 +64,8 @@ def _quote(site: Site, found: list[Child]) -> str:
 def _in_brackets(site: Site, text: str) -> Splice:
     """Put an entry behind the last one of a flow map or list."""
     found, layout = site.children(), site.layout
+    if site.text[layout.body(site.node)] not in "[{":
+        raise site.stream.refuse(Reason.PAIR, "a pair without braces takes no more", site.node)
     if not found:
         inside = layout.body(site.node) + 1
         end = site.stream.start(site.stream.end(site.node))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.yamledit.edits import EditRefusedError, Reason, Step
-from orderkit.core.yamledit.readers import read_12
+from orderkit.core.yamledit.readers import is_read_alike, read_12
 from orderkit.core.yamledit.stream import Event, Kind, Stream
 
 _INDEX = re.compile(r"-?[0-9]{1,9}")
@@ -61,6 +61,8 @@ def root(stream: Stream, document: int | None) -> int:
             raise EditRefusedError(
                 Reason.DOCUMENT, f"has {len(roots)} documents and none with number {document}"
             )
+        if _is_empty(stream.events[roots[document]]):
+            raise EditRefusedError(Reason.EMPTY, f"document {document} holds nothing")
         return roots[document]
     filled = [at for at in roots if not _is_empty(stream.events[at])]
     if len(filled) > 1:
@@ -146,7 +148,8 @@ def find_key(stream: Stream, node: int, name: str, shown: str) -> Child | None:
     Return the entry of a key; none if the map has no such key.
 
     Raises:
-        EditRefusedError: The map may inherit the key, or the key has a tag or is an alias.
+        EditRefusedError: The map may inherit the key; or the key has a tag, is an alias, or is
+            something else to another reader.
     """
     merges = False
     for child in children(stream, node):
@@ -156,13 +159,22 @@ def find_key(stream: Stream, node: int, name: str, shown: str) -> Child | None:
         if event.kind is not Kind.SCALAR:
             continue
         if event.value == name:
-            if event.tag is not None:
-                raise stream.refuse(Reason.TAG, f"{shown}: the key has a tag", child.first)
+            _check_key(stream, child.first, shown)
             return child
         merges = merges or is_merge(event)
     if merges:
         raise stream.refuse(Reason.MERGE_KEY, f"{shown}: the map inherits through '<<'", node)
     return None
+
+
+def _check_key(stream: Stream, at: int, shown: str) -> None:
+    event = stream.events[at]
+    if event.tag is not None:
+        raise stream.refuse(Reason.TAG, f"{shown}: the key has a tag", at)
+    if is_merge(event):
+        raise stream.refuse(Reason.MERGE_KEY, f"{shown}: merges another map", at)
+    if event.plain and not is_read_alike(event.value):
+        raise stream.refuse(Reason.AMBIGUOUS_KEY, f"{shown}: not every reader sees this key", at)
 
 
 def is_merge(event: Event) -> bool:

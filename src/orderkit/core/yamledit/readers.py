@@ -52,6 +52,12 @@ def readings(text: str) -> tuple[Any, Any, Any]:
     return read_11(text), read_12(text), _read_kubernetes(text)
 
 
+def is_read_alike(text: str) -> bool:
+    """Say whether all readers see the same in the plain scalar `text`, whatever it is."""
+    first, *others = readings(text)
+    return first is not _UNREADABLE and all(same(first, other) for other in others)
+
+
 def agree(text: str, value: Value) -> bool:
     """Say whether all readers see exactly `value` in the plain scalar `text`."""
     return all(same(found, value) for found in readings(text))

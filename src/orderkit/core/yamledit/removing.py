@@ -43,9 +43,11 @@ def _check_above(site: Site, child: Child, start: int, end: int) -> None:
     above = child.first - 1
     if not site.layout.is_block_scalar(above):
         return
-    behind = site.text[end : site.layout.line_end(end)]
-    indented = len(behind) - len(behind.lstrip(" ")) > site.layout.column(start)
-    if indented or (not behind.strip() and site.layout.keeps_blank_lines(above)):
+    behind = site.text[end:]
+    words = behind.lstrip(" \r\n")
+    column = site.layout.column(len(site.text) - len(words)) if words else 0
+    is_blank = not behind.split("\n", 1)[0].strip()
+    if column > site.layout.column(start) or (is_blank and site.layout.keeps_blank_lines(above)):
         raise site.stream.refuse(
             Reason.BLOCK_SCALAR,
             "what stands behind it would become part of the block scalar above",

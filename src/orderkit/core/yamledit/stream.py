@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from orderkit.core.yamledit.edits import EditRefusedError, Reason
+from orderkit.core.yamledit.readers import agree, readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Limits:
 
 LIMITS = Limits()
 
+_NO_TEXT = frozenset(("", *"~0123456789+-.nNyYtTfFoO=<"))
+"""How plain scalars begin that a reader may take for something else than text."""
 _AMBIGUOUS_BREAKS = ("\x85", "\u2028", "\u2029")
 
 
@@ -230,7 +233,7 @@ class _Open:
     """A collection whose end is not reached; `keys` of a map, `None` of a list."""
 
     start: int
-    keys: set[str] | None
+    keys: set[object] | None
     anchor: str | None
     size: int = 1
     at_key: bool = True
@@ -254,7 +257,7 @@ class _Checker:
         """
         kind = event.kind
         if kind is Kind.SCALAR:
-            self._node(event.anchor, 1, event.value, at)
+            self._node(event.anchor, 1, event, at)
         elif kind is Kind.MAP or kind is Kind.LIST:
             self._open.append(_Open(at, set() if kind is Kind.MAP else None, event.anchor))
         elif kind is Kind.END:
@@ -277,7 +280,7 @@ class _Checker:
             raise self._stream.refuse(Reason.LIMITS, "the aliases stand for too many nodes", at)
         self._node(None, size, None, at)
 
-    def _node(self, anchor: str | None, size: int, value: str | None, at: int) -> None:
+    def _node(self, anchor: str | None, size: int, scalar: Event | None, at: int) -> None:
         """Note a finished node in the collection around it."""
         if anchor is not None:
             self._sizes[anchor] = size
@@ -285,11 +288,22 @@ class _Checker:
             return
         parent = self._open[-1]
         parent.size += size
-        keys = parent.keys
-        if keys is None:
+        if parent.keys is None:
             return
-        if parent.at_key and value is not None:
-            if value in keys:
-                raise self._stream.refuse(Reason.DUPLICATE_KEY, f"key {value!r} is given twice", at)
-            keys.add(value)
+        if parent.at_key and scalar is not None:
+            self._key(parent.keys, scalar, at)
         parent.at_key = not parent.at_key
+
+    def _key(self, keys: set[object], scalar: Event, at: int) -> None:
+        """Note a key, also what each reader takes it for: ``yes`` is ``true`` to some."""
+        value = scalar.value
+        if value in keys:
+            raise self._stream.refuse(Reason.DUPLICATE_KEY, f"key {value!r} is given twice", at)
+        keys.add(value)
+        if scalar.plain and value[:1] in _NO_TEXT and not agree(value, value):
+            others = {(reader, type(found), found) for reader, found in enumerate(readings(value))}
+            if keys & others:
+                raise self._stream.refuse(
+                    Reason.DUPLICATE_KEY, f"key {value!r} equals another one for a reader", at
+                )
+            keys |= others

@@ -113,7 +113,7 @@ def _text(text: str, style: Style, *, flow: bool) -> str:
 
 
 def _is_plain(text: str, *, flow: bool) -> bool:
-    if not _PLAIN.fullmatch(text) or text.endswith(" "):
+    if not _PLAIN.fullmatch(text) or text.endswith(" ") or text.startswith("..."):
         return False
     if flow and _FLOW_MARKS.search(text):
         return False

@@ -106,7 +106,7 @@ ROLE = """\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
-  name: crossplane-compose-lab
+  name: crossplane-compose-lab-more
   labels:
     rbac.crossplane.io/aggregate-to-crossplane: "true"
 rules:
@@ -158,7 +158,6 @@ TEXTS = {
     "templates/lab/kit.yaml": KIT,
     "gitops/apis/lab/definition.yaml": DEFINITION,
     "gitops/apis/lab/composition.yaml": COMPOSITION,
-    "gitops/apis/lab/rbac.yaml": ROLE,
     "gitops/functions/functions.yaml": FUNCTIONS,
     "stations/lab/station.py": STATION,
 }

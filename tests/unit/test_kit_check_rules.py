@@ -17,7 +17,7 @@ from orderkit.core.station import Ready, Station, StationRequest, StationRespons
 from orderkit.core.validate import Finding
 
 KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"
-COMPOSITION, ROLE = "gitops/apis/lab/composition.yaml", "gitops/apis/lab/rbac.yaml"
+COMPOSITION, ROLE = "gitops/apis/lab/composition.yaml", "gitops/apis/lab/rights.yaml"
 FUNCTIONS, SOURCE = "gitops/functions/functions.yaml", "stations/lab/station.py"
 SITE = "gitops/config/site.yaml"
 Changes = Mapping[str, str | None]
@@ -448,7 +448,10 @@ CASES = [
     Case(
         Rule.RIGHTS,
         "policies",
-        composing(("networking.k8s.io/v1", "NetworkPolicy")),
+        {
+            **composing(("networking.k8s.io/v1", "NetworkPolicy")),
+            "gitops/apis/lab/rbac.yaml": labkit.ROLE,
+        },
         also(("policy", POLICY), ready=Ready.TRUE),
     ),
     Case(

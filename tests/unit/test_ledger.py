@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from orderkit.core import endrecord, ledger
 from orderkit.core.endrecord import EndRecord
+from orderkit.core.kit.kinds import OrderKinds
 from orderkit.core.ledger import OrderEntry
 from orderkit.core.names import OrderId, RepoId, TeamName
 from orderkit.core.objects import Kind, ObjectKey
@@ -43,7 +44,7 @@ def test_a_team_may_deliver_its_own_repositories_and_listed_kinds_only() -> None
         TeamName("ae86"),
         forge_url="http://forge",
         ledger=RepoId("platform", "ledger"),
-        kinds=[Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")],
+        kinds=OrderKinds(cluster=(("blog.opsbogus.dev", "XGarage"),)),
     )
     project, application = yaml.safe_load_all(text)
 

@@ -19,8 +19,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core import yamltext
+from orderkit.core.kit.kinds import OrderKinds, as_rules
 from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.objects import APP_PROJECT, APPLICATION, ARGOCD_NAMESPACE, Kind, Manifest
+from orderkit.core.objects import APP_PROJECT, APPLICATION, ARGOCD_NAMESPACE, Manifest
 
 ORDER_LABEL = "orderkit.dev/order"
 TEAM_LABEL = "orderkit.dev/team"
@@ -137,13 +138,13 @@ def _application(
     }
 
 
-def team_file(team: TeamName, *, forge_url: str, ledger: RepoId, kinds: Iterable[Kind]) -> str:
+def team_file(team: TeamName, *, forge_url: str, ledger: RepoId, kinds: OrderKinds) -> str:
     """
     Return ``teams/<team>.yaml``.
 
-    The AppProject allows this organisation's repositories and these cluster-scoped kinds only;
-    an absent ``namespaceResourceWhitelist`` would allow every namespaced kind (observed), so it
-    is written empty. The team's Application is emptied when its last order ends, therefore
+    The AppProject allows this organisation's repositories and these kinds only; an absent
+    ``namespaceResourceWhitelist`` would allow every namespaced kind (observed), so it is written
+    even when it is empty. The team's Application is emptied when its last order ends, therefore
     ``allowEmpty``.
     """
     project: Manifest = {
@@ -154,10 +155,8 @@ def team_file(team: TeamName, *, forge_url: str, ledger: RepoId, kinds: Iterable
             "description": f"Orders of team {team}",
             "sourceRepos": [f"{forge_url}/{team}/*"],
             "destinations": [{"server": IN_CLUSTER, "namespace": "*"}],
-            "clusterResourceWhitelist": [
-                {"group": kind.group, "kind": kind.kind} for kind in sorted(kinds)
-            ],
-            "namespaceResourceWhitelist": [],
+            "clusterResourceWhitelist": as_rules(kinds.cluster),
+            "namespaceResourceWhitelist": as_rules(kinds.namespaced),
         },
     }
     application = _application(

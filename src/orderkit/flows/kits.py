@@ -15,6 +15,7 @@ from typing import Literal
 
 from orderkit.adapters.packfolder import read_folder, write_file
 from orderkit.core.kit.generating import generate, leftovers
+from orderkit.core.kit.kinds import kinds
 from orderkit.core.pack import read_pack
 
 Action = Literal["same", "new", "changed", "removed"]
@@ -25,6 +26,7 @@ class GeneratedFile:
     """One generated file against what lies on disk."""
 
     kit: str
+    """Empty for a file that is made of all kits."""
     path: PurePosixPath
     action: Action
     before: bytes | None
@@ -70,6 +72,7 @@ def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
         generated = generate(files, known.kit(name))
         gone = leftovers(files, name, generated)
         found += _compared(name, files, {**generated, **dict.fromkeys(gone)})
+    found += _compared("", files, kinds(known.name, known.kits()))
     return Generation(tuple(sorted(found, key=lambda file: file.path)))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import NotFoundError
+from orderkit.core.kit import kinds
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.reading import definition_path, kit_path
 from orderkit.core.names import BlobSha, CommitSha, RepoId
@@ -103,7 +104,7 @@ def published_pack(platform: Platform, *, kit: str | None = None) -> Pack:
             f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
             hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
         )
-    patterns = ("pack.yaml", *_KIT_FILES)
+    patterns = ("pack.yaml", str(kinds.PATH), *_KIT_FILES)
     folder = PurePosixPath("templates", kit or "-")
     files: dict[PurePosixPath, bytes] = {}
     for path in found.blobs:

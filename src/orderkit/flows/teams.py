@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orderkit.core import ledger
+from orderkit.core.kit.kinds import kinds_of, read_kinds
 from orderkit.core.names import CommitSha, TeamName, check_label, check_requester
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack, write_ledger
 from orderkit.flows.refreshing import refresh
@@ -39,7 +40,8 @@ def add_team(platform: Platform, name: str, *, requester: str) -> TeamAdded:
     check_requester(requester)
     team = TeamName(check_label("team", name))
     created = platform.forge.ensure_org(team)
-    kinds = [kit.kind for kit in published_pack(platform).kits()]
+    pack = published_pack(platform)
+    kinds = read_kinds(pack.files) or kinds_of(pack.kits())
     text = ledger.team_file(
         team, forge_url=platform.forge.base_url, ledger=platform.ledger, kinds=kinds
     )

@@ -169,11 +169,12 @@ def test_two_controllers_of_one_object_are_refused(cluster: EmbeddedCluster) -> 
 def test_admission_sees_every_write_and_can_refuse(cluster_file: Path) -> None:
     seen: list[tuple[str, str]] = []
 
-    def admit(request: AdmissionRequest) -> None:
+    def admit(request: AdmissionRequest) -> tuple[str, ...]:
         if request.kind == CONFIG_MAP:
             seen.append((request.operation, request.owner))
             if request.owner == "intruder":
                 raise Forbidden("no")
+        return ()
 
     cluster = EmbeddedCluster(cluster_file, admission=admit)
     cluster.create(sheet("a"), owner="me")

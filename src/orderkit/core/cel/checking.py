@@ -16,7 +16,7 @@ from typing import Any
 
 from orderkit.core.cel.binding import Unbound, bind
 from orderkit.core.cel.environments import HAS_OLD, OLD, Judge, UnavailableError, load
-from orderkit.core.cel.functions import MARK
+from orderkit.core.cel.evaluating import gap_in, run
 from orderkit.core.cel.rules import HERE, RULES, Context, Fault, Rule, compile_rule
 from orderkit.core.cel.shapes import Shape, shape_of
 from orderkit.core.cel.telling import error_text, failure
@@ -35,16 +35,6 @@ BLOCKING = frozenset(
 _UNTYPED = (
     "Internal error: internal error: failed to construct type information for "
     "x-kubernetes-validations rules: unable to convert structural schema to CEL declarations"
-)
-_INTERNAL_MARK = "orderkit: internal: "
-_INTERNAL = re.compile(
-    f"{_INTERNAL_MARK}|Non-CEL value type|Unexpected value type|out of range for '"
-    r"|No matching overloads found : (?:\([^)]*\)\.)?[A-Za-z]"
-)
-"""Errors of the library's Python side, and functions it lacks: they say nothing of the rule."""
-_LACKING = re.compile(
-    r"No overload found in reference resolve step for (\S+)"
-    r"|No matching overloads found : ((?:\([^)]*\)\.)?[A-Za-z][^ ]*)"
 )
 _ON_LISTS = re.compile(r"No matching overloads found : \(list\)\.(?:indexOf|lastIndexOf)")
 
@@ -295,41 +285,18 @@ class _Walk:
     def _evaluate(
         self, node: _Node, rule: Rule, data: Mapping[str, Any], new: Any, where: str
     ) -> None:
-        verdict, text = _run(rule.program, data)
+        verdict, text = run(rule.program, data)
         if rule.on_lists is not None and _ON_LISTS.search(text):
-            verdict, text = _run(rule.on_lists, data)
+            verdict, text = run(rule.on_lists, data)
         if verdict is False:
             self._break(rule, failure(rule, node.schema, new, where, _message(rule, data)))
-        elif verdict is None and (gap := _gap(text)):
+        elif verdict is None and (gap := gap_in(text)):
             self.gaps.add(Gap(where, rule.source, gap))
         elif verdict is None:
             self._break(rule, error_text(rule, node.schema, where, text))
 
     def _break(self, rule: Rule, problem: Problem) -> None:
         self.broken.add(Broken(problem, rule.source.strip(), rule.uses_old))
-
-
-def _run(program: Any, data: Mapping[str, Any]) -> tuple[bool | None, str]:
-    """Return the rule's verdict; None and the library's text if it ended in an error."""
-    try:
-        result = program.eval(data=data)
-    except RuntimeError as error:
-        return None, f"{_INTERNAL_MARK}{error}"
-    if result.type().name() == "BOOL":
-        return bool(result.value()), ""
-    return None, str(result.value())
-
-
-def _gap(text: str) -> str:
-    """Return why an error says nothing about the rule; empty if it does."""
-    if MARK in text:
-        return text.partition(MARK)[2]
-    lacking = _LACKING.search(text)
-    if lacking:
-        name = lacking.group(1) or lacking.group(2)
-        return f"uses what Orderkit's CEL library does not offer: {name}"
-    plain = text.removeprefix(_INTERNAL_MARK)
-    return f"the CEL library: {plain}" if _INTERNAL.search(text) else ""
 
 
 class _Bound:

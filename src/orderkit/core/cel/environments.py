@@ -119,6 +119,30 @@ def runner(*, positions: bool = False) -> Any:
     return _running(Declarations().pool(), variables, positions=positions)
 
 
+ADMISSION = ("object", "oldObject", "request", "params", "namespaceObject")
+"""What expressions of admission policies see; ``variables`` are bound around them."""
+
+
+@functools.cache
+def admission_runner(*, positions: bool = False) -> Any:
+    """Return the environment that evaluates expressions of policies; see `runner`."""
+    variables = {name: {"type_name": "dyn"} for name in ADMISSION}
+    return _running(Declarations().pool(), variables, positions=positions)
+
+
+@functools.cache
+def admission_judge() -> Any:
+    """Return the environment that knows all of the server's functions, and runs nothing."""
+    variables = {name: {"type_name": "dyn"} for name in ADMISSION}
+    text = library.configuration(library.server(), variables, "bindings", server=True)
+    return load().NewEnv(Declarations().pool(), config=load().NewEnvConfigFromYaml(text))
+
+
+def is_unplanned(error: str) -> bool:
+    """Say whether the library only lacks a function of an expression that is sound."""
+    return _UNPLANNED in error
+
+
 def _running(pool: Any, variables: Mapping[str, Any], *, positions: bool) -> Any:
     from google.protobuf import message_factory
 

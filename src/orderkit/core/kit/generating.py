@@ -12,13 +12,19 @@ from pathlib import PurePosixPath
 
 from orderkit.core.documents import Files
 from orderkit.core.errors import RefusedError
-from orderkit.core.kit import page, skeleton, template
+from orderkit.core.kit import page, policy, rbac, skeleton, template
 from orderkit.core.kit.marking import is_generated
 from orderkit.core.kit.model import Kit
 
 Projection = Callable[[Kit], dict[PurePosixPath, bytes]]
 
-PROJECTIONS: tuple[Projection, ...] = (template.template, skeleton.skeleton, page.page)
+PROJECTIONS: tuple[Projection, ...] = (
+    template.template,
+    skeleton.skeleton,
+    page.page,
+    policy.policy,
+    rbac.rbac,
+)
 
 
 def generate(files: Files, kit: Kit) -> dict[PurePosixPath, bytes]:

@@ -23,6 +23,12 @@ def comment(kit: str) -> str:
     return "".join(f"# {sentence}\n" for sentence in sentences(kit))
 
 
+def pack_comment() -> str:
+    """Return the mark as comment lines of YAML, in a file that is made of all kits."""
+    first = f"{_MARK} the definition.yaml of every kit by `orderkit kit generate`."
+    return f"# {first}\n# {sentences('')[1]}\n"
+
+
 def template_comment(kit: str) -> str:
     """Return the mark for a skeleton's file: the order's own file does not have it."""
     return f"{{# {' '.join(sentences(kit))} -#}}\n"
@@ -36,4 +42,4 @@ def html_comment(kit: str) -> str:
 def is_generated(data: bytes) -> bool:
     """Say whether a file bears the mark."""
     head = data[:_HEAD_BYTES]
-    return _MARK.encode() in head and b"`orderkit kit generate " in head
+    return _MARK.encode() in head and b"`orderkit kit generate" in head

@@ -1,20 +1,28 @@
 """
 The one place where a write can be refused for a reason beyond its schema.
 
-The embedded cluster stores ValidatingAdmissionPolicies and does not enforce them yet: an
-enforcing `Admission` is given to ``EmbeddedCluster`` and called for every create, update and
-delete, dry runs included, after defaulting and validation and before anything is stored.
+An `Admission` is called for every create, update and delete, dry runs included, after defaulting
+and validation and before anything is stored. `Policies` is the one a cluster has by default: it
+enforces the ValidatingAdmissionPolicies that the cluster holds, at once (a real server needs a
+moment). Everybody is one administrator here (``request.userInfo``). What cannot be evaluated
+exactly (``core.admission``) counts as the policy's ``failurePolicy`` says, and is told.
+
+Not here: webhooks, MutatingAdmissionPolicies, the ``authorizer``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from orderkit.core.objects import Kind, Manifest
+from orderkit.adapters.embedded.cluster.journal import Place
+from orderkit.adapters.embedded.cluster.refusals import DeniedByPolicy, Subject
+from orderkit.adapters.embedded.cluster.store import Store
+from orderkit.core.admission import BINDING, POLICY, Operation, Policy, Review, judge
+from orderkit.core.objects import NAMESPACE, Kind, Manifest, dig, metadata
 
-Operation = Literal["CREATE", "UPDATE", "DELETE"]
+USER = "admin"
+GROUPS = ("system:masters", "system:authenticated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +36,75 @@ class AdmissionRequest:
     owner: str
     new: Manifest | None
     old: Manifest | None
+    dry_run: bool = False
+
+    @property
+    def meta(self) -> dict[str, object]:
+        """The metadata of what is written or deleted."""
+        return metadata(self.new or self.old or {})
 
 
-Admission = Callable[[AdmissionRequest], None]
-"""Return to admit; raise ``refusals.Forbidden`` or ``refusals.Invalid`` to refuse."""
+Admission = Callable[[AdmissionRequest], Sequence[str]]
+"""Return warnings to admit; raise one of ``refusals`` to refuse."""
 
 
-def admit_all(_request: AdmissionRequest) -> None:
-    """Admit everything."""
+class Policies:
+    """Enforces the policies of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._compiled: dict[str, tuple[str, Policy]] = {}
+
+    def __call__(self, request: AdmissionRequest) -> Sequence[str]:
+        """
+        Judge a write.
+
+        Raises:
+            DeniedByPolicy: A policy refuses it.
+        """
+        bindings = self._store.scan(BINDING.group, BINDING.kind)
+        if not bindings:
+            return ()
+        names = {str(dig(binding, "spec", "policyName")) for binding in bindings}
+        found = self._store.scan(POLICY.group, POLICY.kind)
+        policies = {
+            metadata(p)["name"]: self._policy(p) for p in found if metadata(p)["name"] in names
+        }
+        ruling = judge(policies, bindings, self._review(request), self._look)
+        if ruling.denials:
+            subject = Subject(
+                request.kind.kind, request.kind.group, request.plural, str(request.meta.get("name"))
+            )
+            denial = DeniedByPolicy(subject, ruling.denials[0].told, ruling.denials[0].reason)
+            denial.warnings = tuple(ruling.warnings)
+            raise denial
+        return [*ruling.warnings, *ruling.skipped]
+
+    def _policy(self, manifest: Manifest) -> Policy:
+        """Return a policy, compiled once per version of it."""
+        name, version = metadata(manifest)["name"], metadata(manifest)["resourceVersion"]
+        known = self._compiled.get(name)
+        if known is None or known[0] != version:
+            known = self._compiled[name] = version, Policy(manifest)
+        return known[1]
+
+    def _review(self, request: AdmissionRequest) -> Review:
+        namespace = str(request.meta.get("namespace") or "")
+        place = Place(NAMESPACE.group, NAMESPACE.kind, "", namespace)
+        return Review(
+            operation=request.operation,
+            kind=request.kind,
+            plural=request.plural,
+            name=str(request.meta.get("name") or ""),
+            new=request.new,
+            old=request.old,
+            namespace=namespace,
+            subresource=request.subresource,
+            user=USER,
+            groups=GROUPS,
+            dry_run=request.dry_run,
+            namespace_object=self._store.get(place) if namespace else None,
+        )
+
+    def _look(self, kind: Kind, namespace: str | None) -> Sequence[Manifest]:
+        return list(self._store.scan(kind.group, kind.kind, namespace))

@@ -263,7 +263,7 @@ _EXTENSIONS = (
         categories=("api-extensions",),
         has_status=True,
         has_generation=True,
-        description="ValidatingAdmissionPolicy: stored, not enforced.",
+        description="ValidatingAdmissionPolicy: what may be written, in CEL.",
     ),
     _kind(
         Kind(_ADMISSION, "v1", "ValidatingAdmissionPolicyBinding"),
@@ -273,7 +273,7 @@ _EXTENSIONS = (
         categories=("api-extensions",),
         has_generation=True,
         columns=(Column("PolicyName", ".spec.policyName"), AGE),
-        description="ValidatingAdmissionPolicyBinding: stored, not enforced.",
+        description="ValidatingAdmissionPolicyBinding: where a policy holds.",
     ),
 )
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
 
-from orderkit.adapters.embedded.cluster.admission import Admission, admit_all
+from orderkit.adapters.embedded.cluster.admission import Admission, Policies
 from orderkit.adapters.embedded.cluster.collector import Collector
 from orderkit.adapters.embedded.cluster.hub import Watcher
 from orderkit.adapters.embedded.cluster.journal import HISTORY
@@ -38,14 +38,14 @@ class EmbeddedCluster:
     """One cluster in one SQLite file. Thread-safe; close it when done."""
 
     def __init__(
-        self, path: Path, *, admission: Admission = admit_all, history: int = HISTORY
+        self, path: Path, *, admission: Admission | None = None, history: int = HISTORY
     ) -> None:
         """
         Open or make the cluster stored at `path`.
 
         Args:
             path: The SQLite file; its folder is made.
-            admission: Called before every write (see ``admission``).
+            admission: Called before every write; None: the policies it holds are enforced.
             history: How many changes at least can be watched from.
 
         Raises:
@@ -53,7 +53,7 @@ class EmbeddedCluster:
         """
         self.store = Store(path, history=history)
         self.registry = Registry()
-        self.writes = Writes(self.store, self.registry, admission)
+        self.writes = Writes(self.store, self.registry, admission or Policies(self.store))
         for definition in self.store.scan(CRD.group, CRD.kind):
             self.writes.define(definition)
         self._ensure_namespaces()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from orderkit.core.errors import AccessError, ConflictError, NotFoundError, OrderkitError
 from orderkit.core.objects import Kind
@@ -59,8 +58,8 @@ class Cause:
 class Refusal(OrderkitError):
     """Base of all answers that are a ``Status`` of kind Failure."""
 
-    code: ClassVar[int] = 500
-    reason: ClassVar[str] = "InternalError"
+    code: int = 500
+    reason: str = "InternalError"
 
     def __init__(
         self, message: str, *, subject: Subject | None = None, causes: Sequence[Cause] = ()
@@ -180,6 +179,19 @@ class Invalid(Refusal, InvalidObjectError):
             subject=subject,
             causes=causes,
         )
+
+
+class DeniedByPolicy(Refusal, InvalidObjectError):
+    """An admission policy refuses it."""
+
+    def __init__(self, subject: Subject, told: str, reason: str) -> None:
+        message = f'{subject.resource} "{subject.name}" is forbidden: {told}'
+        super().__init__(message, subject=subject, causes=[Cause("", told, "")])
+        self.reason, self.code = reason, _CODES.get(reason, 422)
+
+
+_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
+"""By the reason that a policy's validation names."""
 
 
 class WrongType(Refusal, WrongTypeError):

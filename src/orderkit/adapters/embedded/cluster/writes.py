@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable
 
 from orderkit.adapters.embedded.cluster import definitions, managers, strategies
-from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest, Operation
+from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest
 from orderkit.adapters.embedded.cluster.checking import metadata_faults
 from orderkit.adapters.embedded.cluster.documents import clone, encode, meta
 from orderkit.adapters.embedded.cluster.journal import Place
@@ -54,6 +54,7 @@ from orderkit.adapters.embedded.cluster.refusals import (
 )
 from orderkit.adapters.embedded.cluster.registry import Registry
 from orderkit.adapters.embedded.cluster.store import Store
+from orderkit.core.admission import Operation
 from orderkit.core.cel import BLOCKING
 from orderkit.core.objects import CRD, NAMESPACE, Manifest, metadata
 from orderkit.core.structural import default, problems, prune, type_problems
@@ -172,7 +173,7 @@ class Writes:
                     f'namespaces "{name}" is forbidden: this namespace may not be deleted',
                     subject=served.subject(name),
                 )
-            self._admit(served, None, old, owner=how.owner)
+            self._admit(served, None, old, Write(how.owner, dry_run=how.dry_run))
             new = marked(served, old, how)
             gone = not held(served, new)
             if how.dry_run or (not gone and new == old):
@@ -231,7 +232,7 @@ class Writes:
             managers.record_update(None, new, served.typed, author)
         else:
             found["managedFields"] = owned
-        self._admit(served, new, None, owner=write.owner, subresource=write.subresource)
+        self._admit(served, new, None, write)
         return new if write.dry_run else self._commit(served, place, new, created=True)
 
     def _update(
@@ -257,7 +258,7 @@ class Writes:
             return old
         if served.has_generation and desired(served, new) != desired(served, old):
             found["generation"] = found.get("generation", 0) + 1
-        self._admit(served, new, old, owner=write.owner, subresource=write.subresource)
+        self._admit(served, new, old, write)
         gone = bool(found.get("deletionTimestamp")) and not held(served, new)
         return new if write.dry_run else self._commit(served, place, new, gone=gone)
 
@@ -347,16 +348,22 @@ class Writes:
         served: ServedKind,
         new: Manifest | None,
         old: Manifest | None,
-        *,
-        owner: str,
-        subresource: str = "",
+        write: Write,
     ) -> None:
         operation: Operation = "UPDATE"
         if new is None or old is None:
             operation = "DELETE" if new is None else "CREATE"
-        self._admission(
-            AdmissionRequest(operation, served.kind, served.plural, subresource, owner, new, old)
+        request = AdmissionRequest(
+            operation,
+            served.kind,
+            served.plural,
+            write.subresource,
+            write.owner,
+            new,
+            old,
+            write.dry_run,
         )
+        write.warnings.extend(self._admission(request))
 
     def _commit(
         self,

@@ -64,7 +64,7 @@ def test_json_names_each_file_and_its_fate(pack: Path, capsys: pytest.CaptureFix
 
 def test_what_is_no_longer_generated_is_removed(pack: Path) -> None:
     left = pack / "day2/garage/tune.yaml"
-    left.parent.mkdir(parents=True)
+    left.parent.mkdir(parents=True, exist_ok=True)
     left.write_text(
         "# Generated from kit.yaml and definition.yaml by `orderkit kit generate garage`.\n"
     )

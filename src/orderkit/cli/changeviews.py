@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
@@ -15,7 +14,7 @@ from orderkit.core.change.values import path_text
 from orderkit.core.orderstate import OrderState, short
 from orderkit.flows.changing import Changed
 from orderkit.flows.history import HistoryEntry
-from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER, PullRequest
+from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
 
 
 def edits(texts: Iterable[str]) -> tuple[FieldEdit, ...]:
@@ -56,34 +55,6 @@ class PhaseProgress:
             self._progress(state.phase.lower(), state.reason)
 
 
-def changed_json(done: Changed) -> dict[str, Any]:
-    """Return the stable shape that command line and service both answer with."""
-    return {
-        "order": done.order,
-        "state": done.state,
-        "repeated": done.repeated,
-        "operation": done.operation,
-        "change": done.change,
-        "how": done.how.value,
-        "edits": [edit.to_json() for edit in done.edits],
-        "diff": done.diff,
-        "commit": done.commit,
-        "pull": _pull_json(done.pull) if done.pull else None,
-        "otherPulls": [_pull_json(pull) for pull in done.others],
-        "warnings": list(done.warnings),
-    }
-
-
-def _pull_json(pull: PullRequest) -> dict[str, Any]:
-    return {
-        "number": pull.number,
-        "title": pull.title,
-        "state": pull.state,
-        "url": pull.web_url,
-        "requester": pull.requester,
-    }
-
-
 def show_changed(result: Finished, as_json: bool) -> None:
     """Show what a change came to."""
     done, state = result.change, result.state
@@ -93,7 +64,7 @@ def show_changed(result: Finished, as_json: bool) -> None:
             "ready": state.ready if state else None,
             "revision": state.revision if state else None,
         }
-        emit_json("orderkit.change/v1", {**changed_json(done), **delivered})
+        emit_json("orderkit.change/v1", {**done.to_json(), **delivered})
         return
     click.echo(f"{done.order}: {_headline(done)}")
     if done.diff:

@@ -68,7 +68,14 @@ def platform_render(
     files = read_folder(pack)
     wanted = read_profile("--profile", profile) if profile else settings.profile
     commit = pack_commit(pack, files)
-    values = PlatformValues(settings.forge.url, commit, settings.registry, wanted, settings.values)
+    values = PlatformValues(
+        settings.forge.url,
+        commit,
+        settings.registry,
+        wanted,
+        settings.values,
+        settings.service_address,
+    )
     rendered = render_pack(files, values)
     write_tree({path: SkeletonFile(data) for path, data in rendered.items()}, Path(out))
     views.show_rendered_pack(values, sorted(rendered), out, as_json)

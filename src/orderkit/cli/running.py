@@ -75,7 +75,12 @@ def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Itera
         service.start()
         undo.callback(service.stop)
         values = PlatformValues(
-            settings.forge.url, commit, settings.registry, settings.profile, settings.values
+            settings.forge.url,
+            commit,
+            settings.registry,
+            settings.profile,
+            settings.values,
+            settings.service_address,
         )
         request = BootstrapRequest(files, values, default_requester())
         bootstrap(platform, request, on_step=on_step)

@@ -43,7 +43,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.refreshing import application_key, end_older_operation, refresh
 from orderkit.flows.waiting import until
-from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.forge import REASON_TRAILER, FileChange, Operation
 
 MANIFESTS = PurePosixPath("manifests")
 _LOOKS = 2
@@ -59,6 +59,15 @@ class EndRequest:
     repository: Survivor | None = None
     """None: as the kit says."""
     timeout_s: float = 300.0
+    proof: str = ""
+    """What proves the requester; empty: a claim."""
+    reason: str = ""
+
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """What commits say besides who asked."""
+        told = " ".join(self.reason.split())
+        return ((REASON_TRAILER, told),) if told else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +117,12 @@ def _already_ended(platform: Platform, wanted: EndRequest, tombstone: PurePosixP
     noted = record.repository == "delete"  # not yet if a run was killed in between
     if not noted:
         record = replace(record, repository="delete")
-        _write_tombstone(platform, entry, record, wanted.requester)
+        _write_tombstone(platform, entry, record, wanted)
     return Ended(record, entry.team, changed=deleted or not noted)
 
 
 def _write_tombstone(
-    platform: Platform, entry: OrderEntry, record: EndRecord, requester: str
+    platform: Platform, entry: OrderEntry, record: EndRecord, wanted: EndRequest
 ) -> None:
     """Replace the end mark by the tombstone, in one commit."""
     write_ledger(
@@ -121,8 +130,10 @@ def _write_tombstone(
         {entry.tombstone_path(record.started_at): record.to_yaml(), entry.end_path: None},
         Operation(
             f"end-{entry.order}-tombstone-{record.repository}-{record.started_at}",
-            requester,
+            wanted.requester,
             f"{entry.order}: ended, repository {record.repository}d",
+            wanted.proof,
+            wanted.notes,
         ),
     )
 
@@ -191,6 +202,8 @@ class _End:
             f"end-{self._entry.order}-{digest}",
             self._wanted.requester,
             f"{self._entry.order}: {summary}",
+            self._wanted.proof,
+            self._wanted.notes,
         )
 
     def _note(self, record: EndRecord) -> EndRecord:
@@ -294,6 +307,8 @@ class _End:
             f"end-{self._entry.order}-application",
             self._wanted.requester,
             f"{self._entry.order}: Application removed",
+            self._wanted.proof,
+            self._wanted.notes,
         )
         write_ledger(self._platform, {self._entry.application_path: None}, record)
         refresh(self._platform, ledger.team_application(self._entry.team))
@@ -324,7 +339,7 @@ class _End:
             except NotFoundError:
                 record = replace(record, repository="delete")
         ended = replace(record, ended_at=self._platform.clock.now().isoformat(timespec="seconds"))
-        _write_tombstone(self._platform, self._entry, ended, self._wanted.requester)
+        _write_tombstone(self._platform, self._entry, ended, self._wanted)
         done = "deleted" if record.repository == "delete" else "archived"
         self._on_step("closing", f"repository {repo} {done}, tombstone written")
         return ended

@@ -24,6 +24,9 @@ from orderkit.core.pack import Files, read_pack
 from orderkit.core.profile import Profile, apply_profile
 from orderkit.flows.actions import ACTIONS
 
+SERVICE_URL = "http://127.0.0.1:7399"
+"""Where ``orderkit up`` serves at first."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlatformValues:
@@ -35,6 +38,8 @@ class PlatformValues:
     profile: Profile = Profile.SERVICE
     more: Mapping[str, str] = field(default_factory=dict)
     """``spec.values`` of platform.yaml."""
+    service_url: str = SERVICE_URL
+    """The service as a browser reaches it: where links to forms of changes lead."""
 
     def baked(self) -> Mapping[str, str]:
         """Return the value of every sentinel a pack may use."""
@@ -44,6 +49,7 @@ class PlatformValues:
             "FORGE_HOST": self.forge_url.partition("://")[2],
             "PACK_COMMIT": self.pack_commit,
             "REGISTRY": self.registry,
+            "SERVICE_URL": self.service_url,
         }
 
 

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from orderkit.core import errors
+from orderkit.core.change import FieldConflictError
 from orderkit.core.secrets import redact
 from orderkit.ports.requesters import UnprovedError
 
@@ -124,9 +125,11 @@ def check(value: Any, schema: Mapping[str, Any], field: str) -> None:
 def refusal(error: errors.OrderkitError) -> JSONResponse:
     """Return the answer for an error of ours."""
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
-    more = {}
+    more: dict[str, Any] = {}
     if isinstance(error, errors.InvalidInputError):
         more = {"field": error.field, "value": _shown(error.value), "rule": error.rule}
+    if isinstance(error, FieldConflictError):
+        more = {"conflicts": [each.to_json() for each in error.conflicts], "head": error.head}
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}  # noqa: PLR2004 - HTTP's
     return error_answer(status, str(error), error.hint, more=more, headers=headers)
 
@@ -141,14 +144,20 @@ def error_answer(
     message: str,
     hint: str,
     *,
-    more: Mapping[str, str] = {},
+    more: Mapping[str, Any] = {},
     headers: Mapping[str, str] = {},
 ) -> JSONResponse:
     """Return an error as every caller reads it: registered secrets masked."""
     body = {"message": message, "hint": hint, **more}
-    masked = {name: redact(_sendable(text)) for name, text in body.items()}
+    masked = {name: _masked(value) for name, value in body.items()}
     return JSONResponse({"error": masked}, status_code=status, headers=dict(headers))
 
 
-def _sendable(text: str) -> str:
-    return text.encode(errors="replace").decode()
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value.encode(errors="replace").decode())
+    if isinstance(value, list):
+        return [_masked(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _masked(each) for key, each in value.items()}
+    return value

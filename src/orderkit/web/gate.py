@@ -61,7 +61,7 @@ class Gate:
         finally:
             duration_s = time.monotonic() - began
             metrics.end(operation.id, status, duration_s)
-            if operation.right is not None:
+            if operation.right is not None or operation.optional:
                 address = request.client.host if request.client else ""
                 ended = {"status": status, "ms": round(duration_s * 1000), "address": address}
                 self._audit({**noted, **ended})
@@ -121,17 +121,20 @@ class Gate:
         self, operation: Operation, request: Request, noted: dict[str, Any]
     ) -> Caller | Response | None:
         """Return the caller, None where anybody may ask, or what one hears who asks too much."""
-        if operation.right is None:
+        access = self._service.options.access
+        shows = any(name in request.headers for name in (access.header, "authorization"))
+        if operation.right is None and not (operation.optional and shows):
             address = request.client.host if request.client else ""
             return self._limited(f"address {address}", noted)
-        caller = identify(request, self._service.options.access)
+        caller = identify(request, access)
         noted.update(caller=caller.name, via=caller.via)
         limited = self._limited(caller.name, noted)
         if limited is not None:
             return limited
         if operation.person:
             caller.check_person()
-        caller.teams(operation.right)
+        if operation.right is not None:
+            caller.teams(operation.right)
         return caller
 
     def _limited(self, caller: str, noted: dict[str, Any]) -> Response | None:

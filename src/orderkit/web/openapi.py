@@ -76,7 +76,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": operation.id,
         "summary": operation.summary,
-        "security": [{"portal": []}, {"bearer": []}] if operation.right else [],
+        "security": _security(operation),
     }
     if operation.right:
         found["description"] = f"Needs the right '{operation.right}'."
@@ -87,6 +87,13 @@ def _operation(operation: Operation) -> dict[str, Any]:
         found["requestBody"] = {"required": True, "content": content}
     found["responses"] = _responses(operation)
     return found
+
+
+def _security(operation: Operation) -> list[dict[str, Any]]:
+    proofs: list[dict[str, Any]] = [{"portal": []}, {"bearer": []}]
+    if operation.right:
+        return proofs
+    return [{}, *proofs] if operation.optional else []
 
 
 def _query(known: Mapping[str, Schema]) -> list[dict[str, Any]]:
@@ -107,7 +114,7 @@ def _key(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    refused = {**_ALWAYS, **(_GUARDED if operation.right else {})}
+    refused = {**_ALWAYS, **(_GUARDED if operation.right or operation.optional else {})}
     errors = {status: (text, named("Error")) for status, text in refused.items()}
     every = {**errors, **operation.answers}
     return {str(status): _response(operation, status, *every[status]) for status in sorted(every)}

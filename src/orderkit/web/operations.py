@@ -105,6 +105,8 @@ class Operation:
     query: Mapping[str, Schema] = field(default_factory=dict)
     slow: bool = False
     """It may take long: it has threads of its own and is answered in time."""
+    optional: bool = False
+    """Open, but whoever proves themselves is known: the handler decides."""
     person: bool = False
     """Where a portal signs for its users, its secret alone is not enough."""
     keyed: bool = False

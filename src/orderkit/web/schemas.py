@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from orderkit.core.orderstate import Phase
+from orderkit.flows.changing.request import State
 
 TEXT: dict[str, Any] = {"type": "string"}
 FLAG: dict[str, Any] = {"type": "boolean"}
@@ -70,6 +71,36 @@ REGISTRATION = closed(
     repository={"type": "string", "minLength": 1, "maxLength": 253},
     requester=REFERENCE,
 )
+CHANGE = closed(
+    ["values"],
+    change={**LABEL, "description": "The kit's name for it. Absent: found by the fields."},
+    values={
+        "type": "object",
+        "description": "By form parameter or field of the XRD; null takes a field away.",
+    },
+    base={
+        "type": "string",
+        "pattern": "^[0-9a-f]{7,40}$",
+        "description": "The commit that was looked at: values that it has are no edits, "
+        "and a field that changed since is a conflict.",
+    },
+    whole={
+        **FLAG,
+        "description": "These are all values of the change's form: a missing one is taken away.",
+    },
+    how={"enum": ["direct", "review"]},
+    reason={"type": "string", "maxLength": 500},
+    dryRun={**FLAG, "description": "Check it all and write nothing."},
+    requester=REFERENCE,
+)
+END = closed(
+    ["confirm"],
+    confirm={"type": "string", "maxLength": 63, "description": "The order's id, typed."},
+    repository={"enum": ["archive", "delete"], "description": "Absent: as the kit says."},
+    reason={"type": "string", "maxLength": 500},
+    requester=REFERENCE,
+)
+LIMIT = {"type": "string", "pattern": "^[1-9][0-9]{0,2}$"}
 _OBJECT = closed(["apiVersion", "kind", "name"], apiVersion=TEXT, kind=TEXT, name=TEXT)
 _OBJECT["properties"]["namespace"] = TEXT
 
@@ -77,8 +108,18 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "Error": closed(
         ["error"],
         error=closed(
-            ["message", "hint"], message=TEXT, hint=TEXT, field=TEXT, value=TEXT, rule=TEXT
+            ["message", "hint"],
+            message=TEXT,
+            hint=TEXT,
+            field=TEXT,
+            value=TEXT,
+            rule=TEXT,
+            conflicts=listed(named("Conflict")),
+            head=TEXT,
         ),
+    ),
+    "Conflict": every(
+        field=TEXT, seen={}, now={}, wanted={}, commit=nullable(TEXT), author=TEXT, requester=TEXT
     ),
     "Object": _OBJECT,
     "Order": every(
@@ -121,6 +162,59 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         requesterProof=TEXT,
         steps={"type": "object"},
         output={"type": "object"},
+    ),
+    "Difference": every(field=TEXT, **{"from": {}, "to": {}}),
+    "Pull": every(
+        number={"type": "integer"}, title=TEXT, state=TEXT, url=TEXT, requester=nullable(TEXT)
+    ),
+    "Changed": every(
+        order=TEXT,
+        state={"enum": list(get_args(State))},
+        repeated=FLAG,
+        operation=TEXT,
+        change=TEXT,
+        how={"enum": ["direct", "review"]},
+        edits=listed(named("Difference")),
+        diff=TEXT,
+        commit=nullable(TEXT),
+        pull=nullable(named("Pull")),
+        otherPulls=listed(named("Pull")),
+        warnings=listed(TEXT),
+        message=TEXT,
+        url=TEXT,
+    ),
+    "History": every(
+        order=TEXT,
+        entries=listed(
+            every(
+                commit=TEXT,
+                when=TEXT,
+                author=TEXT,
+                summary=TEXT,
+                byHand=FLAG,
+                requester=TEXT,
+                requesterProof=TEXT,
+                operation=TEXT,
+                change=TEXT,
+                reason=TEXT,
+                ordered=FLAG,
+                fields=listed(named("Difference")),
+                unreadable=TEXT,
+            )
+        ),
+    ),
+    "End": closed(
+        ["order", "state", "status", "message"],
+        order=TEXT,
+        state={"enum": ["ending", "stopped", "ended"]},
+        status=TEXT,
+        message=TEXT,
+        reason=TEXT,
+        steps=listed(every(step=TEXT, done=TEXT)),
+        endedAt=TEXT,
+        repository=TEXT,
+        gone=listed(named("Object")),
+        survives=listed(TEXT),
     ),
     "Ready": every(ready=FLAG, checks={"type": "object", "additionalProperties": TEXT}),
 }

@@ -7,16 +7,17 @@ made from it.
 
 from __future__ import annotations
 
-from orderkit.web import health, metrics, orders
+from orderkit.web import changes, forms, health, metrics, orders
+from orderkit.web.ending import Ends
 from orderkit.web.operations import Operation
-from orderkit.web.schemas import LABEL, REGISTRATION, TASK, TEXT, named
+from orderkit.web.schemas import CHANGE, END, LABEL, LIMIT, REGISTRATION, TASK, TEXT, named
 
 _ORDER = "/v1/orders/{order}"
 
 
 def operations() -> tuple[Operation, ...]:
     """Return every operation of a new service."""
-    return (*_placing(), *_looking(), *_watching())
+    return (*_placing(), *_looking(), *_changing(), *_forms(), *_ending(Ends()), *_watching())
 
 
 def _placing() -> tuple[Operation, ...]:
@@ -85,6 +86,100 @@ def _looking() -> tuple[Operation, ...]:
             "Show an order's tree and what fails first.",
             orders.get_trace,
             {200: ("The tree.", named("Trace")), **missing},
+            "read",
+        ),
+    )
+
+
+def _changing() -> tuple[Operation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
+        Operation(
+            "orderHistory",
+            "GET",
+            f"{_ORDER}/history",
+            "Tell who changed what in an order, when and why, newest first.",
+            changes.get_history,
+            {200: ("Its commits.", named("History")), **missing},
+            "read",
+            query={"limit": LIMIT},
+        ),
+        Operation(
+            "changeOrder",
+            "POST",
+            f"{_ORDER}/changes",
+            "Change fields of a living order through Git, as far as its kit allows.",
+            changes.post_change,
+            {
+                200: ("Nothing was written: unchanged, planned, or done before.", named("Changed")),
+                201: ("Committed, or proposed as a pull request.", named("Changed")),
+                409: ("Somebody else changed a field; both values are told.", named("Error")),
+                **missing,
+            },
+            "change",
+            body=CHANGE,
+            slow=True,
+            person=True,
+            keyed=True,
+        ),
+    )
+
+
+def _forms() -> tuple[Operation, ...]:
+    answers = {
+        302: ("The portal's form, filled in.", None),
+        404: ("No such order or change, or only for those who prove themselves.", named("Error")),
+    }
+    return (
+        Operation(
+            "changeForm",
+            "GET",
+            f"{_ORDER}/changes/{{change}}/form",
+            "Lead a browser to the portal's form of a change, with what Git holds filled in.",
+            forms.get_change_form,
+            answers,
+            None,
+            optional=True,
+        ),
+        Operation(
+            "endForm",
+            "GET",
+            f"{_ORDER}/end/form",
+            "Lead a browser to the portal's form of the order's end.",
+            forms.get_end_form,
+            answers,
+            None,
+            optional=True,
+        ),
+    )
+
+
+def _ending(ends: Ends) -> tuple[Operation, ...]:
+    missing = {404: ("No such order, or it is not ending.", named("Error"))}
+    return (
+        Operation(
+            "endOrder",
+            "POST",
+            f"{_ORDER}/end",
+            "End an order and prove that it is gone; asked again, it goes on.",
+            ends.post,
+            {
+                200: ("It has ended.", named("End")),
+                202: ("It is ending; `status` says where to look.", named("End")),
+                **missing,
+            },
+            "end",
+            body=END,
+            slow=True,
+            person=True,
+        ),
+        Operation(
+            "orderEnd",
+            "GET",
+            f"{_ORDER}/end",
+            "Say how far the end of an order is.",
+            ends.get,
+            {200: ("How far it is.", named("End")), **missing},
             "read",
         ),
     )

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.documents import Files
 from orderkit.core.errors import RefusedError
-from orderkit.core.kit import page, policy, rbac, skeleton, template
+from orderkit.core.kit import day2, page, policy, rbac, skeleton, template
 from orderkit.core.kit.marking import is_generated
 from orderkit.core.kit.model import Kit
 
@@ -21,6 +21,7 @@ Projection = Callable[[Kit], dict[PurePosixPath, bytes]]
 PROJECTIONS: tuple[Projection, ...] = (
     template.template,
     skeleton.skeleton,
+    day2.day2,
     page.page,
     policy.policy,
     rbac.rbac,

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.documents import API_VERSION
+from orderkit.core.kit.changes import changes_of
 from orderkit.core.kit.fields import Field, Fields, Shape, fields_of
 from orderkit.core.kit.marking import template_comment
 from orderkit.core.kit.model import Kit, When
@@ -26,6 +27,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LITERALS = frozenset({"true", "false", "none", "null", "True", "False", "None"})
 """Names that an engine reads as values, also behind a dot."""
 _TAG = re.compile(r"\$\{\{|\{%|\{#")
+SERVICE = "__ORDERKIT_SERVICE_URL__"
+"""Where the service is; baked when the pack is published."""
 SPEC = "values.spec"
 """Where a skeleton finds the values of the XR's fields, under the XRD's names."""
 
@@ -127,9 +130,21 @@ def _catalog_info(kit: Kit) -> str:
         "    argocd/app-name: ${{ values.order | dump }}\n"
         "    orderkit.dev/order: ${{ values.order | dump }}\n"
         f"{plain(listed)}"
+        f"{_links(kit)}"
         "spec:\n  type: order\n  lifecycle: production\n"
         '  owner: ${{ ("group:default/" ~ values.team) | dump }}\n'
     )
+
+
+def _links(kit: Kit) -> str:
+    """Lead from the order's page to the forms of its changes, filled in with what holds then."""
+    forms = [(change.title, f"/changes/{change.name}/form") for change in changes_of(kit)]
+    text = "  links:\n"
+    for title, path in [*forms, (f"End the {kit.title}", "/end/form")]:
+        address = f'"{SERVICE}/v1/orders/" ~ values.order ~ "{path}"'
+        titled = dump({"title": " ".join(title.split())}, width=10_000).removeprefix("---\n")
+        text += f"    - url: ${{{{ ({address}) | dump }}}}\n      {plain(titled)}"
+    return text
 
 
 def _readme(kit: Kit, manifest: PurePosixPath) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from orderkit.core.change import FieldDifference, FieldEdit
 from orderkit.core.errors import InvalidInputError
@@ -56,6 +56,33 @@ class Changed:
     """Open pull requests of this order that are not this one."""
     repeated: bool = False
     """The same operation had been carried out before; nothing was done."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape that command line and service both answer with."""
+        return {
+            "order": self.order,
+            "state": self.state,
+            "repeated": self.repeated,
+            "operation": self.operation,
+            "change": self.change,
+            "how": self.how.value,
+            "edits": [edit.to_json() for edit in self.edits],
+            "diff": self.diff,
+            "commit": self.commit,
+            "pull": _pull_json(self.pull) if self.pull else None,
+            "otherPulls": [_pull_json(pull) for pull in self.others],
+            "warnings": list(self.warnings),
+        }
+
+
+def _pull_json(pull: PullRequest) -> dict[str, Any]:
+    return {
+        "number": pull.number,
+        "title": pull.title,
+        "state": pull.state,
+        "url": pull.web_url,
+        "requester": pull.requester,
+    }
 
 
 def tidied(wanted: ChangeRequest) -> ChangeRequest:

@@ -1,0 +1,121 @@
+"""
+Handlers for changes of living orders: change one, tell its history.
+
+A form of the portal sends what it has, with the commit it was opened on and ``whole: true``; a
+program sends what it wants. Either way ``flows.changing`` decides, and nobody's change is lost.
+Called by ``gate``, listed in ``table``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from orderkit.core.change.entered import entered_edits
+from orderkit.core.change.values import ABSENT
+from orderkit.core.kit.changes import ANY_CHANGE, change_named, form_paths
+from orderkit.core.kit.model import How
+from orderkit.core.names import TeamName
+from orderkit.core.orderstate import short
+from orderkit.flows.changing import Changed, ChangeRequest, change
+from orderkit.flows.changing.request import tidied
+from orderkit.flows.history import history
+from orderkit.flows.liveorder import LiveOrder, find_commit, find_living, read_xr
+from orderkit.ports.requesters import Requester
+from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.orders import entry_for
+
+
+def post_change(service: Service, call: Call) -> Answer:
+    """Change fields of an order, or propose to. 201 if something was written, else 200."""
+    entry = entry_for(service, call, "change")
+    live = find_living(service.platform, entry.order)
+    wanted = _request(service, call, live)
+    if not wanted.edits:
+        head = service.platform.forge.head(live.repository)
+        done = Changed(order=entry.order, state="unchanged", operation="", commit=head)
+    else:
+        done = change(service.platform, wanted)
+    call.noted.update(state=done.state, commit=done.commit)
+    written = done.state in ("committed", "proposed") and not done.repeated
+    return Answer(201 if written else 200, _told(service, live, done))
+
+
+def _request(service: Service, call: Call, live: LiveOrder) -> ChangeRequest:
+    body, seen, base = call.body, ABSENT, call.body.get("base")
+    if base is not None:
+        base = find_commit(service.platform, live, base, field="base").id
+        seen = read_xr(service.platform, live, base).spec
+    named = body.get("change")
+    form = _fields(live, named) if body.get("whole") else None
+    how = body.get("how")
+    return tidied(
+        ChangeRequest(
+            order=live.entry.order,
+            edits=entered_edits(live.kit, body["values"], seen=seen, form=form),
+            requester=member(call, body.get("requester"), live.entry.team),
+            base=base,
+            reason=body.get("reason", ""),
+            change=named if live.kit.changes else None,
+            how=How(how) if how else None,
+            operation=_operation(call),
+            dry_run=body.get("dryRun", False),
+        )
+    )
+
+
+def _fields(live: LiveOrder, named: str | None) -> tuple[str, ...]:
+    """Return the fields that the form of a change asks for."""
+    return form_paths(live.kit, change_named(live.kit, named or ANY_CHANGE))
+
+
+def _operation(call: Call) -> str | None:
+    """Name the operation by the caller's key and what is asked: the same is done once."""
+    if not call.key:
+        return None
+    text = json.dumps([call.who.name, call.path, call.key, call.body], sort_keys=True)
+    return f"change-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
+
+def member(call: Call, claimed: str | None, team: TeamName) -> Requester:
+    """Return who asks. Whoever may act for every team counts as a member of this one."""
+    asked = call.who.requester(claimed)
+    if call.who.teams("read") is None and asked.proof:
+        return replace(asked, groups=asked.groups | {f"group:default/{team}"})
+    return asked
+
+
+def _told(service: Service, live: LiveOrder, done: Changed) -> Mapping[str, Any]:
+    """Add what a person reads, and where they look next."""
+    url = f"{service.platform.forge.base_url}/{live.repository}"
+    if done.pull is not None:
+        url = done.pull.web_url
+    elif done.commit:
+        url = f"{url}/commit/{done.commit}"
+    return {**done.to_json(), "message": _message(done), "url": url}
+
+
+def _message(done: Changed) -> str:
+    edits = "".join(f"\n- {edit}" for edit in done.edits)
+    follow = f"`orderkit status {done.order}` shows how far it is."
+    match done.state:
+        case "unchanged":
+            return f"`{done.order}` has these values already; nothing was written."
+        case "planned":
+            return f"It would change `{done.order}`; nothing was written.{edits}"
+        case "proposed":
+            number = f"#{done.pull.number}" if done.pull else ""
+            return f"Pull request {number} waits for review; merging it delivers it.{edits}"
+        case "committed":
+            return f"Committed as {short(done.commit or '')}; {follow}{edits}"
+
+
+def get_history(service: Service, call: Call) -> Answer:
+    """Tell who changed what in an order, when and why, newest first."""
+    entry = entry_for(service, call, "read")
+    limit = int(call.query.get("limit", "50"))
+    found = history(service.platform, entry.order, limit=limit)
+    return Answer(200, {"order": entry.order, "entries": [each.to_json() for each in found]})

@@ -1,0 +1,313 @@
+"""Changes, forms and the end of orders over HTTP, as a portal and programs ask for them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import requests
+from bays import Bay, new_bay
+
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.cli.connecting import SECRET_HEADER, service_options, token
+from orderkit.cli.running import Running
+from orderkit.core.endrecord import Step
+from orderkit.flows.destroying import EndRequest, destroy
+from orderkit.web.service import service_app
+
+PORTAL = "https://portal.example.com"
+END_S = 90.0
+STAGE = 'stage: "stage1"'
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The service, and who asks it as the portal does."""
+
+    url: str
+    secret: str
+
+    def __call__(
+        self, method: str, path: str, body: object = None, **headers: str
+    ) -> tuple[int, Any]:
+        with self.raw(method, path, body, {SECRET_HEADER: self.secret, **headers}) as answer:
+            return answer.status_code, answer.json()
+
+    def raw(
+        self, method: str, path: str, body: object, headers: dict[str, str]
+    ) -> requests.Response:
+        with requests.Session() as session:
+            session.trust_env = False
+            url = f"{self.url}{path}"
+            return session.request(
+                method, url, json=body, headers=headers, timeout=90, allow_redirects=False
+            )
+
+    def change(self, bay: Bay, **body: Any) -> tuple[int, Any]:
+        return self("POST", f"/v1/orders/{bay.order}/changes", body)
+
+    def form(self, bay: Bay, change: str) -> tuple[str, dict[str, Any]]:
+        """Follow a link of the order's page without any proof; return address and form data."""
+        path = f"/v1/orders/{bay.order}/changes/{change}/form"
+        with self.raw("GET", path, None, {}) as answer:
+            assert answer.status_code == 302, answer.text
+            parts = urlsplit(answer.headers["Location"])
+        (data,) = parse_qs(parts.query, strict_parsing=True)["formData"]
+        return f"{parts.scheme}://{parts.netloc}{parts.path}", json.loads(data)
+
+
+@pytest.fixture(scope="module")
+def ask(site: Running) -> Iterator[Asking]:
+    usual = service_options(site.settings, audit=None)
+    options = replace(usual, requests_per_minute=100_000, portal_url=PORTAL)
+    server = HttpServer(service_app(site.platform, options), bind("service", 0))
+    server.start()
+    yield Asking(server.url, token(site.settings.service))
+    server.stop()
+
+
+def test_a_change_is_committed_and_told(ask: Asking, bay: Bay) -> None:
+    status, found = ask.change(
+        bay, values={"stage": "stage3"}, reason="race day", requester="user:default/adam"
+    )
+
+    assert (status, found["state"], found["change"]) == (201, "committed", "stage")
+    assert bay.spec()["stage"] == "stage3"
+    assert found["url"].endswith(f"{bay.repo}/commit/{bay.head}")
+    assert "stage stage1 → stage3" in found["message"]
+    told = ask("GET", f"/v1/orders/{bay.order}/history?limit=1")[1]["entries"][0]
+    assert (told["requester"], told["reason"]) == ("user:default/adam", "race day")
+    assert told["fields"] == [{"field": "stage", "from": "stage1", "to": "stage3"}]
+
+
+def test_a_form_opens_with_what_git_holds_now(ask: Asking, bay: Bay) -> None:
+    bay.edit(STAGE, f"{STAGE}\n  budget: 7")
+
+    address, data = ask.form(bay, "budget")
+
+    assert address == f"{PORTAL}/create/templates/default/garage.budget"
+    assert data == {"order_id": bay.order, "base_commit": bay.head, "budget": 7}
+    assert ask.form(bay, "level")[1]["current_level"] == "(not set)"
+
+
+def test_a_form_that_was_not_touched_changes_nothing(ask: Asking, bay: Bay) -> None:
+    bay.edit(STAGE, f"{STAGE}\n  note: hello\n  guests: [a, b]")
+    _, data = ask.form(bay, "details")
+    before = bay.head
+    values = {k: v for k, v in data.items() if k not in ("order_id", "base_commit")}
+
+    status, found = ask.change(
+        bay, change="details", values=values, base=data["base_commit"], whole=True
+    )
+
+    assert (status, found["state"], bay.head) == (200, "unchanged", before)
+    assert values == {"note": "hello", "guests": ["a", "b"]}
+
+
+def test_a_field_that_was_emptied_in_the_form_is_taken_away(ask: Asking, bay: Bay) -> None:
+    bay.edit(STAGE, f"{STAGE}  # kept\n  note: hello\n  laps: 3")
+    _, data = ask.form(bay, "details")
+
+    status, _ = ask.change(
+        bay, change="details", values={"laps": 4}, base=data["base_commit"], whole=True
+    )
+
+    assert status == 201
+    assert bay.spec() == {"teamName": bay.name, "stage": "stage1", "laps": 4}
+    assert f"{STAGE}  # kept" in bay.text()
+
+
+def test_what_somebody_else_did_meanwhile_stays(ask: Asking, bay: Bay) -> None:
+    """The form sends all its fields; the one that was not touched is no conflict."""
+    bay.edit(STAGE, f"{STAGE}\n  note: old\n  laps: 3")
+    _, data = ask.form(bay, "details")
+    bay.edit("note: old", "note: new")
+
+    status, found = ask.change(
+        bay,
+        change="details",
+        values={"note": "old", "laps": 5},
+        base=data["base_commit"],
+        whole=True,
+    )
+
+    assert (status, found["state"]) == (201, "committed"), found
+    assert (bay.spec()["note"], bay.spec()["laps"]) == ("new", 5)
+
+
+def test_a_conflict_shows_both_values_and_writes_nothing(ask: Asking, bay: Bay) -> None:
+    _, data = ask.form(bay, "details")
+    bay.edit(STAGE, f"{STAGE}\n  laps: 9")
+    before = bay.head
+
+    status, found = ask.change(
+        bay, change="details", values={"laps": 5}, base=data["base_commit"], whole=True
+    )
+
+    error = found["error"]
+    assert (status, bay.head) == (409, before)
+    assert "laps is 9 now" in error["message"]
+    (conflict,) = error["conflicts"]
+    assert (conflict["now"], conflict["wanted"], error["head"]) == (9, 5, before)
+
+
+@dataclass(frozen=True)
+class Refused:
+    reason: str
+    body: dict[str, Any]
+    status: int
+    says: str
+
+
+REFUSED = [
+    Refused("shrinking what may grow", {"values": {"budget": 3}}, 403, "it may only grow"),
+    Refused("two steps at once", {"values": {"level": "high"}}, 403, "step"),
+    Refused("what never changes", {"values": {"plate": "X"}}, 403, "never changes"),
+    Refused("the team", {"values": {"team_name": "other"}}, 403, "names the order or its team"),
+    Refused("a field of another change", {"change": "stage", "values": {"laps": 1}}, 403, "stage"),
+    Refused("a change nobody knows", {"change": "stag", "values": {"laps": 1}}, 400, "did you"),
+    Refused("a field nobody knows", {"values": {"lapz": 1}}, 400, "did you mean 'laps'?"),
+    Refused("a value the XRD refuses", {"values": {"stage": "stage9"}}, 400, "stage"),
+    Refused("a type the XRD refuses", {"values": {"laps": "many"}}, 400, "laps"),
+    Refused("a base nobody knows", {"values": {"laps": 1}, "base": "f" * 40}, 400, "base"),
+    Refused("past the review", {"values": {"motto": "x"}, "how": "direct"}, 403, "review"),
+    Refused("no values", {}, 400, "values"),
+    Refused("a field twice over", {"values": {"laps": 1}, "edits": []}, 400, "edits"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.reason)
+def test_what_is_refused_is_said_in_words_and_writes_nothing(
+    case: Refused, ask: Asking, settled_bay: Bay
+) -> None:
+    before = settled_bay.head
+
+    status, found = ask.change(settled_bay, **case.body)
+
+    assert (status, settled_bay.head) == (case.status, before), found
+    assert case.says in json.dumps(found, ensure_ascii=False), found
+    assert found["error"]["message"]
+
+
+@pytest.fixture(scope="module")
+def settled_bay(site: Running) -> Bay:
+    """An order with values, which nobody may change."""
+    bay = new_bay(site.platform)
+    bay.edit(STAGE, f"{STAGE}\n  budget: 5\n  level: low\n  plate: AE")
+    return bay
+
+
+def test_the_same_key_changes_once(ask: Asking, bay: Bay) -> None:
+    path, body = f"/v1/orders/{bay.order}/changes", {"values": {"laps": 3}}
+    first = ask("POST", path, body, **{"Idempotency-Key": "task-1"})
+    bay.edit("laps: 3", "laps: 8")
+
+    again = ask("POST", path, body, **{"Idempotency-Key": "task-1"})
+    other = ask("POST", path, {"values": {"laps": 4}}, **{"Idempotency-Key": "task-1"})
+
+    assert [first[0], again[0], other[0]] == [201, 200, 201]
+    assert again[1]["repeated"]
+    assert again[1]["commit"] == first[1]["commit"]
+    assert bay.spec()["laps"] == 4
+
+
+def test_a_change_that_is_reviewed_becomes_a_pull_request(ask: Asking, bay: Bay) -> None:
+    before = bay.head
+
+    status, found = ask.change(bay, values={"motto": "fast"}, change="paint")
+
+    assert (status, found["state"], bay.head) == (201, "proposed", before)
+    assert found["url"] == found["pull"]["url"]
+    assert found["warnings"] == ["The bay is closed while the paint dries."]
+    assert "Pull request #1 waits for review" in found["message"]
+
+
+def test_a_dry_run_says_what_would_be_and_writes_nothing(ask: Asking, bay: Bay) -> None:
+    before = bay.head
+
+    status, found = ask.change(bay, values={"laps": 2}, dryRun=True)
+
+    assert (status, found["state"], bay.head) == (200, "planned", before)
+    assert "+  laps: 2" in found["diff"]
+
+
+def test_forms_of_a_private_order_are_not_shown_to_strangers(
+    ask: Asking, bay: Bay, site: Running
+) -> None:
+    make_private(site, bay)
+    path = f"/v1/orders/{bay.order}/changes/stage/form"
+
+    stranger = ask.raw("GET", path, None, {})
+    nobody = ask.raw("GET", path.replace(bay.order, "garage-nobody"), None, {})
+    known = ask.raw("GET", path, None, {SECRET_HEADER: ask.secret})
+    wrong = ask.raw("GET", path, None, {SECRET_HEADER: "wrong"})
+
+    assert [r.status_code for r in (stranger, nobody, known, wrong)] == [404, 404, 302, 401]
+    assert stranger.text.replace(bay.order, "garage-nobody") == nobody.text
+
+
+def make_private(site: Running, bay: Bay) -> None:
+    url = f"{site.settings.forge.url}/api/v1/repos/{bay.repo}"
+    headers = {"Authorization": f"token {token(site.settings.forge)}"}
+    requests.patch(url, json={"private": True}, headers=headers, timeout=30).raise_for_status()
+
+
+def test_an_end_needs_the_orders_id_typed(ask: Asking, bay: Bay) -> None:
+    status, found = ask("POST", f"/v1/orders/{bay.order}/end", {"confirm": f"{bay.order} "})
+
+    assert (status, found["error"]["field"]) == (400, "confirm")
+    assert ask("GET", f"/v1/orders/{bay.order}/end")[0] == 404
+    assert ask("GET", f"/v1/orders/{bay.order}")[1]["phase"] != "Ending"
+
+
+def ended(ask: Asking, bay: Bay) -> Any:
+    """Wait until an end is over, as its status address tells."""
+    end = time.monotonic() + END_S
+    while True:
+        status, found = ask("GET", f"/v1/orders/{bay.order}/end")
+        assert status == 200, found
+        if found["state"] != "ending":
+            return found
+        assert time.monotonic() < end, found
+        time.sleep(0.1)
+
+
+def test_an_order_is_ended_with_proof(ask: Asking, bay: Bay) -> None:
+    body = {"confirm": bay.order, "reason": "season over", "requester": "user:default/adam"}
+
+    status, found = ask("POST", f"/v1/orders/{bay.order}/end", body)
+
+    assert status in {200, 202}, found
+    done = ended(ask, bay)
+    assert (done["state"], done["repository"]) == ("ended", "archive")
+    assert "XGarage" in {gone["kind"] for gone in done["gone"]}
+    newest = bay.platform.forge.commits(bay.platform.ledger, limit=1)[0].message
+    assert "Orderkit-Requester: user:default/adam" in newest
+    assert "season over" in newest
+    again = ask("POST", f"/v1/orders/{bay.order}/end", body)
+    assert (again[0], again[1]["state"]) == (200, "ended")
+    assert ask.change(bay, values={"laps": 1})[0] == 404
+
+
+class CutError(Exception):
+    """The process that ended the order is gone."""
+
+
+def test_an_end_that_was_cut_off_is_told_and_goes_on(ask: Asking, bay: Bay) -> None:
+    def cut(_step: Step, _done: str) -> None:
+        raise CutError
+
+    with pytest.raises(CutError):
+        destroy(bay.platform, EndRequest(bay.order, "user:default/adam"), on_step=cut)
+
+    told = ask("GET", f"/v1/orders/{bay.order}/end")[1]
+    status, _ = ask("POST", f"/v1/orders/{bay.order}/end", {"confirm": bay.order})
+
+    assert told["state"] == "stopped"
+    assert status in {200, 202}
+    assert ended(ask, bay)["state"] == "ended"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orderkit.cli.kitcheck import kit_check
+from orderkit.cli.kitmaking import kit_import, kit_new
 from orderkit.cli.kittest import kit_test
 from orderkit.cli.options import json_option, pack_folder_option
 
@@ -19,10 +20,12 @@ _DIFFERS = 10
 
 @click.group("kit")
 def kit_command() -> None:
-    """Write kits: generate their files from XRD and kit.yaml."""
+    """Start, write, check and test kits."""
 
 
 kit_command.add_command(kit_check)
+kit_command.add_command(kit_new)
+kit_command.add_command(kit_import)
 kit_command.add_command(kit_test)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orderkit.cli.options import json_option
+from orderkit.cli.options import json_option, pack_folder_option
 
 if TYPE_CHECKING:
     from orderkit.flows.kittesting import Tested, TestReport
@@ -17,13 +17,7 @@ _FAILED = 1
 
 @click.command("test")
 @click.argument("kits", metavar="[KIT]...", nargs=-1)
-@click.option(
-    "--pack",
-    "pack_folder",
-    metavar="DIR",
-    default=".",
-    help="The pack's folder. Default: the current folder.",
-)
+@pack_folder_option
 @click.option("-k", "pattern", default="", metavar="PATTERN", help="Only KIT/CASE that match.")
 @click.option("--update", is_flag=True, help="Write what is expected anew; then read the diff.")
 @click.option("--junit", "junit_file", metavar="FILE", help="Also write a JUnit report.")

@@ -27,7 +27,7 @@ _COMMANDS = {
     "history": ("changes", "Tell who changed what in an order, and why."),
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),
-    "kit": ("kit", "Write kits: generate their files from XRD and kit.yaml."),
+    "kit": ("kit", "Start, write, check and test the kits of a pack."),
     "init": ("init", "Start a pack: a repository for kits of your own."),
     "serve": ("serve", "Run the HTTP service for portals and programs."),
     "access": ("serve", "Let programs use the service."),

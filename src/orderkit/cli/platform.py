@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -16,6 +16,8 @@ from orderkit.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from orderkit.cli.running import Running
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -170,11 +172,11 @@ def up_command(
     )
     with running(wanted, on_step=Progress(enabled=True)) as platform:
         serves.set()
-        click.echo(_welcome(platform))
+        click.echo(_welcome(platform, wanted.pack))
         stop.wait()
 
 
-def _welcome(running: Running) -> str:
+def _welcome(running: Running, pack: Path) -> str:
     settings, folder = running.settings, running.embedded.state.folder
     return f"""
 Orderkit's embedded platform runs. State: {folder}
@@ -183,19 +185,43 @@ Orderkit's embedded platform runs. State: {folder}
   cluster   {running.embedded.url("cluster")}   export KUBECONFIG={folder / "kubeconfig"}
   catalog   {settings.portal.url}/api/catalog/entities
   service   {settings.service.url}
+{_next(running, pack)}
+Stop with ctrl-C; nothing is lost.
+"""
 
+
+def _next(running: Running, pack: Path) -> str:
+    """Say what can be done with the pack's first kit: an order of its example."""
+    from orderkit.adapters.packfolder import read_folder
+    from orderkit.core.pack import read_pack
+
+    kit = next(iter(read_pack(read_folder(pack)).kits()), None)
+    if kit is None:
+        return "\nThe pack has no kit yet: orderkit kit new NAME, then start this again.\n"
+    values = {} if not kit.examples else kit.examples[0].values
+    order = kit.order_id(values) if values else f"{kit.name}-NAME"
+    team = kit.team(values) if values else "TEAM"
+    kubeconfig = running.embedded.state.folder / "kubeconfig"
+    return f"""
 Next, in another terminal:
 
-  orderkit order garage team_name=ae86 stage=stage2
+  orderkit order {kit.name} {_assignments(values) or "FIELD=VALUE..."}
   orderkit list
-  orderkit trace garage-ae86
-  KUBECONFIG={folder / "kubeconfig"} kubectl get xgarages
-  orderkit destroy garage-ae86
+  orderkit trace {order}
+  KUBECONFIG={kubeconfig} kubectl get {kit.xrd["spec"]["names"]["plural"]}
+  orderkit destroy {order}
 
 Change an order through Git (clone, edit manifests/, commit, push):
 
   git clone -c credential.helper='store --file={running.embedded.git_credentials}' \\
-    {settings.forge.url}/ae86/garage-ae86.git
-
-Stop with ctrl-C; nothing is lost.
+    {running.settings.forge.url}/{team}/{order}.git
 """
+
+
+def _assignments(values: Mapping[str, Any]) -> str:
+    """Return form values as a shell takes them for ``orderkit order``."""
+    import json
+    import shlex
+
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
+    return " ".join(shlex.quote(f"{name}={text}") for name, text in texts.items())

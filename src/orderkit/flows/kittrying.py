@@ -130,7 +130,19 @@ class Trial:
         once = {"rounds_max": 1} if scenario.run == "once" else {}
         found = simulate({**xr, **status}, self.steps, self.world, around, **once)
         _refuse_failed(found, once=bool(once))
+        self._check_status(xr, found)
         return Outcome(None, files, found)
+
+    def _check_status(self, xr: Manifest, found: Simulation) -> None:
+        """Refuse a status that the XRD does not declare, as the API server does on every round."""
+        shown = {**xr, "status": dict(found.final.status)}
+        for finding in self.validator.check(shown).findings:
+            if finding.path.partition(".")[0] == "status":
+                raise _RefusedError(
+                    Refusal(
+                        Stage.PIPELINE, f"the status cannot be written: {finding}", finding.hint
+                    )
+                )
 
     def _why_not_run(self) -> str:
         if self.steps is None:

@@ -20,9 +20,11 @@ from orderkit.adapters.templatefolder import check_free, write_tree
 from orderkit.core.documents import Files
 from orderkit.core.errors import NotFoundError, OrderkitError, shorten
 from orderkit.core.healthchecks import SETTINGS, without_kinds
+from orderkit.core.kit.marking import is_generated
 from orderkit.core.names import check_label
 from orderkit.core.pack import read_pack
 from orderkit.core.render import SkeletonFile
+from orderkit.flows import kits
 
 _GIT_S = 30
 
@@ -66,9 +68,20 @@ def start_pack(wanted: PackWanted) -> PackStarted:
     title = wanted.title or f"The pack of {name}"
     values = {"name": name, "title": title, "orderkit": wanted.orderkit}
     files = {**_shared(read_folder(reference_pack())), **render_skeleton("pack", values)}
-    finish: Callable[[Path], None] = _committed if wanted.git else (lambda _: None)
-    write_tree(files, wanted.folder, finish=finish)
-    return PackStarted(wanted.folder, name, tuple(sorted(files)), wanted.git)
+    write_tree(files, wanted.folder, finish=_finished(git=wanted.git))
+    made = tuple(sorted({*files, *read_folder(wanted.folder)}))
+    return PackStarted(wanted.folder, name, made, wanted.git)
+
+
+def _finished(*, git: bool) -> Callable[[Path], None]:
+    """Return what is left to do in the folder: write generated files, commit everything."""
+
+    def finish(folder: Path) -> None:
+        kits.apply_generation(folder, kits.plan_generation(folder))
+        if git:
+            _committed(folder)
+
+    return finish
 
 
 def _name_of(folder: Path) -> str:
@@ -76,9 +89,13 @@ def _name_of(folder: Path) -> str:
 
 
 def _shared(files: Files) -> Mapping[PurePosixPath, SkeletonFile]:
-    """Return the reference pack without its kits."""
-    kits = set(read_pack(files).kit_names)
-    kept = {path: data for path, data in files.items() if kits.isdisjoint(path.parts)}
+    """Return the reference pack without its kits and what is generated from them."""
+    names = set(read_pack(files).kit_names)
+    kept = {
+        path: data
+        for path, data in files.items()
+        if names.isdisjoint(path.parts) and not is_generated(data)
+    }
     kept[SETTINGS] = without_kinds(kept[SETTINGS])
     return {path: SkeletonFile(data) for path, data in kept.items()}
 

@@ -88,15 +88,20 @@ def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> No
     found = get_object(platform, key)
     if found is None:
         return Node(key, "-", "-", "not in the cluster")
+    children = tuple(
+        _node(platform, child, above | {key}) for child in _composed(found) if child not in above
+    )
+    return Node(key, _status(found, "Synced"), _status(found, "Ready"), _reason(found), children)
+
+
+def _composed(found: Manifest) -> Iterator[ObjectKey]:
+    """Yield what an XR composes; what a namespaced one composes is in its own namespace."""
     references = dig(found, "spec", "crossplane", "resourceRefs") or dig(
         found, "spec", "resourceRefs", default=()
     )
-    children = tuple(
-        _node(platform, child, above | {key})
-        for child in (ObjectKey.from_json(reference) for reference in references)
-        if child not in above
-    )
-    return Node(key, _status(found, "Synced"), _status(found, "Ready"), _reason(found), children)
+    own = str(metadata(found).get("namespace") or "")
+    for reference in references:
+        yield ObjectKey.from_json({**reference, "namespace": own or reference.get("namespace", "")})
 
 
 def _status(found: Manifest, type_: str) -> str:

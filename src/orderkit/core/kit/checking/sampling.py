@@ -3,7 +3,8 @@ Values that a schema allows: one to begin with, and others that differ from it i
 
 Small on purpose: it tries enums, defaults, bounds and a list of usual texts against patterns,
 and gives up (None) where none fits; then the kit's own examples are needed. Rules in CEL are
-not looked at: the caller validates. Called by ``core.kit.checking.orders``.
+not looked at: the caller validates. Called by ``core.kit.checking.orders`` and
+``core.kit.drafting``.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def long_text(schema: Schema, length: int) -> str | None:
     texts = [(letters * length)[:length] for letters in _LONG]
     with contextlib.suppress(NoSampleError):
         texts += _stretched(_text(schema), length)
-    return next((text for text in texts if _fits(schema, text)), None)
+    return next((text for text in texts if fits(schema, text)), None)
 
 
 def _stretched(text: str, length: int) -> Iterator[str]:
@@ -112,7 +113,8 @@ def _stretched(text: str, length: int) -> Iterator[str]:
         yield text[: index + 1] + text[index] * more + text[index + 1 :]
 
 
-def _fits(schema: Schema, text: str) -> bool:
+def fits(schema: Schema, text: str) -> bool:
+    """Say whether a text has the length and the pattern that a schema asks for."""
     pattern = schema.get("pattern")
     least, most = int(schema.get("minLength", 0)), schema.get("maxLength")
     if len(text) < least or (most is not None and len(text) > most):
@@ -127,7 +129,7 @@ def _text(schema: Schema) -> str:
     known = _FORMATS.get(str(schema.get("format")))
     candidates = [known] if known else [*_TEXTS, "x" * int(schema.get("minLength", 0))]
     for candidate in candidates:
-        if _fits(schema, candidate):
+        if fits(schema, candidate):
             return candidate
     raise NoSampleError(f"no text for pattern {schema.get('pattern')!r}")
 

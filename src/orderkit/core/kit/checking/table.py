@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from orderkit.core.kit.checking.rules import Coded, Rule
-from orderkit.core.kit.checking.sincerules import SinceRule
 
 
 def descriptions() -> dict[str, str]:
@@ -19,7 +18,7 @@ def descriptions() -> dict[str, str]:
 
 def rules() -> tuple[Coded, ...]:
     """Return every rule, in the order of the table."""
-    return (*Rule, *SinceRule)
+    return tuple(Rule)
 
 
 def markdown(table: Iterable[Coded]) -> str:

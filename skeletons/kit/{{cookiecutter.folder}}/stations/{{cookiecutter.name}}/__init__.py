@@ -1,0 +1,1 @@
+"""The kit `{{ cookiecutter.name }}`: how an order of it is assembled."""

@@ -1,15 +1,26 @@
-"""The corpus: a pack of kits of many shapes (``tests/corpus``), read once."""
+"""The corpus: a pack of kits of many shapes (``tests/corpus``), and what is generated of it."""
 
 from __future__ import annotations
 
 import functools
-from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-import yaml
-
+from orderkit.adapters.packfolder import read_folder
+from orderkit.core.documents import Files
+from orderkit.core.kit.generating import generate
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.reading import read_kit
+from orderkit.core.manifests import parse_manifests
 from orderkit.core.objects import Manifest
+from orderkit.core.render import SkeletonFile, render_data, render_tree
+from orderkit.core.template import Template, parse_template
 
 ROOT = Path(__file__).parents[1] / "corpus"
+BAKED = {"forge_host": "forge.example.org", "pack_commit": "a" * 40}
+"""What is baked into every form when its pack is published."""
+REQUESTER = "user:default/eve"
 
 
 @functools.cache
@@ -24,11 +35,59 @@ def definition_path(kit: str) -> Path:
 
 
 @functools.cache
-def _read(kit: str) -> Manifest:
-    found: Manifest = yaml.safe_load(definition_path(kit).read_bytes())
+def definition(kit: str) -> Manifest:
+    """Return a kit's XRD, read as everything here reads manifests; do not change it."""
+    path = definition_path(kit)
+    (found,) = parse_manifests(path.name, path.read_bytes())
     return found
 
 
-def definition(kit: str) -> Manifest:
-    """Return a kit's XRD; do not change it."""
-    return _read(kit)
+@functools.cache
+def _files() -> Files:
+    return read_folder(ROOT)
+
+
+@functools.cache
+def made(kit: str) -> Made:
+    """Return a kit with its generated files."""
+    found = read_kit(kit, _files())
+    return Made(found, generate(_files(), found))
+
+
+class Made:
+    """A kit of the corpus, its form, and what a filled-in form becomes."""
+
+    def __init__(self, kit: Kit, files: Files) -> None:
+        self.kit, self.files = kit, files
+        data = files[PurePosixPath("templates", kit.name, "template.yaml")]
+        self.template: Template = parse_template(data, name="template.yaml")
+        root = PurePosixPath("templates", kit.name, "skeleton")
+        self._tree = {
+            path.relative_to(root): SkeletonFile(data)
+            for path, data in files.items()
+            if path.is_relative_to(root)
+        }
+
+    @property
+    def pages(self) -> list[dict[str, Any]]:
+        """The form's pages."""
+        return [dict(page) for page in self.template.pages]
+
+    def order(self, values: Mapping[str, Any]) -> Manifest:
+        """
+        Fill the form in, run its first step, and return the order's XR.
+
+        Raises:
+            InvalidInputError: The form does not accept the values.
+        """
+        parameters = self.template.validate(values)
+        scope = {"parameters": parameters, "user": {"ref": REQUESTER}}
+        given: Any = render_data(self.template.steps[0].input["values"], scope, name="values")
+        files = render_tree(self._tree, given)
+        (xr,) = (
+            manifest
+            for path, file in files.items()
+            if path.parts[0] == "manifests"
+            for manifest in parse_manifests(str(path), file.data)
+        )
+        return xr

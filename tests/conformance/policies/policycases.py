@@ -450,9 +450,12 @@ AGENTS = [
         {"ratio": 1.75},
         f"changes from 1.25 to 1.75, {STEP}",
     ),
-    agent("a list gains one", {"labels": ["a"]}, {"labels": ["a", "b"]}),
-    agent("a list gains two", {"labels": ["a"]}, {"labels": ["a", "b", "c"]}, f"changes, {STEP}"),
-    agent("a list exchanges one", {"labels": ["a"]}, {"labels": ["b"]}, f"changes, {STEP}"),
+    agent(
+        "a list has no steps",
+        {"labels": ["a"]},
+        {"labels": ["a", "b"]},
+        f"changes, {STEP}",
+    ),
     agent(
         "a fixed field changes",
         {"region": "eu"},

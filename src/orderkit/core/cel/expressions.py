@@ -60,17 +60,21 @@ class Expression:
         self._gap = ""
         self._compiled = False
 
-    def fault(self) -> str:
-        """Return why the server would not take it, in cel-cpp's words; empty if it would."""
+    def judged(self) -> tuple[str, str]:
+        """
+        Return why the server would not take it, in cel-cpp's words, and its type.
+
+        Either is empty: it is sound, or the type is not known.
+        """
         try:
-            admission_judge().compile(self._text)
+            compiled = admission_judge().compile(self._text)
         except UnavailableError:
-            return ""
+            return "", ""
         except RuntimeError as error:
             text = str(error)
             harmless = is_unplanned(text) or "'authorizer" in text
-            return "" if harmless else text.removeprefix("INVALID_ARGUMENT: ").split("\n")[0]
-        return ""
+            return "" if harmless else text.removeprefix("INVALID_ARGUMENT: ").split("\n")[0], ""
+        return "", str(compiled.return_type().name()).lower()
 
     def evaluate(self, data: Mapping[str, Any]) -> Outcome:
         """Evaluate over objects that `bound` made."""

@@ -3,8 +3,8 @@ How far fields may go in one step, as CEL: what ``changes`` of kit.yaml say of d
 
 ``grow``: numbers, quantities and enums (in their order) never fall back, booleans never become
 false, lists and maps never lose anything, objects grow field by field. ``step``: an enum or a
-number goes one step (``multipleOf``, else 1) at a time, a list gains or loses one element. What
-has no order does not change under either. A value that was absent may be set.
+number goes one step (``multipleOf``, else 1) at a time. What has no order does not change under
+either. A value that was absent may be set.
 
 Called by ``core.kit.policy``. `orderkit change` says the same before it writes (``core.change``).
 """
@@ -91,12 +91,10 @@ def _stepped(schema: Schema, was: str, now: str) -> str:
     if schema.get("type") == "object":
         return _inside(_stepped, schema, was, now)
     step = schema.get("multipleOf") or 1
-    one = f"({now}.size() - {was}.size()) in [-1, 0, 1]"
     return {
         "integer": _near(now, was, literal(int(step))),
         "number": _near(f"double({now})", f"double({was})", literal(float(step))),
         "boolean": "true",
-        "array": f"{one} && ({was}.all(e, e in {now}) || {now}.all(e, e in {was}))",
     }.get(_type(schema), _NOTHING)
 
 

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from orderkit.adapters.embedded.cluster import definitions
 from orderkit.adapters.embedded.cluster.builtin import SECRET
 from orderkit.adapters.embedded.cluster.refusals import Cause
+from orderkit.core.admission import POLICY
 from orderkit.core.objects import CONFIG_MAP, CRD, NAMESPACE, Kind, Manifest, dig, metadata
+from orderkit.core.policyfaults import policy_faults
 
 NAMESPACE_FINALIZER = "kubernetes"
 """Keeps a namespace until its content is gone; lives in ``spec.finalizers``."""
@@ -63,6 +65,8 @@ def faults(kind: Kind, new: Manifest, old: Manifest | None) -> list[Cause]:
     """Return what is wrong beyond the schema; call only when the schema holds."""
     if kind == CRD:
         return [*definitions.faults(new), *_definition_changes(new, old)]
+    if kind == POLICY:
+        return [Cause(field, told) for field, told in policy_faults(new)]
     if kind in {CONFIG_MAP, SECRET}:
         return [*_base64_faults(kind, new), *_frozen_faults(kind, new, old)]
     return []

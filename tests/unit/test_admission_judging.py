@@ -1,0 +1,102 @@
+"""Where expressions of policies cannot be evaluated exactly, and what admission leaves alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from orderkit.core.admission import BINDING, POLICY, Policy, Review, Ruling, judge
+from orderkit.core.cel.expressions import Expression
+from orderkit.core.objects import CONFIG_MAP, Kind
+
+EVERYTHING = {
+    "resourceRules": [
+        {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
+    ]
+}
+
+
+def review(data: Any = None, kind: Kind = CONFIG_MAP) -> Review:
+    new = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": "x"},
+        "data": data,
+    }
+    return Review("CREATE", kind, "configmaps", "x", new, None, namespace="default")
+
+
+def ruled(expression: str, asked: Review, *, failure_policy: str = "Fail") -> Ruling:
+    spec = {
+        "failurePolicy": failure_policy,
+        "matchConstraints": EVERYTHING,
+        "validations": [{"expression": expression}],
+    }
+    policy = Policy({"metadata": {"name": "p"}, "spec": spec})
+    binding = {
+        "metadata": {"name": "b"},
+        "spec": {"policyName": "p", "validationActions": ["Deny"]},
+    }
+    return judge({"p": policy}, [binding], asked, lambda _kind, _namespace: ())
+
+
+@dataclass(frozen=True)
+class Gap:
+    reason: str
+    expression: str
+    data: Any = None
+
+
+GAPS = [
+    Gap("who may do what is not known here", "authorizer.path('/x').check('get').allowed()"),
+    Gap("a function that the library lacks", "isSemver('1.0.0')"),
+    Gap("a number beyond 64 bits", "object.data.n > 1", {"n": 2**70}),
+]
+
+
+@pytest.mark.parametrize("gap", GAPS, ids=lambda gap: gap.reason)
+def test_what_cannot_be_evaluated_refuses_and_says_so(gap: Gap) -> None:
+    ruling = ruled(gap.expression, review(gap.data))
+
+    (denial,) = ruling.denials
+    assert "was not evaluated: " in denial.message
+    assert denial.reason == "Invalid"
+
+
+@pytest.mark.parametrize("gap", GAPS, ids=lambda gap: gap.reason)
+def test_what_cannot_be_evaluated_passes_where_failures_are_ignored_and_is_told(gap: Gap) -> None:
+    ruling = ruled(gap.expression, review(gap.data), failure_policy="Ignore")
+
+    assert ruling.denials == []
+    (told,) = ruling.skipped
+    assert "was not evaluated: " in told
+
+
+@pytest.mark.parametrize("kind", [POLICY, BINDING], ids=lambda kind: kind.kind)
+def test_admissions_own_configuration_is_never_judged(kind: Kind) -> None:
+    assert ruled("false", review(kind=kind)) == Ruling()
+
+
+def test_a_policy_without_a_binding_says_nothing() -> None:
+    spec = {"matchConstraints": EVERYTHING, "validations": [{"expression": "false"}]}
+    policy = Policy({"metadata": {"name": "p"}, "spec": spec})
+
+    assert judge({"p": policy}, [], review(), lambda _kind, _namespace: ()) == Ruling()
+
+
+@pytest.mark.parametrize(
+    ("source", "sound"),
+    [
+        ("object.spec.x == 'a'", True),
+        ("isSemver('1.0.0')", True),
+        ("authorizer.path('/x').check('get').allowed()", True),
+        ("variables.a == 1 && 'variables.b' == 'variables.b'", True),
+        ("variables.b == 1", False),
+        ("object.spec.", False),
+        ("nothing == 1", False),
+    ],
+)
+def test_an_expression_is_sound_if_the_server_takes_it(source: str, sound: bool) -> None:  # noqa: FBT001 - a table
+    assert (Expression(source, {"a": "1"}).judged()[0] == "") is sound

@@ -1,0 +1,61 @@
+"""The list of kinds that AppProjects are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from orderkit.core import ledger
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.kinds import PATH, OrderKinds, kinds, kinds_of, read_kinds
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import RepoId, TeamName
+
+
+def kit(kind: str, scope: str) -> Kit:
+    xrd: dict[str, Any] = {
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "spec": {
+            "scope": scope,
+            "group": "lab.example.org",
+            "names": {"kind": kind, "plural": f"{kind.lower()}s"},
+            "versions": [{"name": "v1", "served": True, "referenceable": True}],
+        },
+    }
+    return Kit(name=kind.lower(), xrd=xrd)
+
+
+KITS = [kit("XB", "Cluster"), kit("XC", "Namespaced"), kit("XA", "Cluster")]
+FOUND = OrderKinds(
+    cluster=(("lab.example.org", "XA"), ("lab.example.org", "XB")),
+    namespaced=(("lab.example.org", "XC"),),
+)
+
+
+def test_kinds_are_listed_by_where_they_live_in_order() -> None:
+    assert kinds_of(KITS) == FOUND
+
+
+def test_the_list_reads_back_as_it_was_written() -> None:
+    assert read_kinds(kinds("lab", KITS)) == FOUND
+
+
+def test_a_pack_without_the_list_has_none() -> None:
+    assert read_kinds({}) is None
+
+
+def test_a_broken_list_is_told_by_its_file() -> None:
+    with pytest.raises(InvalidInputError, match=str(PATH)):
+        read_kinds({PATH: b"apiVersion: orderkit.dev/v1alpha1\nkind: OrderKinds\nspec: {}\n"})
+
+
+def test_a_teams_project_allows_each_kind_where_it_lives() -> None:
+    text = ledger.team_file(
+        TeamName("ae86"), forge_url="http://f", ledger=RepoId("platform", "ledger"), kinds=FOUND
+    )
+    project = next(yaml.safe_load_all(text))
+
+    assert [k["kind"] for k in project["spec"]["clusterResourceWhitelist"]] == ["XA", "XB"]
+    assert [k["kind"] for k in project["spec"]["namespaceResourceWhitelist"]] == ["XC"]

@@ -47,6 +47,13 @@ def test_in_place_keeps_the_mode_and_the_link(tmp_path: Path, file: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.yaml", "x.yaml"]
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+def test_in_place_keeps_the_owner(file: Path) -> None:
+    os.chown(file, 1234, 2345)
+    assert main.run(["edit", str(file), "spec.stage=stage3", "-i"]) == 0
+    assert (file.stat().st_uid, file.stat().st_gid) == (1234, 2345)
+
+
 def test_an_edit_that_changes_nothing_does_not_touch_the_file(file: Path) -> None:
     before = file.stat()
     assert main.run(["edit", str(file), "spec.stage=stage1", "-i"]) == 0

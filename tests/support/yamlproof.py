@@ -135,6 +135,8 @@ def _judge(
 
 def _concrete(wishes: list[Edit], before: bytes) -> list[Edit]:
     """Replace the removal of an item by that of its index, as YAML 1.2 sees the list."""
+    if all(wish.op is not Op.REMOVE for wish in wishes):
+        return wishes
     found = []
     for wish in wishes:
         concrete = wish

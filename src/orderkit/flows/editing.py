@@ -120,7 +120,7 @@ def _check_unchanged(path: Path, edited: Edited) -> None:
 
 
 def _take_over(handle: int, found: os.stat_result) -> None:
-    """Give the new file the mode of the old one, and its owner where we may."""
+    """Give the new file the mode and the owner of the old one; who may not, fails here."""
     if (found.st_uid, found.st_gid) != (os.getuid(), os.getgid()):
         os.fchown(handle, found.st_uid, found.st_gid)
     os.fchmod(handle, stat.S_IMODE(found.st_mode))

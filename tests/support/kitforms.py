@@ -82,23 +82,31 @@ class Made:
         """The form's properties, by parameter."""
         return self.template.properties
 
-    def render(self, values: Mapping[str, Any]) -> dict[str, bytes]:
-        """Fill the form in, run its first step, and return the files of the order."""
-        template = self.template
+    def answered(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values with what every form asks for."""
         own: dict[str, Any] = {
             name: "n1" if "name" in name else "ae86"
             for name in ("name", "order_name", "team", "order_team")
-            if name in template.properties and name not in values
+            if name in self.properties and name not in values
         }
-        parameters = template.validate({**BAKED, **own, **values})
-        scope = {"parameters": parameters, "user": {"ref": "user:default/eve"}}
-        found: Any = render_data(template.steps[0].input["values"], scope, name="values")
+        return {**BAKED, **own, **values}
+
+    def skeleton(self) -> dict[str, bytes]:
+        """Return the skeleton's files by their path in it."""
         root = PurePosixPath("templates/thing/skeleton")
-        tree = {
-            path.relative_to(root): SkeletonFile(data)
+        return {
+            str(path.relative_to(root)): data
             for path, data in self.files.items()
             if path.is_relative_to(root)
         }
+
+    def render(self, values: Mapping[str, Any]) -> dict[str, bytes]:
+        """Fill the form in, run its first step, and return the files of the order."""
+        template = self.template
+        parameters = template.validate(self.answered(values))
+        scope = {"parameters": parameters, "user": {"ref": "user:default/eve"}}
+        found: Any = render_data(template.steps[0].input["values"], scope, name="values")
+        tree = {PurePosixPath(path): SkeletonFile(data) for path, data in self.skeleton().items()}
         return {str(path): file.data for path, file in render_tree(tree, found).items()}
 
     def xr(self, values: Mapping[str, Any]) -> dict[str, Any]:

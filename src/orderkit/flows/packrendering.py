@@ -17,7 +17,7 @@ from orderkit.core.baking import bake
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.jsregex import compile_pattern
 from orderkit.core.kit.fields import fields_of
-from orderkit.core.kit.form import guard
+from orderkit.core.kit.hiding import guard
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects import metadata
 from orderkit.core.pack import Files, read_pack

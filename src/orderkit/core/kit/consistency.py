@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from orderkit.core import jsregex
 from orderkit.core.kit.fields import SCALARS, Field, Fields, Shape, fields_of
-from orderkit.core.kit.form import RESERVED, guard_of
+from orderkit.core.kit.form import RESERVED
+from orderkit.core.kit.hiding import guard_of
 from orderkit.core.kit.model import Change, Direction, Hints, Kit
 from orderkit.core.kit.patterns import to_javascript
 from orderkit.core.kit.skeleton import quoted

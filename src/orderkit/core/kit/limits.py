@@ -3,7 +3,7 @@ Bounds and sizes of the XRD in the words of the form.
 
 The API server's dialect marks an exclusive bound by a boolean, the form's by a number. A list or
 map that may be left out is left out when it is empty, so its least size holds only for what has
-entries. Called by ``core.kit.form``.
+entries. Called by ``core.kit.properties``.
 """
 
 from __future__ import annotations

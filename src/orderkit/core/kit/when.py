@@ -2,7 +2,7 @@
 Fields that are shown only with certain answers: ``dependencies.oneOf`` of a form.
 
 Each question gets one branch per set of answers with the same consequences, so that exactly one
-branch fits any answer. Called by ``core.kit.form``.
+branch fits any answer. Called by ``core.kit.properties``.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ from orderkit.core.kit.changes import (
     text_of,
 )
 from orderkit.core.kit.fields import Field
-from orderkit.core.kit.form import entry_schema, properties_of
 from orderkit.core.kit.model import Change, Kit
+from orderkit.core.kit.properties import entry_schema, properties_of
 from orderkit.core.kit.skeleton import member
 from orderkit.core.kit.template import written
 from orderkit.core.template import API_VERSION

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.adapters.gitea.writing import blob_sha
 from orderkit.core import orderfile
 from orderkit.core.change import FieldEdit
 from orderkit.core.manifests import parse_manifests
@@ -79,6 +80,12 @@ class Bay:
         ]
         by_hand = Operation(f"hand-{next(_numbers)}", "user:default/hand", "by hand")
         return self.platform.forge.write(self.repo, changes, by_hand, branch=branch).commit
+
+    def put_if(self, path: PurePosixPath, seen: str, new: str) -> CommitSha:
+        """Commit a file by hand if it still is what was seen; raises ConflictError if not."""
+        change = FileChange(path, new.encode(), blob_sha(seen.encode()))
+        by_hand = Operation(f"hand-{next(_numbers)}", "user:default/hand", "by hand")
+        return self.platform.forge.write(self.repo, [change], by_hand).commit
 
     def edit(self, old: str, new: str, *, branch: str = "main") -> CommitSha:
         """Replace a piece of the XR's text by hand."""

@@ -109,12 +109,21 @@ class Planner:
 
     # --- reading
 
-    def read(self, commit: CommitSha | None = None) -> XrFile:
-        """Read the XR at the head of main, or at a commit."""
-        found = commit or self.platform.forge.head(self.live.repository)
+    def head(self) -> CommitSha:
+        """
+        Return the head of main.
+
+        Raises:
+            RefusedError: The repository is empty.
+        """
+        found = self.platform.forge.head(self.live.repository)
         if found is None:
             raise RefusedError(f"{self.live.repository} has no commit: nothing to change")
-        seen = read_xr(self.platform, self.live, found)
+        return found
+
+    def read(self, commit: CommitSha) -> XrFile:
+        """Read the XR at a commit; raises like `read_xr` and `check_name`."""
+        seen = read_xr(self.platform, self.live, commit)
         check_name(self.live, seen)
         return seen
 

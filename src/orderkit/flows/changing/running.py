@@ -55,13 +55,9 @@ class _Run:
     planner: Planner
 
     def run(self) -> Changed:
-        if self.planner.wanted.operation:
-            earlier = self._earlier()
-            if earlier:
-                return earlier
         for number in range(ROUNDS):
             try:
-                return self._round()
+                return self._round(repeated=number > 0)
             except FieldConflictError:
                 raise
             except ConflictError:
@@ -70,9 +66,15 @@ class _Run:
                 self.platform.clock.sleep(_PAUSE_S * (number + 1))
         raise AssertionError("unreachable")
 
-    def _round(self) -> Changed:
+    def _round(self, *, repeated: bool) -> Changed:
         planner = self.planner
-        plan = planner.plan(planner.read(), planner.targets)
+        head = planner.head()
+        if repeated or planner.wanted.operation:
+            # In the history of this very head: what lands later makes our write a conflict.
+            earlier = self._earlier(head)
+            if earlier:
+                return earlier
+        plan = planner.plan(planner.read(head), planner.targets)
         proposing = Proposing(planner)
         if not plan.edits:
             return self._unchanged(plan.seen.commit, proposing)
@@ -120,10 +122,10 @@ class _Run:
         done = self.planner.told(plan, state="committed", how=How.DIRECT)
         return replace(done, commit=written.commit, others=proposing.others())
 
-    def _earlier(self) -> Changed | None:
-        """Return what this operation came to when it was carried out before."""
-        planner = self.planner
-        for commit in self.platform.forge.commits(planner.live.repository, limit=_EARLIER):
+    def _earlier(self, head: CommitSha) -> Changed | None:
+        """Return what this operation came to if it was carried out before."""
+        planner, repo = self.planner, self.planner.live.repository
+        for commit in self.platform.forge.commits(repo, ref=head, limit=_EARLIER):
             if commit.operation == planner.operation:
                 planner.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
                 nudge(self.platform, planner.live.entry.order, commit.id)

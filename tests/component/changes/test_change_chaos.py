@@ -1,0 +1,44 @@
+"""Eight people at one order, through bad lines, killed, beside a hand in Git and a reviewer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bays import Bay
+from changingcrowd import Crowd
+from faultproxy import Fault, Seeded, open_proxy
+
+from orderkit.cli.running import Running
+from orderkit.flows.delivering import await_commit
+
+if TYPE_CHECKING:
+    from tests.conftest import Chances
+
+FAULTS = (
+    Fault.DROP_BEFORE, Fault.DROP_AFTER, Fault.CUT_AFTER, Fault.LATE,
+    Fault.REFUSE_BEFORE, Fault.REFUSE_AFTER,
+)  # fmt: skip
+
+
+def test_every_acknowledged_change_is_there_once_in_order_and_every_conflict_is_true(
+    site: Running, bay: Bay, tmp_path: Path, chances: Chances
+) -> None:
+    straight = site.embedded.state.folder / "platform.yaml"
+    with open_proxy(site.settings.forge.url) as proxy:
+        bad = straight.with_name("behind-a-bad-line.yaml")
+        bad.write_text(straight.read_text().replace(site.settings.forge.url, proxy.url))
+        proxy.plan = Seeded(chances.random("chaos"), FAULTS, write_rate=0.2, read_rate=0.02)
+        crowd = Crowd(
+            bay, [straight, bad], tmp_path, chances.seed,
+            wishes_each=chances.count(4, 60), kills=chances.count(3, 60),
+        )  # fmt: skip
+        crowd.run(deadline_s=chances.count(100, 3000))
+
+    crowd.judge()
+    print(dict(sorted(crowd.counts.items())))  # noqa: T201  shown with -rP
+
+    assert crowd.counts["kills"] == crowd.kills
+    assert crowd.hands
+    state = await_commit(bay.platform, bay.order, bay.head, timeout_s=60)
+    assert state.ready

@@ -1,8 +1,9 @@
 """
 ``orderkit demo``: the whole loop on this machine, each stage proved, nothing left behind.
 
-Order, assemble, change through Git, repair, end. Every stage prints one line with its time and
-what it proved; the first expectation that does not hold ends the demo with exit code 1.
+Order, assemble, change through Git (by hand, a conflict, a refusal, a pull request), repair, end.
+Every stage prints one line with its time and what it proved; the first expectation that does not
+hold ends the demo with exit code 1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def demo_command(keep: bool) -> None:
     import tempfile
     from pathlib import Path
 
-    from orderkit.cli.story import Story, tell
+    from orderkit.cli.story import tell
+    from orderkit.cli.telling import Story
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if keep:

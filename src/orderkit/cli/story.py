@@ -2,69 +2,37 @@
 The story the demo tells, as expectations about a running platform.
 
 It uses the flows as the commands do, the real ``git`` over HTTP as a developer would, and the
-cluster's API to look, so whatever it prints was seen from outside.
+cluster's API to look, so whatever it prints was seen from outside. The stages about changes stand
+in ``cli.storychange``.
 """
 
 from __future__ import annotations
 
-import base64
-import os
-import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
-from orderkit.adapters.embedded.platform import BOT, Ports
+from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.connecting import token
+from orderkit.cli import storychange
 from orderkit.cli.running import Running, RunRequest, running
+from orderkit.cli.telling import (
+    BAY,
+    ORDER,
+    PATIENCE_S,
+    REPO,
+    REQUESTER,
+    SPEC_SHEET,
+    TEAM,
+    XGARAGE,
+    Story,
+    expect,
+    expect_sheet,
+    git,
+    wait,
+)
 from orderkit.core import orderstate
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import RepoId
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects import Manifest, metadata
 from orderkit.flows import destroying, ordering, orders, tracing
 from orderkit.flows.refreshing import application_key
-from orderkit.flows.waiting import until
-from orderkit.ports.clock import SystemClock
-
-T = TypeVar("T")
-
-TEAM = "ae86"
-ORDER = f"garage-{TEAM}"
-REPO = RepoId(TEAM, ORDER)
-REQUESTER = "user:default/demo"
-XGARAGE = ObjectKey(Kind("blog.opsbogus.dev", "v1alpha1", "XGarage"), ORDER)
-BAY = ObjectKey(NAMESPACE, ORDER)
-SPEC_SHEET = ObjectKey(CONFIG_MAP, "spec-sheet", ORDER)
-_PATIENCE_S = 30.0
-
-
-class ExpectationError(OrderkitError):
-    """Something the demo promises did not hold."""
-
-
-class Story:
-    """Where the demo works and how it speaks; counts what it proved."""
-
-    def __init__(self, folder: Path, say: Callable[[str], object]) -> None:
-        self.folder, self._say = folder, say
-        self._begin_s = self._mark_s = time.monotonic()
-        self.proved = 0
-
-    def stage(self, name: str, proof: str) -> None:
-        """Print one line: what was done, how long it took, what it proved."""
-        now_s = time.monotonic()
-        self._say(f"  {name:<12} {now_s - self._mark_s:6.2f} s   {proof}")
-        self._mark_s = now_s
-        self.proved += 1
-
-    def headline(self, text: str) -> None:
-        self._say(text)
-
-    def end(self) -> None:
-        elapsed_s = time.monotonic() - self._begin_s
-        self._say(f"all {self.proved} stages held, {elapsed_s:.1f} s")
 
 
 def tell(story: Story) -> None:
@@ -84,7 +52,7 @@ def tell(story: Story) -> None:
         _order(story, platform)
         clone = _clone(story, platform)
         _assembled(story, platform)
-        _change(story, platform, clone)
+        storychange.tell(story, platform, clone)
         _repair(story, platform)
         _repeat(story, platform)
         _end(story, platform)
@@ -93,7 +61,7 @@ def tell(story: Story) -> None:
 
 def _order(story: Story, running: Running) -> None:
     wanted = ordering.OrderRequest(
-        "garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER, timeout_s=_PATIENCE_S
+        "garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER, timeout_s=PATIENCE_S
     )
     done = ordering.order(running.platform, wanted, on_step=lambda *_: None)
     expect(done.created, f"{ORDER} is new")
@@ -125,25 +93,8 @@ def _assembled(story: Story, running: Running) -> None:
     nodes = [str(node.key) for _, node in trace.root.walk()]
     expect(str(BAY) in nodes and str(SPEC_SHEET) in nodes, f"both parts are composed: {nodes}")
     story.stage("assembled", " → ".join(nodes[1:]))
-    _expect_sheet(running, "stage2")
+    expect_sheet(running, "stage2")
     story.stage("spec sheet", f"stage: stage2, team: {TEAM}")
-
-
-def _change(story: Story, running: Running, clone: Path) -> None:
-    xr = clone / "manifests" / "xgarage.yaml"
-    before = xr.read_text()
-    expect(before.count("stage2") == 1, "the XR names stage2 once")
-    xr.write_text(before.replace("stage2", "stage3"))
-    git(running, clone, "commit", "--quiet", "--all", "--message", "stage3, by hand")
-    git(running, clone, "push", "--quiet", "origin", "main")
-    commit = git(running, clone, "rev-parse", "HEAD")
-    wait(
-        "the pushed commit becoming Ready",
-        lambda: orders.status(running.platform, ORDER),
-        lambda found: found.state.ready and found.state.revision == commit,
-    )
-    _expect_sheet(running, "stage3")
-    story.stage("change", f"git push of {orderstate.short(commit)}: the spec sheet says stage3")
 
 
 def _repair(story: Story, running: Running) -> None:
@@ -155,7 +106,7 @@ def _repair(story: Story, running: Running) -> None:
         lambda: cluster.get(SPEC_SHEET),
         lambda found: _uid(found) not in ("", old),
     )
-    _expect_sheet(running, "stage3")
+    expect_sheet(running, "stage1")
     story.stage("repair", f"deleted by hand, back as {_uid(new)[:8]} with the same data")
 
 
@@ -163,13 +114,13 @@ def _repeat(story: Story, running: Running) -> None:
     wanted = ordering.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
     done = ordering.order(running.platform, wanted, on_step=lambda *_: None)
     expect(not done.created, "the same order again is no new one")
-    _expect_sheet(running, "stage3")
-    story.stage("again", "the same order changes nothing, the live stage3 stays")
+    expect_sheet(running, "stage1")
+    story.stage("again", "the same order changes nothing, the live stage1 stays")
 
 
 def _end(story: Story, running: Running) -> None:
     platform = running.platform
-    wanted = destroying.EndRequest(ORDER, REQUESTER, timeout_s=_PATIENCE_S)
+    wanted = destroying.EndRequest(ORDER, REQUESTER, timeout_s=PATIENCE_S)
     ended = destroying.destroy(platform, wanted, on_step=lambda *_: None)
     for key in (XGARAGE, BAY, SPEC_SHEET, application_key(ORDER)):
         expect(platform.cluster.get(key) is None, f"{key} is gone")
@@ -180,61 +131,5 @@ def _end(story: Story, running: Running) -> None:
     story.stage("end", f"{len(ended.record.must_be_gone) + 1} objects gone, repository archived")
 
 
-def expect(holds: object, what: str) -> None:
-    """
-    Go on if it holds.
-
-    Raises:
-        ExpectationError: It does not.
-    """
-    if not holds:
-        raise ExpectationError(f"expected: {what}")
-
-
-def wait(what: str, look: Callable[[], T], done: Callable[[T], bool]) -> T:
-    """Look until it is done; raises IncompleteError after half a minute."""
-    return until(SystemClock(), look, done, timeout_s=_PATIENCE_S, what=what)
-
-
-def _expect_sheet(running: Running, stage: str) -> None:
-    found = dig(running.platform.cluster.get(SPEC_SHEET) or {}, "data")
-    expect(found == {"stage": stage, "team": TEAM}, f"the spec sheet says {stage}, not {found}")
-
-
 def _uid(manifest: Manifest | None) -> str:
     return str(metadata(manifest or {}).get("uid", ""))
-
-
-def git(running: Running, folder: Path, *arguments: str) -> str:
-    """
-    Run the real git; the credential travels in the environment, never in an argument.
-
-    Raises:
-        ExpectationError: git failed.
-    """
-    secret = base64.b64encode(f"{BOT}:{token(running.settings.forge)}".encode()).decode()
-    settings = {
-        f"http.{running.settings.forge.url}/.extraHeader": f"Authorization: Basic {secret}",
-        "user.name": "Demo",
-        "user.email": "demo@localhost",
-        "commit.gpgSign": "false",
-    }
-    environment = {
-        **os.environ,
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_CONFIG_COUNT": str(len(settings)),
-        **{f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(settings)},
-        **{f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(settings.values())},
-    }
-    done = subprocess.run(  # noqa: S603 - fixed arguments
-        ["git", *arguments],  # noqa: S607 - git from PATH
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    if done.returncode:
-        raise ExpectationError(f"git {arguments[0]}: {done.stderr.strip()}")
-    return done.stdout.strip()

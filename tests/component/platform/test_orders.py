@@ -202,7 +202,7 @@ def test_a_failing_order_can_be_ended(
 
 def push(platform: Running, team: str, folder: Path, edit: object) -> str:
     """Edit the XR in a clone with the real git and push it; return the commit."""
-    from orderkit.cli.story import git
+    from orderkit.cli.telling import git
 
     clone = folder / "clone"
     url = f"{platform.settings.forge.url}/{team}/garage-{team}.git"

@@ -121,12 +121,12 @@ def _refuse_identity(kit: Kit, difference: FieldDifference) -> None:
     naming = {*kit.name_from, kit.team_from, kit.xr_name} - {""}
     if _is_among(difference, naming):
         raise RefusedError(
-            f"{difference.path}: {difference} is refused: the field names the order or its team",
+            f"{difference} is refused: the field names the order or its team",
             hint="order again under the other name, and end this order",
         )
     if _is_among(difference, kit.hidden):
         raise RefusedError(
-            f"{difference.path}: {difference} is refused: the platform gives this value",
+            f"{difference} is refused: the platform gives this value",
             hint="ask the owner of the platform",
         )
 
@@ -153,7 +153,7 @@ def _judge(
     for change in covering:
         if change.direction is Direction.NEVER:
             raise RefusedError(
-                f"{difference.path}: {difference} is refused: this field never changes",
+                f"{difference} is refused: this field never changes",
                 hint=change.warning or "order again with the other value, and end this order",
             )
     covering = [change for change in covering if change in candidates]
@@ -162,13 +162,13 @@ def _judge(
         told = _too_far(kit, change, difference)
         if not told:
             return change
-        refusals.append(RefusedError(f"{difference.path}: {difference} is refused: {told}"))
+        refusals.append(RefusedError(f"{difference} is refused: {told}"))
     if refusals:
         raise refusals[0]
     where = f"in change '{name}'" if name else f"of a {kit.title} later"
     allowed = [field for each in candidates for field in each.fields if _changes(each)]
     raise RefusedError(
-        f"{difference.path}: {difference} is refused: the kit lets nobody change it {where}",
+        f"{difference} is refused: the kit lets nobody change it {where}",
         hint=f"what may change: {', '.join(allowed) or 'nothing'}",
     )
 

@@ -31,7 +31,7 @@ def test_every_acknowledged_change_is_there_once_in_order_and_every_conflict_is_
         proxy.plan = Seeded(chances.random("chaos"), FAULTS, write_rate=0.2, read_rate=0.02)
         crowd = Crowd(
             bay, [straight, bad], tmp_path, chances.seed,
-            wishes_each=chances.count(4, 60), kills=chances.count(3, 60),
+            wishes_each=chances.count(3, 30), kills=chances.count(2, 40),
         )  # fmt: skip
         crowd.run(deadline_s=chances.count(100, 3000))
 

@@ -6,6 +6,9 @@ Called through ``flows.changing.change``.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from orderkit.core.change import FieldConflictError, Verdict, differences
@@ -18,7 +21,7 @@ from orderkit.flows.changing.request import Changed, ChangeRequest, tidied
 from orderkit.flows.liveorder import find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.flows.refreshing import nudge
-from orderkit.ports.forge import REQUEST_TRAILER, FileChange
+from orderkit.ports.forge import REQUEST_TRAILER, Commit, FileChange
 
 ROUNDS = 12
 """How often a lost race is repeated. Each round reads again and compares again."""
@@ -55,25 +58,41 @@ class _Run:
     planner: Planner
 
     def run(self) -> Changed:
+        searched: CommitSha | None = None
+        if self.planner.wanted.operation:
+            searched = self.planner.head()
+            repo = self.planner.live.repository
+            history = self.platform.forge.commits(repo, ref=searched, limit=_EARLIER)
+            earlier = self._among(history) or Proposing(self.planner).earlier()
+            if earlier:
+                return earlier
         for number in range(ROUNDS):
+            head = self.planner.head()
             try:
-                return self._round(repeated=number > 0)
+                return self._done_since(searched, head) or self._round(head)
             except FieldConflictError:
                 raise
             except ConflictError:
                 if number == ROUNDS - 1:
                     raise
-                self.platform.clock.sleep(_PAUSE_S * (number + 1))
+                searched = head
+                self.platform.clock.sleep(random.uniform(0, _PAUSE_S * (number + 1)))  # noqa: S311 - no secret
         raise AssertionError("unreachable")
 
-    def _round(self, *, repeated: bool) -> Changed:
+    def _done_since(self, searched: CommitSha | None, head: CommitSha) -> Changed | None:
+        """
+        Look for this operation in what came since the last look, up to the head to be planned on.
+
+        A request whose answer was lost may be carried out late: up to this head it is found,
+        after it our write is a conflict.
+        """
+        if searched in (None, head):
+            return None
+        repo = self.planner.live.repository
+        return self._among(self.platform.forge.compare(repo, str(searched), head))
+
+    def _round(self, head: CommitSha) -> Changed:
         planner = self.planner
-        head = planner.head()
-        if repeated or planner.wanted.operation:
-            # In the history of this very head: what lands later makes our write a conflict.
-            earlier = self._earlier(head)
-            if earlier:
-                return earlier
         plan = planner.plan(planner.read(head), planner.targets)
         proposing = Proposing(planner)
         if not plan.edits:
@@ -118,19 +137,23 @@ class _Run:
             if any(target.is_sum for target in self.planner.targets):
                 raise ConflictError(f"{live.repository}: somebody else was faster")
             return self._unchanged(written.commit, proposing)
-        nudge(self.platform, live.entry.order, written.commit)
         done = self.planner.told(plan, state="committed", how=How.DIRECT)
-        return replace(done, commit=written.commit, others=proposing.others())
+        done = replace(done, commit=written.commit)
+        with suppress(RemoteError):  # it is written: what fails from here on does not undo it
+            nudge(self.platform, live.entry.order, written.commit)
+            done = replace(done, others=proposing.others())
+        return done
 
-    def _earlier(self, head: CommitSha) -> Changed | None:
-        """Return what this operation came to if it was carried out before."""
-        planner, repo = self.planner, self.planner.live.repository
-        for commit in self.platform.forge.commits(repo, ref=head, limit=_EARLIER):
+    def _among(self, commits: Sequence[Commit]) -> Changed | None:
+        """Return what this operation came to if one of the commits is its own."""
+        planner = self.planner
+        for commit in commits:
             if commit.operation == planner.operation:
                 planner.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
-                nudge(self.platform, planner.live.entry.order, commit.id)
+                with suppress(RemoteError):
+                    nudge(self.platform, planner.live.entry.order, commit.id)
                 return self._carried_out(commit.id, commit.parents[0])
-        return Proposing(planner).earlier()
+        return None
 
     def _carried_out(self, commit: CommitSha, parent: CommitSha) -> Changed:
         live = self.planner.live

@@ -10,13 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import edit, forge, kittest, platform, rendering, startup, validating
+from bench import change, edit, forge, kittest, platform, rendering, startup, validating
 from bench.figure import Figure
 
 SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
     "startup": startup.figures,
     "render": rendering.figures,
     "order": platform.figures,
+    "change": change.figures,
     "validate": validating.figures,
     "edit": edit.figures,
     "kittest": kittest.figures,

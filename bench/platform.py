@@ -125,9 +125,9 @@ def _by_hand_s(platform: Platform, folder: Path, number: int) -> float:
 
 
 @contextlib.contextmanager
-def running(state: Path) -> Iterator[int]:
-    """Run ``orderkit up`` on free ports; yield its process id."""
-    command = [sys.executable, "-m", "orderkit", "up", "--state", str(state)]
+def running(state: Path, *more: str) -> Iterator[int]:
+    """Run ``orderkit up`` on free ports, with more arguments; yield its process id."""
+    command = [sys.executable, "-m", "orderkit", "up", "--state", str(state), *more]
     ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
     with subprocess.Popen(
         [*command, *ports], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -27,7 +28,8 @@ EVE = Requester("user:default/eve")
 def ask(bay: Bay, *edits: FieldEdit, **more: Any) -> Changed:
     """Change an order as the flow's callers do."""
     platform = more.pop("platform", bay.platform)
-    return change(platform, ChangeRequest(order=bay.order, edits=edits, requester=EVE, **more))
+    wanted = {"requester": EVE, **more}
+    return change(platform, ChangeRequest(order=bay.order, edits=edits, **wanted))
 
 
 def set_(path: str, value: object) -> FieldEdit:
@@ -94,14 +96,14 @@ class Bay:
         return self.put({XR: text.replace(old, new)}, branch=branch)
 
 
-TEAM = TeamName("bays")
+TEAM = TeamName(f"bays-{secrets.token_hex(3)}")
 _RECORD = """apiVersion: orderkit.dev/v1alpha1
 kind: Order
 metadata:
   name: {order}
 spec:
   kit: garage
-  team: bays
+  team: {team}
   requester: user:default/eve
   ordered: {{}}
 """
@@ -123,7 +125,7 @@ def new_bay(platform: Platform) -> Bay:
     platform.forge.ensure_repo(bay.repo, description="")
     files = {orderfile.PATH: _RECORD, XR: _XR}
     changes = [
-        FileChange(path, text.format(order=bay.order, name=bay.name).encode(), None)
+        FileChange(path, text.format(order=bay.order, name=bay.name, team=TEAM).encode(), None)
         for path, text in files.items()
     ]
     why = Operation(f"order-{bay.order}", "user:default/eve", f"Order {bay.order}")

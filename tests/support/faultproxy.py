@@ -56,6 +56,11 @@ FORGE_KEEPS_FROM_CLIENT = frozenset({
 LATE = frozenset({Fault.LATE, Fault.STALL_LATE})
 SLOW = frozenset({Fault.STALL_AFTER, Fault.STALL_LATE})
 """They cost the client's whole read time-out."""
+FAULTS_OF_A_BAD_LINE = (
+    Fault.DROP_BEFORE, Fault.DROP_AFTER, Fault.CUT_AFTER, Fault.LATE,
+    Fault.REFUSE_BEFORE, Fault.REFUSE_AFTER,
+)  # fmt: skip
+"""What costs no time and needs nobody else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING
 
 from bays import Bay
 from changingcrowd import Crowd
-from faultproxy import Fault, Seeded, open_proxy
+from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
 
 from orderkit.cli.running import Running
 from orderkit.flows.delivering import await_commit
 
 if TYPE_CHECKING:
     from tests.conftest import Chances
-
-FAULTS = (
-    Fault.DROP_BEFORE, Fault.DROP_AFTER, Fault.CUT_AFTER, Fault.LATE,
-    Fault.REFUSE_BEFORE, Fault.REFUSE_AFTER,
-)  # fmt: skip
 
 
 def test_every_acknowledged_change_is_there_once_in_order_and_every_conflict_is_true(
@@ -28,7 +23,9 @@ def test_every_acknowledged_change_is_there_once_in_order_and_every_conflict_is_
     with open_proxy(site.settings.forge.url) as proxy:
         bad = straight.with_name("behind-a-bad-line.yaml")
         bad.write_text(straight.read_text().replace(site.settings.forge.url, proxy.url))
-        proxy.plan = Seeded(chances.random("chaos"), FAULTS, write_rate=0.2, read_rate=0.02)
+        proxy.plan = Seeded(
+            chances.random("chaos"), FAULTS_OF_A_BAD_LINE, write_rate=0.2, read_rate=0.02
+        )
         crowd = Crowd(
             bay, [straight, bad], tmp_path, chances.seed,
             wishes_each=chances.count(3, 30), kills=chances.count(2, 40),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from changingpack import changing_pack
 from commands import Command, as_process
 from daemons import Daemon
 from ordered import TEMPLATE, Ordered
@@ -23,6 +24,7 @@ from scaffolderapi import Scaffolder
 from tests.lab.binaries import keep_log
 
 from orderkit.cli.connecting import connect, load_settings
+from orderkit.cli.main import run
 
 FOLDER = Path(__file__).parent
 _TIMEOUT_S = 300
@@ -48,11 +50,14 @@ class World:
 
 
 @contextlib.contextmanager
-def _world(folder: Path, profile: str, *, front_end: bool) -> Iterator[World]:
+def _world(
+    folder: Path, profile: str, *, front_end: bool, pack: Path | None = None
+) -> Iterator[World]:
     state = folder / "state"
     ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
     portal = quiet_port()  # the platform's service must know whose signatures it checks
     options = ["--profile", profile, "--signed-by", f"http://{HOST}:{portal}"]
+    options += ["--pack", str(pack)] if pack else []
     command = [sys.executable, "-m", "orderkit", "up", "--state", str(state), *ports, *options]
     with Daemon("orderkit up", command, log=folder / "up.log") as daemon:
         daemon.wait_until(lambda: "Stop with ctrl-C" in daemon.text(), timeout_s=_UP_S)
@@ -76,6 +81,16 @@ def service_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def natural_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Backstage runs the natural steps with its own actions."""
     with _world(tmp_path_factory.mktemp("natural"), "natural", front_end=False) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def changing_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A garage whose kit names its changes, with forms made from it."""
+    folder = tmp_path_factory.mktemp("changing")
+    pack = changing_pack(folder / "pack")
+    assert run(["kit", "generate", "--pack", str(pack)]) == 0
+    with _world(folder, "service", front_end=True, pack=pack) as found:
         yield found
 
 

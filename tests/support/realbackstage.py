@@ -57,7 +57,7 @@ class Backstage:
     url: str
     daemon: Daemon
     templates: tuple[str, ...]
-    """Names of the kits' templates in its catalog."""
+    """Names of the kits' templates in its catalog, those of changes and ends too."""
 
 
 @contextlib.contextmanager
@@ -71,7 +71,7 @@ def serving(wanted: Wanted) -> Iterator[Backstage]:
     parts = [INSTALLED, INSTALLED / "frontend"] if wanted.front_end else [INSTALLED]
     if not all((part / ".installed").exists() for part in parts):
         raise DaemonError("no Backstage here; install it: scripts/backstage.sh --front-end")
-    kits = kit_templates(wanted.settings)
+    kits = {**kit_templates(wanted.settings), **day2_templates(wanted.settings)}
     with _started(wanted, kits) as (url, daemon):
         token = token_of(wanted.settings.portal)
         headers = {"Authorization": f"Bearer {token}"}
@@ -107,6 +107,22 @@ def kit_templates(settings: PlatformSettings) -> dict[str, str]:
         files = published_pack(platform, kit=kit.name).folder(f"templates/{kit.name}")
         template = files[PurePosixPath("template.yaml")]
         found[f"{base}/{kit.name}/template.yaml"] = yaml.safe_load(template)["metadata"]["name"]
+    return found
+
+
+def day2_templates(settings: PlatformSettings) -> dict[str, str]:
+    """Return the address of each published template of a change or end, and its name."""
+    platform = connect(settings)
+    head = platform.forge.head(settings.pack)
+    if head is None:
+        return {}
+    base = f"{settings.forge.url}/{settings.pack}/src/branch/main"
+    found = {}
+    for path in platform.forge.tree(settings.pack, head):
+        if path.match("day2/*/*.yaml"):
+            revision = platform.forge.read(settings.pack, path, head)
+            if revision is not None:
+                found[f"{base}/{path}"] = yaml.safe_load(revision.data)["metadata"]["name"]
     return found
 
 

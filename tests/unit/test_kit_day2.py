@@ -218,8 +218,8 @@ def test_links_lead_from_the_order_to_its_forms() -> None:
     place = "__ORDERKIT_SERVICE_URL__/v1/orders/thing-ae"
     assert [(link["title"], link["url"]) for link in entity["metadata"]["links"]] == [
         ("Change the level", f"{place}/changes/level/form"),
-        (made.kit.changes[1].title, f"{place}/changes/count/form"),
-        (made.kit.changes[2].title, f"{place}/changes/rest/form"),
+        ("Change count", f"{place}/changes/count/form"),
+        ("Change rest", f"{place}/changes/rest/form"),
         ("End the A: Thing", f"{place}/end/form"),
     ]
 

@@ -15,7 +15,7 @@ from typing import Any
 from orderkit.core.change.values import ABSENT
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.fields import SCALARS, Field, Shape, fields_of
-from orderkit.core.kit.model import Change, Direction, FieldPath, Kit
+from orderkit.core.kit.model import Change, Direction, FieldPath, Kit, spelt_out
 
 END, ANY_CHANGE = "end", "change"
 """The end's name, and that of the one change of a kit that names none."""
@@ -39,6 +39,13 @@ def changes_of(kit: Kit) -> tuple[Change, ...]:
     if not fields:
         return ()
     return (Change(ANY_CHANGE, f"Change the {kit.title}", fields),)
+
+
+def title_of(change: Change) -> str:
+    """Return what people read: a change without a title of its own is named by what it changes."""
+    if change.title in ("", spelt_out(change.name)):
+        return f"Change {spelt_out(change.name).lower()}"
+    return change.title
 
 
 def change_named(kit: Kit, name: str) -> Change:

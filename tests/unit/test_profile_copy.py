@@ -356,10 +356,7 @@ def test_a_copy_with_wide_lines_or_other_indentation_passes_yamllint(indent: int
     assert not list(linter.run(copy, config, "t.yaml"))
 
 
-def test_the_job_profile_is_refused_in_words() -> None:
-    with pytest.raises(InvalidInputError, match="registration by a Job") as error:
-        read_profile("--profile", "job")
-    assert "service" in error.value.hint
+def test_an_unknown_profile_is_refused_in_words() -> None:
     with pytest.raises(InvalidInputError, match="is no profile"):
         read_profile("--profile", "jobs")
 

@@ -45,7 +45,6 @@ def test_what_is_written_is_read_again() -> None:
 @pytest.mark.parametrize(
     ("portal", "says"),
     [
-        (", profile: job", "not available yet"),
         (", profile: fancy", "is no profile"),
         (", signedBy: backstage.example.com", "signedBy"),
         (", signedby: x", "no known key"),

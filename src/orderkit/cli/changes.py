@@ -17,7 +17,8 @@ from orderkit.cli.options import (
 if TYPE_CHECKING:
     from orderkit.cli.changeviews import Finished
     from orderkit.core.kit.model import How
-    from orderkit.flows.changing import Changed
+    from orderkit.flows.changing import Changed, ChangeRequest
+    from orderkit.flows.changing.entering import Entered
     from orderkit.flows.platform import Platform
     from orderkit.ports.requesters import Requester
 
@@ -41,7 +42,15 @@ _no_wait_option = click.option("--no-wait", is_flag=True, help="Return once it i
 
 @click.command("change")
 @click.argument("order")
-@click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1, required=True)
+@click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1)
+@click.option(
+    "--values",
+    metavar="JSON",
+    help="Instead of FIELD=VALUE: an object as the change's form sends it, by form parameter.",
+)
+@click.option(
+    "--whole", is_flag=True, help="--values has the whole form: take away what it leaves out."
+)
 @click.option(
     "--base",
     metavar="COMMIT",
@@ -62,6 +71,8 @@ _no_wait_option = click.option("--no-wait", is_flag=True, help="Return once it i
 def change_command(
     order: str,
     assignments: tuple[str, ...],
+    values: str | None,
+    whole: bool,
     base: str | None,
     name: str | None,
     reason: str,
@@ -84,8 +95,10 @@ def change_command(
     Example: orderkit change garage-ae86 stage=stage3 --reason "race day" --dry-run
     """
     from orderkit.cli import changeviews
-    from orderkit.flows.changing import ChangeRequest, change
+    from orderkit.flows.changing import ChangeRequest
 
+    if bool(assignments) == (values is not None):
+        raise click.UsageError("give either FIELD=VALUE or --values")
     platform = connect_to(platform_file)
     wanted = ChangeRequest(
         order=order,
@@ -98,9 +111,20 @@ def change_command(
         operation=operation,
         dry_run=dry_run,
     )
-    done = change(platform, wanted)
+    entered = None if values is None else changeviews.entered(values, whole=whole)
+    done = _changed(platform, wanted, entered)
     wait_s = None if no_wait else timeout_s
     changeviews.show_changed(_finish(platform, done, wait_s, as_json=as_json), as_json)
+
+
+def _changed(platform: Platform, wanted: ChangeRequest, entered: Entered | None) -> Changed:
+    from orderkit.flows.changing import change
+    from orderkit.flows.changing.entering import change_entered
+    from orderkit.flows.liveorder import find_living
+
+    if entered is None:
+        return change(platform, wanted)
+    return change_entered(platform, find_living(platform, wanted.order), entered, wanted)
 
 
 @click.command("revert")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,8 +12,10 @@ from orderkit.cli.output import Progress, emit_json
 from orderkit.core import assignments
 from orderkit.core.change import FieldEdit
 from orderkit.core.change.values import path_text
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.orderstate import OrderState, short
 from orderkit.flows.changing import Changed
+from orderkit.flows.changing.entering import Entered
 from orderkit.flows.history import HistoryEntry
 from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
 
@@ -28,6 +31,27 @@ def edits(texts: Iterable[str]) -> tuple[FieldEdit, ...]:
     return tuple(
         FieldEdit(path_text(each.path), each.op.value, each.value, typed=True) for each in found
     )
+
+
+def entered(text: str, *, whole: bool) -> Entered:
+    """
+    Read the values of a form, one JSON object.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = None
+    if not isinstance(values, dict):
+        raise InvalidInputError(
+            "--values",
+            text,
+            "is no JSON object",
+            hint='for example --values \'{"stage": "stage2"}\'',
+        )
+    return Entered(values, whole)
 
 
 @dataclass(frozen=True, slots=True)

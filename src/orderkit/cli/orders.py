@@ -1,4 +1,4 @@
-"""Commands about orders: order, list, status, trace, destroy."""
+"""Commands about orders: order, register, list, status, trace, destroy."""
 
 from __future__ import annotations
 
@@ -56,6 +56,42 @@ def order_command(
     )
     progress = Progress(enabled=False if as_json else None)
     views.show_ordered(ordering.order(connect_to(platform_file), wanted, on_step=progress), as_json)
+
+
+@click.command("register")
+@click.argument("order")
+@click.option("--kit", required=True, help="The kit it is an order of.")
+@click.option("--team", required=True, help="The team that orders.")
+@requester_option
+@platform_option
+@json_option
+def register_command(
+    order: str,
+    kit: str,
+    team: str,
+    requester: str | None,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Enter ORDER, whose repository is written already, into the ledger, so that it is delivered.
+
+    The last step of an order; 'orderkit order' does all of them. Again is no error.
+
+    Example: orderkit register garage-ae86 --kit garage --team ae86
+    """
+    from orderkit.cli import views
+    from orderkit.core.names import OrderId, TeamName, check_label
+    from orderkit.flows.platform import default_requester
+    from orderkit.flows.registering import Registration, register
+
+    wanted = Registration(
+        OrderId(check_label("order", order)),
+        kit,
+        TeamName(check_label("team", team)),
+        requester or default_requester(),
+    )
+    views.show_registered(register(connect_to(platform_file), wanted), as_json)
 
 
 @click.command("list")
@@ -121,6 +157,8 @@ def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
     help="Delete the order's repository, which frees the name, or archive it. "
     "Without either: as the kit says.",
 )
+@click.option("--confirm", metavar="ORDER", help="Refuse unless this is the order's id too.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 @requester_option
 @timeout_option(300.0)
 @platform_option
@@ -128,6 +166,8 @@ def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
 def destroy_command(
     order: str,
     delete_repository: bool | None,
+    confirm: str | None,
+    reason: str,
     requester: str | None,
     timeout_s: float,
     platform_file: str | None,
@@ -142,14 +182,18 @@ def destroy_command(
     """
     from orderkit.cli import views
     from orderkit.cli.output import Progress
+    from orderkit.core.errors import InvalidInputError
     from orderkit.flows import destroying
     from orderkit.flows.platform import default_requester
 
+    if confirm not in (None, order):
+        raise InvalidInputError("confirm", confirm, "is not the order's id", hint=f"type {order}")
     wanted = destroying.EndRequest(
         order,
         requester or default_requester(),
         repository=None if delete_repository is None else _survivor(delete=delete_repository),
         timeout_s=timeout_s,
+        reason=reason,
     )
     progress = Progress(enabled=False if as_json else None)
     ended = destroying.destroy(connect_to(platform_file), wanted, on_step=progress)

@@ -62,7 +62,7 @@ def platform_render(
     from orderkit.cli.connecting import load_settings
     from orderkit.core.profile import read_profile
     from orderkit.core.render import SkeletonFile
-    from orderkit.flows.packrendering import PlatformValues, render_pack
+    from orderkit.flows.packrendering import render_pack, values_of
 
     check_free(Path(out))
     settings = load_settings(platform_file)
@@ -70,14 +70,7 @@ def platform_render(
     files = read_folder(pack)
     wanted = read_profile("--profile", profile) if profile else settings.profile
     commit = pack_commit(pack, files)
-    values = PlatformValues(
-        settings.forge.url,
-        commit,
-        settings.registry,
-        wanted,
-        settings.values,
-        settings.service_address,
-    )
+    values = values_of(settings, commit, profile=wanted)
     rendered = render_pack(files, values)
     write_tree({path: SkeletonFile(data) for path, data in rendered.items()}, Path(out))
     views.show_rendered_pack(values, sorted(rendered), out, as_json)

@@ -13,7 +13,7 @@ from orderkit.adapters.packfolder import pack_commit, read_folder
 from orderkit.cli.connecting import connect, service_options
 from orderkit.core.settings import PlatformSettings
 from orderkit.flows.bootstrapping import BootstrapRequest, bootstrap
-from orderkit.flows.packrendering import PlatformValues
+from orderkit.flows.packrendering import values_of
 from orderkit.flows.platform import Platform, default_requester
 from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
@@ -74,14 +74,7 @@ def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Itera
         service = HttpServer(service_app(platform, options), embedded.service_socket)
         service.start()
         undo.callback(service.stop)
-        values = PlatformValues(
-            settings.forge.url,
-            commit,
-            settings.registry,
-            settings.profile,
-            settings.values,
-            settings.service_address,
-        )
+        values = values_of(settings, commit)
         request = BootstrapRequest(files, values, default_requester())
         bootstrap(platform, request, on_step=on_step)
         yield Running(settings, platform, embedded)

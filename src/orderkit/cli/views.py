@@ -18,6 +18,7 @@ from orderkit.flows.destroying import Ended
 from orderkit.flows.ordering import Ordered
 from orderkit.flows.orders import OrderReport
 from orderkit.flows.packrendering import PlatformValues
+from orderkit.flows.registering import Registered
 from orderkit.flows.teams import TeamAdded
 from orderkit.flows.tracing import Node, Trace
 
@@ -120,6 +121,15 @@ def _rows(node: Node, own: str, below: str) -> Iterator[Row]:
         yield from _rows(
             child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")
         )
+
+
+def show_registered(result: Registered, as_json: bool) -> None:
+    """Show what registering came to."""
+    if as_json:
+        emit_json("orderkit.register/v1", result.to_json())
+        return
+    words = "is registered" if result.changed else "was registered already"
+    click.echo(f"{result.order} {words}: kit {result.kit}, team {result.team}")
 
 
 def show_ended(result: Ended, as_json: bool) -> None:

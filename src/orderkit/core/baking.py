@@ -23,7 +23,15 @@ _LIKE = re.compile(rb"__ORDERKIT_[A-Za-z0-9_]{1,40}__")
 SAFE = r"[A-Za-z0-9][A-Za-z0-9._:/-]*"
 """What a value may be: text that needs no quotes anywhere."""
 _SAFE = re.compile(rf"{SAFE}\Z")
-BUILT_IN = ("FORGE_URL", "FORGE_HOST", "PACK_COMMIT", "REGISTRY", "SERVICE_URL")
+BUILT_IN = (
+    "FORGE_URL",
+    "FORGE_HOST",
+    "PACK_COMMIT",
+    "REGISTRY",
+    "SERVICE_URL",
+    "PORTAL_URL",
+    "CLUSTER_NAME",
+)
 """Values that every platform has; platform.yaml may add others."""
 BAKED_FOLDERS = ("templates", "day2", "gitops")
 """Where sentinels may stand. Other files are published as they are."""

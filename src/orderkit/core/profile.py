@@ -4,8 +4,9 @@ What a pack's templates do in one platform's portal: the portal's profile.
 ``service`` (default): the portal's copy is one idempotent request to Orderkit's service
 (``core.servicecopy``), and the natural template stands beside it as ``natural.yaml``.
 ``natural``: the steps as the pack has them; the portal runs them itself. A template may insist
-on its natural steps by the annotation ``orderkit.dev/profile: natural``. ``job`` (natural steps,
-registration by a Job in the cluster) has its name here and is refused.
+on its natural steps by the annotation ``orderkit.dev/profile: natural``. ``job``: the natural
+steps, but what the service would do is done by Jobs in the cluster (``core.jobcopy``); the forms
+of changes too.
 
 Pure. Called while a pack is published; `natural_path` by whoever interprets a template.
 """
@@ -23,8 +24,10 @@ from orderkit.core.objects import dig
 
 TEMPLATES = "templates/*/template.yaml"
 NATURAL_FILE = "natural.yaml"
+CHANGE_TEMPLATES = "day2/*/*.yaml"
+JOBS_FOLDER = "job"
+"""The folder of ``day2`` that holds no forms."""
 ANNOTATION = "orderkit.dev/profile"
-_LATER = "job"
 
 
 class Profile(enum.StrEnum):
@@ -32,6 +35,7 @@ class Profile(enum.StrEnum):
 
     SERVICE = "service"
     NATURAL = "natural"
+    JOB = "job"
 
 
 def read_profile(field: str, value: str) -> Profile:
@@ -41,13 +45,6 @@ def read_profile(field: str, value: str) -> Profile:
     Raises:
         InvalidInputError: There is none; `field` says where it stood.
     """
-    if value == _LATER:
-        raise InvalidInputError(
-            field,
-            value,
-            "is not available yet: registration by a Job in the cluster",
-            hint="choose service, or natural for a portal that cannot reach the service at all",
-        )
     try:
         return Profile(value)
     except ValueError as error:
@@ -68,11 +65,16 @@ def apply_profile(
         InvalidInputError: A template cannot run in the service (the step is named), or a file
             of the pack stands where the natural template belongs.
     """
-    from orderkit.core.servicecopy import service_copy  # lazy: the renderer is heavy
+    from orderkit.core.jobcopy import job_copy  # lazy: with the renderer, which is heavy
+    from orderkit.core.servicecopy import service_copy
 
     found = dict(files)
+    if profile is Profile.JOB:
+        for path in sorted(path for path in files if _is_form_of_change(path)):
+            found[path] = job_copy(files[path], name=str(path))
     for path in sorted(path for path in files if path.match(TEMPLATES)):
-        if _wanted(files[path], str(path), profile) is Profile.NATURAL:
+        wanted = _wanted(files[path], str(path), profile)
+        if wanted is Profile.NATURAL:
             continue
         natural = path.with_name(NATURAL_FILE)
         if natural in files:
@@ -80,10 +82,16 @@ def apply_profile(
                 str(natural), None, "has a name that publishing needs", hint="rename the file"
             )
         found[natural] = files[path]
-        found[path] = service_copy(
-            files[path], name=str(path), folder=path.parent.name, actions=actions
+        found[path] = (
+            job_copy(files[path], name=str(path))
+            if wanted is Profile.JOB
+            else service_copy(files[path], name=str(path), folder=path.parent.name, actions=actions)
         )
     return found
+
+
+def _is_form_of_change(path: PurePosixPath) -> bool:
+    return path.match(CHANGE_TEMPLATES) and path.parts[1] != JOBS_FOLDER
 
 
 def natural_path(folder: PurePosixPath, known: Container[PurePosixPath]) -> PurePosixPath:

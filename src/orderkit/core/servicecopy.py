@@ -18,12 +18,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-import yaml
-
-from orderkit.core import yaml12, yamltext
+from orderkit.core import yaml12
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.render.lexer import BACKSTAGE, Lexer, Tag, Token, TokenKind
 from orderkit.core.template import Step, Template, parse_template
+from orderkit.core.templatecopy import rewritten
 
 STEP = "service"
 """The id of the copy's own step."""
@@ -33,6 +32,10 @@ TIMEOUT_MS = 60_000
 ANSWERED = f"steps.{STEP}.output.body.steps"
 """Where the copy finds the outputs of the natural steps."""
 _KEPT = "catalog:register"
+_HEAD = (
+    "Written from natural.yaml beside it when the pack was published (portal profile 'service').\n"
+    "What is edited here is lost. The service runs the natural steps."
+)
 _SENTINEL = "__ORDERKIT_"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TAGS = ("${{", "{%", "{#", "#}")
@@ -60,9 +63,7 @@ def service_copy(data: bytes, *, name: str, folder: str, actions: Collection[str
     wanted: dict[str, Any] = {"steps": [_step(template, found, folder), *_kept(found)]}
     if "output" in found["spec"]:
         wanted["output"] = _readdressed(found["spec"]["output"])
-    text = _spliced(data.decode("utf-8-sig"), wanted, name)
-    _prove(text, {**found, "spec": {**found["spec"], **wanted}}, name)
-    return text.encode()
+    return rewritten(data, wanted, name=name, head=_HEAD)
 
 
 def _check(template: Template, name: str, actions: Collection[str]) -> None:
@@ -205,82 +206,3 @@ def _free_names(source: str) -> Iterator[Token]:
         for before, token, after in zip(around, around[1:], around[2:], strict=False):
             if token.kind is TokenKind.NAME and before.text != "." and after.text != ":":
                 yield token
-
-
-def _spliced(text: str, wanted: Mapping[str, Any], name: str) -> str:
-    """Put new values for keys of ``spec`` into the text; every other line stays as it is."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-    spec = _block(
-        _block(yaml.compose("\n".join(lines) + "\n", yaml.SafeLoader), name), name, "spec"
-    )
-    starts = [key.start_mark for key, _ in spec.value] + [spec.end_mark]
-    column, wide = starts[0].column, False
-    for at in reversed(range(len(spec.value))):
-        key = spec.value[at][0].value
-        if key in wanted:
-            last = _last_line(lines, starts[at].line, starts[at + 1].line, column)
-            written = _lines({key: wanted[key]}, column)
-            wide = wide or any(len(line) > LINE_MAX for line in written)
-            lines[starts[at].line : last] = written
-    broken = {"line-length": wide, "indentation": column != len("  ")}
-    rules = [rule for rule, is_broken in broken.items() if is_broken]
-    return newline.join([*_headed(lines, rules), ""])
-
-
-def _block(node: Any, name: str, key: str = "") -> Any:
-    """Return a map written in block style: of the document, or below a key of it."""
-    if key:
-        node = next(value for known, value in node.value if known.value == key)
-    if node.flow_style:
-        raise InvalidInputError(
-            f"{name}: {key}", None, "is written in braces", hint="write one key a line"
-        )
-    return node
-
-
-def _last_line(lines: list[str], first: int, end: int, column: int) -> int:
-    """Leave the blank lines and comments before the next key where they are."""
-    while end > first + 1:
-        line = lines[end - 1]
-        indent = len(line) - len(line.lstrip())
-        if line.strip() and not (line.lstrip().startswith("#") and indent <= column):
-            return end
-        end -= 1
-    return end
-
-
-def _lines(value: dict[str, Any], column: int) -> list[str]:
-    """Write a key and its value, indented."""
-    written = yamltext.dump(value).removeprefix("---\n").removesuffix("\n").split("\n")
-    return [" " * column + line if line else line for line in written]
-
-
-LINE_MAX = 120
-"""Wider lines, which cannot be broken, are excused for yamllint."""
-_HEAD = (
-    "# Written from natural.yaml beside it when the pack was published (portal profile 'service').",
-    "# What is edited here is lost. The service runs the natural steps.",
-)
-
-
-def _headed(lines: list[str], rules: list[str]) -> list[str]:
-    at = next((at + 1 for at, line in enumerate(lines) if line.rstrip() == "---"), 0)
-    excuse = [" ".join(["# yamllint disable", *(f"rule:{rule}" for rule in rules)])]
-    return [*lines[:at], *_HEAD, *(excuse if rules else []), *lines[at:]]
-
-
-def _prove(text: str, expected: Mapping[str, Any], name: str) -> None:
-    """Read the copy again: it must be what was meant, the form included."""
-    try:
-        found = yaml12.load(text.encode(), name=name)
-    except InvalidInputError as error:
-        raise InvalidInputError(name, None, f"cannot be rewritten safely: {error}") from error
-    if json.dumps(found) != json.dumps(expected):
-        raise InvalidInputError(
-            name,
-            None,
-            "cannot be rewritten safely: the form would change",
-            hint="write spec in block style, without anchors that steps and form share",
-        )
-    parse_template(text.encode(), name=name)

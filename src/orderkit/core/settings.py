@@ -38,6 +38,7 @@ _PORTAL = {
         "profile": {"type": "string"},
         "signedBy": _URL,
         "publicUrl": _URL,
+        "clusterName": {"type": "string", "pattern": f"^{SAFE}$"},
     },
 }
 _SERVICE = {
@@ -103,6 +104,8 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+CLUSTER_NAME = "local"
+"""What a portal calls the cluster it runs in, unless platform.yaml says otherwise."""
 LOCAL_REGISTRY = "registry.local"
 """Stands where a platform names the registry of its function packages."""
 PACK, LEDGER = RepoId("platform", "pack"), RepoId("platform", "ledger")
@@ -147,6 +150,8 @@ class PlatformSettings:
     service_public_url: str = ""
     """As browsers reach them; empty: as we do."""
     registry: str = LOCAL_REGISTRY
+    cluster_name: str = CLUSTER_NAME
+    """What the portal calls the cluster; only the profile ``job`` asks."""
     values: Mapping[str, str] = field(default_factory=dict)
     """What a pack's hidden fields are baked with, by their names in kit.yaml."""
 
@@ -171,6 +176,8 @@ class PlatformSettings:
         portal = {**endpoint(self.portal), "profile": str(self.profile)}
         if self.signed_by:
             portal["signedBy"] = self.signed_by
+        if self.cluster_name != CLUSTER_NAME:
+            portal["clusterName"] = self.cluster_name
         if self.portal_public_url:
             portal["publicUrl"] = self.portal_public_url
         return yamltext.dump(
@@ -277,5 +284,6 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
         portal_public_url=portal.get("publicUrl", ""),
         service_public_url=spec["service"].get("publicUrl", ""),
         registry=spec.get("registry", LOCAL_REGISTRY),
+        cluster_name=portal.get("clusterName", CLUSTER_NAME),
         values=spec.get("values", {}),
     )

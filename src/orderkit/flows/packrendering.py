@@ -22,9 +22,10 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.objects import metadata
 from orderkit.core.pack import Files, read_pack
 from orderkit.core.profile import Profile, apply_profile
+from orderkit.core.settings import CLUSTER_NAME, PlatformSettings
 from orderkit.flows.actions import ACTIONS
 
-SERVICE_URL = "http://127.0.0.1:7399"
+SERVICE_URL = PORTAL_URL = "http://127.0.0.1:7399"
 """Where ``orderkit up`` serves at first."""
 
 
@@ -40,6 +41,9 @@ class PlatformValues:
     """``spec.values`` of platform.yaml."""
     service_url: str = SERVICE_URL
     """The service as a browser reaches it: where links to forms of changes lead."""
+    portal_url: str = PORTAL_URL
+    cluster_name: str = CLUSTER_NAME
+    """What the portal calls the cluster (profile ``job``)."""
 
     def baked(self) -> Mapping[str, str]:
         """Return the value of every sentinel a pack may use."""
@@ -50,7 +54,25 @@ class PlatformValues:
             "PACK_COMMIT": self.pack_commit,
             "REGISTRY": self.registry,
             "SERVICE_URL": self.service_url,
+            "PORTAL_URL": self.portal_url,
+            "CLUSTER_NAME": self.cluster_name,
         }
+
+
+def values_of(
+    settings: PlatformSettings, pack_commit: str, *, profile: Profile | None = None
+) -> PlatformValues:
+    """Return what platform.yaml says; `profile` None: the platform's own."""
+    return PlatformValues(
+        settings.forge.url,
+        pack_commit,
+        settings.registry,
+        profile or settings.profile,
+        settings.values,
+        settings.service_address,
+        settings.portal.url,
+        settings.cluster_name,
+    )
 
 
 def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, bytes]:

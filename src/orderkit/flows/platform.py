@@ -54,8 +54,11 @@ class Snapshot:
 
 def default_requester() -> str:
     """Name the person at the terminal as a catalog reference. A claim, not a proof."""
-    login = re.sub(r"[^A-Za-z0-9_.-]", "-", getpass.getuser())
-    return f"user:default/{login}"
+    try:
+        login = getpass.getuser()
+    except (KeyError, OSError):  # a container's user often has a number and no name
+        login = "unknown"
+    return f"user:default/{re.sub(r'[^A-Za-z0-9_.-]', '-', login)}"
 
 
 def snapshot(platform: Platform, repo: RepoId) -> Snapshot | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from orderkit.core import ledger, orderfile, yamltext
 from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, NotFoundError
@@ -40,6 +41,17 @@ class Registered:
     repository: RepoId
     commit: CommitSha
     changed: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape that command line and service both answer with."""
+        return {
+            "order": self.order,
+            "team": self.team,
+            "kit": self.kit,
+            "repository": str(self.repository),
+            "ledgerCommit": self.commit,
+            "changed": self.changed,
+        }
 
 
 def register(platform: Platform, wanted: Registration) -> Registered:

@@ -14,16 +14,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orderkit.core.change.entered import entered_edits
-from orderkit.core.change.values import ABSENT
-from orderkit.core.kit.changes import ANY_CHANGE, change_named, form_paths
 from orderkit.core.kit.model import How
 from orderkit.core.names import TeamName
 from orderkit.core.orderstate import short
-from orderkit.flows.changing import Changed, ChangeRequest, change
-from orderkit.flows.changing.request import tidied
+from orderkit.flows.changing import Changed, ChangeRequest
+from orderkit.flows.changing.entering import Entered, change_entered
 from orderkit.flows.history import history
-from orderkit.flows.liveorder import LiveOrder, find_commit, find_living, read_xr
+from orderkit.flows.liveorder import LiveOrder, find_living
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Answer, Call, Service
 from orderkit.web.orders import entry_for
@@ -33,43 +30,27 @@ def post_change(service: Service, call: Call) -> Answer:
     """Change fields of an order, or propose to. 201 if something was written, else 200."""
     entry = entry_for(service, call, "change")
     live = find_living(service.platform, entry.order)
-    wanted = _request(service, call, live)
-    if not wanted.edits:
-        head = service.platform.forge.head(live.repository)
-        done = Changed(order=entry.order, state="unchanged", operation="", commit=head)
-    else:
-        done = change(service.platform, wanted)
+    entered = Entered(call.body["values"], whole=call.body.get("whole", False))
+    done = change_entered(service.platform, live, entered, _request(call, live))
     call.noted.update(state=done.state, commit=done.commit)
     written = done.state in ("committed", "proposed") and not done.repeated
     return Answer(201 if written else 200, _told(service, live, done))
 
 
-def _request(service: Service, call: Call, live: LiveOrder) -> ChangeRequest:
-    body, seen, base = call.body, ABSENT, call.body.get("base")
-    if base is not None:
-        base = find_commit(service.platform, live, base, field="base").id
-        seen = read_xr(service.platform, live, base).spec
-    named = body.get("change")
-    form = _fields(live, named) if body.get("whole") else None
+def _request(call: Call, live: LiveOrder) -> ChangeRequest:
+    body = call.body
     how = body.get("how")
-    return tidied(
-        ChangeRequest(
-            order=live.entry.order,
-            edits=entered_edits(live.kit, body["values"], seen=seen, form=form),
-            requester=member(call, body.get("requester"), live.entry.team),
-            base=base,
-            reason=body.get("reason", ""),
-            change=named if live.kit.changes else None,
-            how=How(how) if how else None,
-            operation=_operation(call),
-            dry_run=body.get("dryRun", False),
-        )
+    return ChangeRequest(
+        order=live.entry.order,
+        edits=(),
+        requester=member(call, body.get("requester"), live.entry.team),
+        base=body.get("base"),
+        reason=body.get("reason", ""),
+        change=body.get("change"),
+        how=How(how) if how else None,
+        operation=_operation(call),
+        dry_run=body.get("dryRun", False),
     )
-
-
-def _fields(live: LiveOrder, named: str | None) -> tuple[str, ...]:
-    """Return the fields that the form of a change asks for."""
-    return form_paths(live.kit, change_named(live.kit, named or ANY_CHANGE))
 
 
 def _operation(call: Call) -> str | None:

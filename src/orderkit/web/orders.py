@@ -15,7 +15,7 @@ from orderkit.core.ledger import OrderEntry
 from orderkit.core.names import OrderId, TeamName
 from orderkit.flows import orders, tracing
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.flows.registering import Registered, Registration, register
+from orderkit.flows.registering import Registration, register
 from orderkit.flows.tasks import TaskDone, TaskRequest, run_task
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Answer, Call, Service
@@ -64,18 +64,7 @@ def post_order(service: Service, call: Call) -> Answer:
         OrderId(body["order"]), body["kit"], TeamName(body["team"]), asked.ref, asked.proof
     )
     done = register(service.platform, wanted)
-    return Answer(201 if done.changed else 200, _registered(done))
-
-
-def _registered(done: Registered) -> dict[str, Any]:
-    return {
-        "order": done.order,
-        "team": done.team,
-        "kit": done.kit,
-        "repository": str(done.repository),
-        "ledgerCommit": done.commit,
-        "changed": done.changed,
-    }
+    return Answer(201 if done.changed else 200, done.to_json())
 
 
 def list_orders(service: Service, call: Call) -> Answer:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.documents import Files
 from orderkit.core.errors import RefusedError
-from orderkit.core.kit import day2, page, policy, rbac, skeleton, template
+from orderkit.core.kit import day2, page, policy, rbac, runnerrole, skeleton, template
 from orderkit.core.kit.marking import is_generated
 from orderkit.core.kit.model import Kit
 
@@ -25,6 +25,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     page.page,
     policy.policy,
     rbac.rbac,
+    runnerrole.runner_role,
 )
 
 

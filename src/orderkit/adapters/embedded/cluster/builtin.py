@@ -1,8 +1,9 @@
 """
 The kinds every cluster serves, with as much schema as server-side apply and strict decoding need.
 
-RBAC objects and ValidatingAdmissionPolicies are stored and served, not enforced. Kinds that
-run something (Pod, Deployment, Job, Service) are not served at all.
+RBAC objects, NetworkPolicies and ValidatingAdmissionPolicies are stored and served, not enforced.
+Of the kinds that run something only Job is served, and nobody runs it; Pod, Deployment and
+Service are not.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from orderkit.core.objects import CONFIG_MAP, CRD, EVENT, NAMESPACE, Kind
 
 SECRET = Kind("", "v1", "Secret")
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount")
+JOB = Kind("batch", "v1", "Job")
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 
@@ -277,7 +279,26 @@ _EXTENSIONS = (
     ),
 )
 
-BUILT_IN = _CORE + _ACCESS + _EXTENSIONS
+_RUNNING = (
+    _kind(
+        JOB,
+        "jobs",
+        _object(spec=_OPEN, status=_OPEN),
+        has_status=True,
+        has_generation=True,
+        description="Job: stored; nobody runs it.",
+    ),
+    _kind(
+        Kind("networking.k8s.io", "v1", "NetworkPolicy"),
+        "networkpolicies",
+        _object(spec=_OPEN),
+        has_generation=True,
+        short_names=("netpol",),
+        description="NetworkPolicy: stored, not enforced.",
+    ),
+)
+
+BUILT_IN = _CORE + _ACCESS + _EXTENSIONS + _RUNNING
 """Every kind that is served without a CRD."""
 
 

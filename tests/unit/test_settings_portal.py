@@ -53,3 +53,25 @@ def test_what_is_written_is_read_again() -> None:
 def test_what_cannot_be_is_refused(portal: str, says: str) -> None:
     with pytest.raises(InvalidInputError, match=says):
         read(portal)
+
+
+def test_values_for_hidden_fields_are_read_and_written() -> None:
+    text = TEXT.format(portal="") + "  values: {BASE_DOMAIN: apps.example.org, VLAN: '12'}\n"
+
+    found = settings.parse(text, folder=PurePosixPath("/"))
+
+    assert found.values == {"BASE_DOMAIN": "apps.example.org", "VLAN": "12"}
+    assert settings.parse(found.to_yaml(), folder=PurePosixPath("/")) == found
+
+
+@pytest.mark.parametrize("value", ["baseDomain: x", "FORGE_URL: x", "A: 'a b'", "A: 12", "A__B: x"])
+def test_a_value_that_cannot_be_baked_is_refused(value: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"spec\.values"):
+        settings.parse(TEXT.format(portal="") + f"  values: {{{value}}}\n", folder=PurePosixPath())
+
+
+def test_values_of_the_command_line_are_read() -> None:
+    assert settings.read_values(("A=b", "C_D=e.f:1")) == {"A": "b", "C_D": "e.f:1"}
+    for wrong in ("a=b", "A", "PACK_COMMIT=x", "A=b c", "A="):
+        with pytest.raises(InvalidInputError):
+            settings.read_values((wrong,))

@@ -1,0 +1,47 @@
+"""A platform's values for hidden fields: baked when they fit, told when they do not."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+from kitforms import kit_files
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.generating import generate
+from orderkit.core.kit.reading import read_kit
+from orderkit.core.profile import Profile
+from orderkit.flows.packrendering import PlatformValues, render_pack
+
+SPEC = {"required": ["domain"], "properties": {"domain": {"type": "string"}}}
+KIT = {"hidden": {"domain": {"from": "BASE_DOMAIN", "pattern": r"^[a-z.]+\.org$"}}}
+PACK = (
+    b"apiVersion: orderkit.dev/v1alpha1\nkind: Pack\nmetadata: {name: p}\nspec: {kits: [thing]}\n"
+)
+
+
+def published(profile: Profile, **values: str) -> str:
+    files = {**kit_files(SPEC, KIT), PurePosixPath("pack.yaml"): PACK}
+    files |= generate(files, read_kit("thing", files))
+    known = PlatformValues("http://127.0.0.1:1", "a" * 40, "registry.local", profile, values)
+    return render_pack(files, known)[PurePosixPath("templates/thing/template.yaml")].decode()
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_a_value_is_baked_into_the_form(profile: Profile) -> None:
+    text = published(profile, BASE_DOMAIN="apps.example.org")
+
+    assert "default: 'apps.example.org'" in text
+    assert "__ORDERKIT_" not in text
+
+
+def test_a_missing_value_names_kit_field_and_the_way_out() -> None:
+    with pytest.raises(InvalidInputError, match="kit 'thing' bakes it into 'domain'") as caught:
+        published(Profile.NATURAL)
+
+    assert "platform.yaml" in caught.value.hint
+
+
+def test_a_value_that_the_guard_refuses_stops_the_publishing() -> None:
+    with pytest.raises(InvalidInputError, match="the guard of 'domain' in kit 'thing'"):
+        published(Profile.NATURAL, BASE_DOMAIN="example.com")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import change, edit, forge, kittest, platform, rendering, startup, validating
+from bench import change, edit, forge, kits, kittest, platform, rendering, startup, validating
 from bench.figure import Figure
 
 SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -20,6 +20,7 @@ SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
     "change": change.figures,
     "validate": validating.figures,
     "edit": edit.figures,
+    "kits": kits.figures,
     "kittest": kittest.figures,
     "forge": forge.figures,
 }

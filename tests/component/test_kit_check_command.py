@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import labkit
@@ -146,3 +147,65 @@ def test_a_broken_yamllint_is_refused(pack: Path, capsys: pytest.CaptureFixture[
 def test_an_unknown_kit_is_named(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(pack, "labb") == 1
     assert "did you mean 'lab'?" in capsys.readouterr().err
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, timeout=60)
+
+
+@pytest.fixture
+def history(pack: Path) -> Path:
+    """The pack, committed and tagged v1, inside a larger repository."""
+    inner = pack / "platform"
+    inner.mkdir()
+    for path in [path for path in pack.iterdir() if path != inner]:
+        path.rename(inner / path.name)
+    (inner / "extra").symlink_to("/nowhere")
+    git(pack, "init", "--quiet", "--initial-branch=main")
+    git(pack, "add", "--all")
+    git(pack, "commit", "--quiet", "--message=A kit")
+    git(pack, "tag", "v1")
+    return inner
+
+
+def test_since_finds_what_living_orders_would_feel(
+    history: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swap(history / "gitops/apis/lab/definition.yaml", ", large]", "]")
+    swap(history / "stations/lab/station.py", '"sheet", sheet', '"paper", sheet')
+
+    assert run(["kit", "generate", "--pack", str(history)]) == 0
+    assert check(history, "--since", "v1") == 1
+
+    out = capsys.readouterr().out
+    assert "error: since-enum: " in out
+    assert "error: since-resource-gone: " in out
+    assert "'sheet' (ConfigMap) is no longer wanted under this name" in out
+    assert check(history) == 0
+
+
+def test_since_finds_a_kit_that_is_gone(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    swap(history / "pack.yaml", "[lab]", "[]")
+
+    assert check(history, "--since", "v1") == 1
+    assert "pack.yaml: error: since-kit: kit 'lab' was in the pack at v1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ref", ["v2", "--help", "", "HEAD:pack.yaml"])
+def test_a_ref_that_is_no_commit_is_refused(
+    history: Path, ref: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(history, f"--since={ref}") == 1
+    assert "git has no commit" in capsys.readouterr().err
+
+
+def test_since_needs_a_pack_at_that_commit(
+    history: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(history.parent, "checkout", "--quiet", "--orphan", "bare")
+    git(history.parent, "rm", "-r", "--quiet", "--cached", ".")
+    git(history.parent, "commit", "--quiet", "--allow-empty", "--message=Nothing")
+
+    assert check(history, "--since", "bare") == 1
+    assert "no pack.yaml there at 'bare'" in capsys.readouterr().err

@@ -8,8 +8,10 @@ Only the rooms of a pack are read; symbolic links are refused, sizes are capped.
 from __future__ import annotations
 
 import hashlib
+import io
 import stat
 import subprocess
+import tarfile
 from pathlib import Path, PurePosixPath
 
 import orderkit
@@ -62,6 +64,47 @@ def read_folder(folder: Path, *, docs: bool = False) -> Files:
             found[PurePosixPath(path.relative_to(folder))] = _read(path)
     if len(found) > _FILES_MAX:
         raise InvalidInputError("pack", str(folder), f"has more than {_FILES_MAX} files")
+    return found
+
+
+def read_commit(folder: Path, ref: str) -> Files:
+    """
+    Read the pack in this folder as a commit of its git repository has it.
+
+    Raises:
+        NotFoundError: No git repository, no such commit, or no pack in this folder there.
+        InvalidInputError: A link, or more files or bytes than a pack may have.
+    """
+    # --end-of-options: a ref never becomes an option of git
+    commit = _git(folder, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+    if not commit:
+        raise NotFoundError(
+            f"{folder}: git has no commit '{ref}'", hint="name a commit, tag or branch; fetch it"
+        )
+    done = subprocess.run(  # noqa: S603 - fixed arguments and a commit's hash
+        ["git", "-C", str(folder), "archive", "--format=tar", commit],  # noqa: S607 - git from PATH
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    files = _unpacked(done.stdout) if done.returncode == 0 else {}
+    if PurePosixPath("pack.yaml") not in files:
+        raise NotFoundError(f"{folder}: no pack.yaml there at '{ref}'")
+    return files
+
+
+def _unpacked(archive: bytes) -> Files:
+    found: dict[PurePosixPath, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            path = PurePosixPath(member.name)
+            inside = path.parts[0] in ROOMS or path == PurePosixPath("pack.yaml")
+            if member.isdir() or not (inside or path.is_relative_to(DOCS)):
+                continue
+            content = tar.extractfile(member) if member.isreg() else None
+            if content is None or member.size > _FILE_MAX_BYTES or len(found) == _FILES_MAX:
+                raise InvalidInputError(str(path), None, "is a link, too large, or one too many")
+            found[path] = content.read()
     return found
 
 

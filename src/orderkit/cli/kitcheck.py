@@ -19,12 +19,18 @@ _FOUND = 1
 @click.command("check")
 @click.argument("kits", metavar="[KIT]...", nargs=-1)
 @pack_folder_option
+@click.option(
+    "--since",
+    metavar="REF",
+    help="Compare with the kits at this commit, tag or branch: would living orders break?",
+)
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0 for code hosts.")
 @json_option
 def kit_check(
     kits: tuple[str, ...],
     pack_folder: str,
+    since: str | None,
     strict: bool,
     as_sarif: bool,
     as_json: bool,
@@ -35,14 +41,14 @@ def kit_check(
     Stations run in this process, with the kit's examples. Exit code 1: errors were found (with
     --strict: or warnings). The rules stand in docs/kit-check.md.
 
-    Example: orderkit kit check garage --strict
+    Example: orderkit kit check garage --since origin/main
     """
     from orderkit.core.kit.checking.rules import Severity
     from orderkit.flows import kitchecking
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
-    verdict = kitchecking.check_pack(Path(pack_folder), kits)
+    verdict = kitchecking.check_pack(Path(pack_folder), kits, since=since)
     _show(verdict, Path(pack_folder), as_json=as_json, as_sarif=as_sarif)
     failing = verdict.count(Severity.ERROR)
     failing += verdict.count(Severity.WARNING) if strict else 0

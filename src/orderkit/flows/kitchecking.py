@@ -8,16 +8,20 @@ is written. Called by ``orderkit kit check``.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.packfolder import read_commit, read_folder
+from orderkit.adapters.stationfolder import FOLDER as STATIONS
 from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.conditions import first_and_more
+from orderkit.core.documents import Files
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.kit.checking import DEFAULT_STYLE, Checked, PackFacts, Rule, Subject, check_kit
 from orderkit.core.kit.checking.rules import Coded, Severity
+from orderkit.core.kit.checking.since import check_since, kit_is_gone
 from orderkit.core.kit.checking.stationsource import may_depend_on_hashing
 from orderkit.core.kit.checking.subject import found
 from orderkit.core.pack import Pack, read_pack
@@ -51,15 +55,16 @@ def severity_of(entry: Located) -> Severity:
     return Severity.NOTE
 
 
-def check_pack(folder: Path, kits: Sequence[str] = ()) -> Verdict:
+def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = None) -> Verdict:
     """
     Check kits of a pack folder.
 
     Args:
         kits: Names; empty: all of the pack.
+        since: A commit, tag or branch to compare the kits with.
 
     Raises:
-        NotFoundError: The pack has no kit of that name.
+        NotFoundError: The pack has no kit of that name, or git no such commit with a pack.
         InvalidInputError: The pack or its .yamllint cannot be read.
         ProbeError: A process that runs pipelines failed.
     """
@@ -79,7 +84,38 @@ def check_pack(folder: Path, kits: Sequence[str] = ()) -> Verdict:
         for kit in checked
         for entry in (*kit.findings, *_differences(kit, differing.get(kit.kit, {})))
     ]
+    if since is not None:
+        findings += _changes(folder, since, facts, names, whole=not kits)
     return Verdict(tuple(names), tuple(findings), sum(len(kit.runs) for kit in checked))
+
+
+def _changes(
+    folder: Path, ref: str, facts: PackFacts, names: Sequence[str], *, whole: bool
+) -> list[Located]:
+    """
+    Compare kits with what they were.
+
+    Args:
+        whole: `names` are all kits of the pack: what is not among them is gone.
+    """
+    files = read_commit(folder, ref)
+    before = read_pack(files).kit_names
+    found_changes: list[Located] = []
+    with tempfile.TemporaryDirectory(prefix="orderkit-since-") as copy:
+        _write(Path(copy), {p: d for p, d in files.items() if p.parts[0] == STATIONS})
+        old = PackFacts(files, load_stations(Path(copy)))
+        for name in before:
+            if name in names:
+                found_changes += check_since(Subject(name, old), Subject(name, facts))
+            elif whole:
+                found_changes.append(kit_is_gone(Subject(name, old), ref))
+    return found_changes
+
+
+def _write(folder: Path, files: Files) -> None:
+    for path, data in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
 
 
 def _wanted(pack: Pack, kits: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from orderkit.core.kit.checking.behaviour import check_behaviour
 from orderkit.core.kit.checking.composition import check_compositions
-from orderkit.core.kit.checking.definition import check_definition
+from orderkit.core.kit.checking.definition import check_definition, check_readable
 from orderkit.core.kit.checking.files import DEFAULT_STYLE, check_generated, check_style
 from orderkit.core.kit.checking.form import (
     check_changes,
@@ -23,7 +23,7 @@ from orderkit.core.kit.checking.form import (
 )
 from orderkit.core.kit.checking.orders import orders_of
 from orderkit.core.kit.checking.rights import check_rights
-from orderkit.core.kit.checking.rules import Rule, Severity
+from orderkit.core.kit.checking.rules import Coded, Rule, Severity
 from orderkit.core.kit.checking.runs import Run, runs_of
 from orderkit.core.kit.checking.stationsource import check_station_sources
 from orderkit.core.kit.checking.subject import PackFacts, Subject
@@ -62,16 +62,19 @@ def check_kit(subject: Subject, *, style: str = DEFAULT_STYLE) -> Checked:
     """
     found = [*check_kit_yaml(subject), *check_definition(subject), *check_compositions(subject)]
     found += [entry for entry in subject.pack.unreadable if _is_ours(subject, entry)]
-    found += [*check_station_sources(subject), *check_style(subject, style)]
     runs: list[Run] = []
     kit = subject.kit
-    if kit is not None:
+    if kit is None:
+        explained = any(is_error(entry) for entry in found)
+        found += () if explained else check_readable(subject)
+    else:
         found += [*check_generated(subject, kit), *check_hand_written_form(subject, kit)]
         found += [*check_changes(subject, kit), *check_visible(subject, kit)]
         orders = orders_of(subject, kit)
         runs = runs_of(subject, orders.tried)
         found += orders.findings
         found += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
+    found += [*check_station_sources(subject), *check_style(subject, style)]
     found.sort(key=_order)
     return Checked(subject.name, tuple(dict.fromkeys(found)), tuple(runs))
 
@@ -81,6 +84,12 @@ def try_kit(subject: Subject) -> tuple[Run, ...]:
     if subject.kit is None:
         return ()
     return tuple(runs_of(subject, orders_of(subject, subject.kit).tried, twice=False))
+
+
+def is_error(entry: Located) -> bool:
+    """Say whether a finding fails the check."""
+    rule = getattr(entry.about, "reason", None)
+    return isinstance(rule, Coded) and rule.severity is Severity.ERROR
 
 
 def _is_ours(subject: Subject, entry: Located) -> bool:

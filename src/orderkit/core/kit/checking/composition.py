@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from orderkit.core.composed import Step, steps_of
+from orderkit.core.composed import Step
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.checking.rules import Rule
-from orderkit.core.kit.checking.subject import Doc, Subject, found
+from orderkit.core.kit.checking.subject import Doc, Subject, found, misshapen, steps_in
 from orderkit.core.kit.reading import definition_path
-from orderkit.core.objects import annotations_of, dig
+from orderkit.core.objects import dig
 from orderkit.core.pythonfunctions import AUTO_READY_FUNCTION, NAMES, STATION_FUNCTION
 from orderkit.core.station import INPUT
 from orderkit.core.validate.hints import nearest
@@ -34,7 +34,7 @@ _KEEP = {"Prune=false", "Delete=false"}
 def check_compositions(subject: Subject) -> Iterator[Located]:
     """Judge the kit's Compositions, and which of them orders get."""
     definition = subject.definition
-    if definition is None:
+    if definition is None or misshapen(definition.manifest):
         return
     if not subject.compositions:
         told = f"no Composition is for {dig(definition.manifest, 'spec', 'names', 'kind')}"
@@ -51,7 +51,7 @@ def check_compositions(subject: Subject) -> Iterator[Located]:
 
 def runnable(subject: Subject, doc: Doc) -> bool:
     """Say whether every step of a Composition can run in this process."""
-    steps = steps_of(dig(doc.manifest, "spec", default=None) or {})
+    steps = steps_in(doc) or ()
     return bool(steps) and all(_runs(subject, step) for step in steps)
 
 
@@ -118,14 +118,20 @@ def _mode(doc: Doc) -> Iterator[Located]:
 
 
 def _protection(doc: Doc) -> Iterator[Located]:
-    options = annotations_of(doc.manifest).get("argocd.argoproj.io/sync-options", "")
+    key = "argocd.argoproj.io/sync-options"
+    options = str(dig(doc.manifest, "metadata", "annotations", key, default=""))
     if not {option.strip() for option in options.split(",")} >= _KEEP:
         told = f"{doc.manifest['kind']} {doc.name} can be pruned"
         yield found(Rule.XRD_PRUNABLE, doc, "metadata.annotations", told)
 
 
 def _pipeline(subject: Subject, doc: Doc) -> Iterator[Located]:
-    steps = steps_of(dig(doc.manifest, "spec", default=None) or {})
+    steps = steps_in(doc)
+    if steps is None:
+        yield found(
+            Rule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is no list of steps"
+        )
+        return
     if not 1 <= len(steps) <= _STEPS_MAX:
         yield found(Rule.COMPOSITION_STEPS, doc, "spec", f"the pipeline has {len(steps)} steps")
         return

@@ -14,7 +14,7 @@ from orderkit.core.kit.checking.orders import NAME_MAX
 from orderkit.core.kit.checking.paths import schema_at
 from orderkit.core.kit.checking.rules import Rule
 from orderkit.core.kit.checking.sampling import longest
-from orderkit.core.kit.checking.subject import Doc, Subject, found
+from orderkit.core.kit.checking.subject import Doc, Subject, found, misshapen
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.reading import definition_path, read_kit
 from orderkit.core.objects import dig
@@ -35,15 +35,17 @@ def check_definition(subject: Subject) -> Iterator[Located]:
             told = "the kit has no XRD"
             yield subject.in_file(Rule.XRD_REFUSED, definition_path(subject.name), told)
         return
+    wrong = misshapen(definition.manifest)
+    if wrong:
+        told = f"{wrong} is missing or of another type"
+        yield found(Rule.XRD_REFUSED, definition, wrong, told)
+        return
     yield from _age(definition)
-    refused = list(_refused(definition))
-    yield from refused
+    yield from _refused(definition)
     yield from _cut(definition)
     yield from _shapes(definition)
     if subject.kit is not None:
         yield from _name(definition, subject.kit)
-    elif not refused:
-        yield from _unreadable(subject, definition)
 
 
 def _age(definition: Doc) -> Iterator[Located]:
@@ -118,10 +120,10 @@ def _name(definition: Doc, kit: Kit) -> Iterator[Located]:
         yield found(Rule.NAME_LENGTH, definition, "spec.versions", told)
 
 
-def _unreadable(subject: Subject, definition: Doc) -> Iterator[Located]:
-    """Tell why the kit cannot be read, unless kit.yaml is the reason."""
+def check_readable(subject: Subject) -> Iterator[Located]:
+    """Tell why the kit cannot be read; for kits of which no other rule has told anything."""
     try:
         read_kit(subject.name, subject.pack.files)
     except OrderkitError as error:
-        if str(definition.path) in str(error):
-            yield found(Rule.XRD_REFUSED, definition, "spec", str(error), hint=error.hint)
+        file = definition_path(subject.name)
+        yield subject.in_file(Rule.XRD_REFUSED, file, str(error), hint=error.hint)

@@ -14,7 +14,7 @@ from typing import Any
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.checking.paths import leaves_of
 from orderkit.core.kit.checking.rules import Rule
-from orderkit.core.kit.checking.subject import Doc, Subject, found, read_docs
+from orderkit.core.kit.checking.subject import Doc, Subject, found, misshapen, read_docs
 from orderkit.core.kit.consistency import Problem, problems
 from orderkit.core.kit.marking import is_generated
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Direction, Kit
@@ -22,6 +22,7 @@ from orderkit.core.kit.reading import kit_of
 from orderkit.core.kit.schema import KIT_SCHEMA
 from orderkit.core.objects import dig, metadata
 from orderkit.core.validate.located import Located
+from orderkit.core.xrd import xr_kind
 
 VISIBLE_MAX = 5
 
@@ -32,17 +33,19 @@ def check_kit_yaml(subject: Subject) -> Iterator[Located]:
     yield from broken
     wrong = [entry for doc in docs[:1] for entry in _schema(subject, doc)]
     yield from wrong
-    if not wrong and not broken and subject.definition is not None:
-        yield from _consistency(subject, subject.definition)
+    definition = subject.definition
+    if not wrong and not broken and definition and not misshapen(definition.manifest):
+        yield from _consistency(subject, definition)
 
 
 def _consistency(subject: Subject, definition: Doc) -> Iterator[Located]:
     doc = subject.kit_doc
     spec = dig(doc.manifest, "spec", default=None) or {} if doc else {}
     try:
+        xr_kind(definition.manifest)
         wrong = list(problems(kit_of(subject.name, spec, definition.manifest), spec))
-    except (OrderkitError, StopIteration, LookupError, TypeError, AttributeError):
-        return  # the XRD cannot be read at all, which is told by the rules about it
+    except OrderkitError:
+        return  # no CRD, or no referenceable version: told by the rules about the XRD
     for problem in wrong:
         told = f"{problem.value!r} {problem.rule}"
         place = definition if problem.file == "xrd" or doc is None else doc

@@ -14,7 +14,7 @@ from orderkit.core.kit.checking.rules import Rule
 from orderkit.core.kit.checking.runs import Run
 from orderkit.core.kit.checking.subject import Doc, Subject, found
 from orderkit.core.kit.model import KindRef, Kit
-from orderkit.core.objects import Kind, dig, labels_of
+from orderkit.core.objects import Kind, dig
 from orderkit.core.validate.located import Located
 
 CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
@@ -115,18 +115,25 @@ def _verbs(subject: Subject, group: str, plural: str) -> set[str]:
     """Return the verbs that aggregated ClusterRoles of the pack grant."""
     granted: set[str] = set()
     for doc in _roles(subject):
-        for rule in dig(doc.manifest, "rules", default=None) or ():
-            groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
-            if {group, "*"} & set(groups) and {plural, "*"} & set(resources):
-                granted |= set(rule.get("verbs") or ())
+        rules = dig(doc.manifest, "rules")
+        for rule in rules if isinstance(rules, list) else ():
+            groups = _texts(dig(rule, "apiGroups"))
+            resources = _texts(dig(rule, "resources"))
+            if not {group, "*"}.isdisjoint(groups) and not {plural, "*"}.isdisjoint(resources):
+                granted |= set(_texts(dig(rule, "verbs")))
     return set(WRITE) | {"bind", "escalate"} if "*" in granted else granted
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of a list; what is no list has none."""
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
 def _roles(subject: Subject) -> list[Doc]:
     return [
         doc
         for doc in subject.pack.of_kind(CLUSTER_ROLE)
-        if labels_of(doc.manifest).get(AGGREGATE) == "true"
+        if dig(doc.manifest, "metadata", "labels", AGGREGATE) == "true"
     ]
 
 

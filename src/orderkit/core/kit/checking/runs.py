@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orderkit.core.composed import Composed, World, steps_of
+from orderkit.core.composed import Composed, World
 from orderkit.core.kit.checking.composition import runnable
 from orderkit.core.kit.checking.orders import Order
-from orderkit.core.kit.checking.subject import Doc, Subject
+from orderkit.core.kit.checking.subject import Doc, Subject, steps_in
 from orderkit.core.objects import Manifest, metadata
 from orderkit.core.pipeline import compose
 from orderkit.core.pythonfunctions import python_functions
@@ -79,7 +79,7 @@ class Run:
         """Run the pipeline once more at its end, with other observed resources or no facts."""
         existing = [*self.pack, *observed.values(), self.simulation.xr] if facts else []
         world = World(self.functions, observed, fetch=finder(existing), scope_of=is_namespaced)
-        return compose(self.simulation.xr, steps_of(self.doc.manifest["spec"]), world)
+        return compose(self.simulation.xr, steps_in(self.doc) or (), world)
 
 
 def runs_of(subject: Subject, orders: Sequence[Order], *, twice: bool = True) -> list[Run]:
@@ -90,7 +90,7 @@ def runs_of(subject: Subject, orders: Sequence[Order], *, twice: bool = True) ->
 
 def _run(subject: Subject, doc: Doc, order: Order, *, twice: bool) -> Run:
     functions = python_functions(subject.pack.stations)
-    steps, tracer = steps_of(doc.manifest["spec"]), Tracer()
+    steps, tracer = steps_in(doc) or (), Tracer()
     delivered = tuple(
         delivered.manifest for delivered in subject.pack.docs if metadata(delivered.manifest)
     )

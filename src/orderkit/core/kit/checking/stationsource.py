@@ -10,10 +10,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from orderkit.core.composed import steps_of
 from orderkit.core.kit.checking.rules import Rule
-from orderkit.core.kit.checking.subject import Subject
-from orderkit.core.objects import dig
+from orderkit.core.kit.checking.subject import Subject, steps_in
 from orderkit.core.validate.located import Located
 
 _IMPURE = {
@@ -28,9 +26,7 @@ _ALLOWED = "orderkit.core.station"
 def check_station_sources(subject: Subject) -> Iterator[Located]:
     """Judge the sources of the stations that the kit's Compositions name."""
     names = {
-        str(step.input.get("name"))
-        for doc in subject.compositions
-        for step in steps_of(dig(doc.manifest, "spec", default=None) or {})
+        str(step.input.get("name")) for doc in subject.compositions for step in steps_in(doc) or ()
     }
     for name in sorted(names):
         folder = PurePosixPath("stations", name)

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from orderkit.core.composed import Step, steps_of
 from orderkit.core.documents import Files
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.checking.rules import Rule
+from orderkit.core.kit.checking.rules import Coded, Rule
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.reading import definition_path, kit_path, read_kit
 from orderkit.core.manifests import ManifestError
@@ -92,6 +93,8 @@ class PackFacts:
         """Whether the pack's own XR kinds are namespaced, in every version."""
         found = {}
         for doc in self.of_kind(XRD):
+            if misshapen(doc.manifest):
+                continue
             spec = doc.manifest.get("spec") or {}
             for version in dig(spec, "versions", default=None) or ():
                 kind = Kind(
@@ -101,6 +104,41 @@ class PackFacts:
                 )
                 found[kind] = spec.get("scope", "Namespaced") == "Namespaced"
         return found
+
+
+def misshapen(xrd: Manifest) -> str:
+    """Return the first part of an XRD that has not even the right type; empty if all have."""
+    texts = (("group",), ("names", "kind"), ("names", "plural"))
+    for steps in texts:
+        found_text = dig(xrd, "spec", *steps)
+        if not isinstance(found_text, str) or not found_text:
+            return ".".join(("spec", *steps))
+    versions = dig(xrd, "spec", "versions")
+    if not isinstance(versions, list) or not versions:
+        return "spec.versions"
+    for index, version in enumerate(versions):
+        schema = dig(version, "schema", "openAPIV3Schema")
+        if not isinstance(dig(version, "name"), str) or not isinstance(schema, Mapping):
+            return f"spec.versions[{index}]"
+    return ""
+
+
+def steps_in(doc: Doc) -> tuple[Step, ...] | None:
+    """Return the steps of a Composition; None if they are none that could be read."""
+    spec = dig(doc.manifest, "spec")
+    pipeline = dig(spec, "pipeline", default=None)
+    entries = pipeline if isinstance(pipeline, list) else None if pipeline else []
+    if entries is None or not isinstance(spec, Mapping):
+        return None
+    for entry in entries:
+        given = dig(entry, "input", default=None) or {}
+        wanted = dig(entry, "requirements", "requiredResources", default=None) or []
+        shaped = isinstance(given, Mapping) and isinstance(wanted, list)
+        if not isinstance(entry, Mapping) or not shaped:
+            return None
+        if not all(isinstance(selector, Mapping) for selector in wanted):
+            return None
+    return steps_of(spec)
 
 
 def read_docs(path: PurePosixPath, data: bytes) -> tuple[list[Doc], list[Located]]:
@@ -129,6 +167,8 @@ class Subject:
     @functools.cached_property
     def kit(self) -> Kit | None:
         """The kit; None if it cannot be read, which findings of their own tell."""
+        if self.definition is None or misshapen(self.definition.manifest):
+            return None
         try:
             return read_kit(self.name, self.pack.files)
         except OrderkitError:
@@ -176,7 +216,7 @@ class Subject:
                 found.append(doc)
         return found
 
-    def in_kit(self, rule: Rule, path: str, message: str, *, hint: str = "") -> Located:
+    def in_kit(self, rule: Coded, path: str, message: str, *, hint: str = "") -> Located:
         """Place a finding in kit.yaml, or at the XRD where there is no kit.yaml."""
         doc = self.kit_doc
         if doc is not None:
@@ -185,7 +225,7 @@ class Subject:
 
     def in_file(
         self,
-        rule: Rule,
+        rule: Coded,
         file: PurePosixPath,
         message: str,
         *,
@@ -197,7 +237,7 @@ class Subject:
         return Located(file, line, None, f"kit {self.name}", about)
 
 
-def found(rule: Rule, doc: Doc, path: str, message: str, *, hint: str = "") -> Located:
+def found(rule: Coded, doc: Doc, path: str, message: str, *, hint: str = "") -> Located:
     """Place a finding at a field of an object."""
     about = Finding(path, rule, message, hint=hint or rule.advice)
     return located(doc.path, doc.placed, path, about)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from orderkit.core.kit.checking.rules import Coded, Rule
+from orderkit.core.kit.checking.sincerules import SinceRule
 
 
 def descriptions() -> dict[str, str]:
@@ -18,7 +19,7 @@ def descriptions() -> dict[str, str]:
 
 def rules() -> tuple[Coded, ...]:
     """Return every rule, in the order of the table."""
-    return tuple(Rule)
+    return (*Rule, *SinceRule)
 
 
 def markdown(table: Iterable[Coded]) -> str:

@@ -41,7 +41,8 @@ KCL, ...) is checked as it is written, and not run.
 
 Not judged: whether the API server would take the composed resources, what providers do with them, and cost limits of CEL.
 Of the plural of a kind Crossplane's rights depend on, Kubernetes' own guess is taken unless `kit.yaml` says `resource`.
-YAML style is that of the pack's `.yamllint`, else a default; skeletons are left out.
+YAML style is that of the pack's `.yamllint`, else a default; skeletons and generated files are
+left out.
 
 """  # noqa: E501 - the page's lines
 

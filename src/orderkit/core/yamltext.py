@@ -21,8 +21,8 @@ Steps = tuple[str | int, ...]
 """Keys and list positions that lead to a value."""
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe loader that leaves dates as text: JSON has none."""
+class _Loader(yaml.CSafeLoader):
+    """Safe loader, libyaml's, that leaves dates as text: JSON has none."""
 
 
 _Loader.yaml_implicit_resolvers = {

@@ -68,11 +68,12 @@ def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
     files = read_folder(pack, docs=True)
     known = read_pack(files)
     found: list[GeneratedFile] = []
+    read = {kit.name: kit for kit in known.kits()}
     for name in kits or known.kit_names:
-        generated = generate(files, known.kit(name))
+        generated = generate(files, read[name] if name in read else known.kit(name))
         gone = leftovers(files, name, generated)
         found += _compared(name, files, {**generated, **dict.fromkeys(gone)})
-    found += _compared("", files, kinds(known.name, known.kits()))
+    found += _compared("", files, kinds(known.name, tuple(read.values())))
     return Generation(tuple(sorted(found, key=lambda file: file.path)))
 
 

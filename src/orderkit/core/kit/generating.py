@@ -70,17 +70,11 @@ def is_hand_written(files: Files, path: PurePosixPath, generated: bytes) -> bool
 
 def leftovers(files: Files, kit_name: str, generated: Files) -> tuple[PurePosixPath, ...]:
     """Return files of a kit's rooms that were generated once and are not any more, sorted."""
-    rooms = (
-        PurePosixPath("templates", kit_name),
-        PurePosixPath("day2", kit_name),
-        PurePosixPath("gitops", "apis", kit_name),
-    )
+    rooms = (f"templates/{kit_name}/", f"day2/{kit_name}/", f"gitops/apis/{kit_name}/")
     return tuple(
         sorted(
             path
             for path, data in files.items()
-            if path not in generated
-            and any(path.is_relative_to(room) for room in rooms)
-            and is_generated(data)
+            if str(path).startswith(rooms) and path not in generated and is_generated(data)
         )
     )

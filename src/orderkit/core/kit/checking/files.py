@@ -7,12 +7,12 @@ Called by ``core.kit.checking``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.checking.rules import Rule
 from orderkit.core.kit.checking.subject import Subject
 from orderkit.core.kit.generating import is_hand_written, leftovers, projected
+from orderkit.core.kit.marking import is_generated
 from orderkit.core.kit.model import Kit
 from orderkit.core.validate import Finding
 from orderkit.core.validate.located import Located
@@ -59,7 +59,9 @@ def _first_difference(before: bytes, after: bytes) -> int:
 
 def check_style(subject: Subject, style: str) -> Iterator[Located]:
     """
-    Run yamllint over the YAML of the kit's rooms.
+    Run yamllint over the YAML of the kit's rooms that people write.
+
+    Skeletons are YAML only once rendered; what is generated has the generator's style.
 
     Args:
         style: A yamllint configuration.
@@ -75,8 +77,11 @@ def check_style(subject: Subject, style: str) -> Iterator[Located]:
     except YamlLintConfigError as error:
         raise ValueError(str(error)) from error
     broken = {entry.file for entry in (*subject.pack.unreadable, *subject.kit_docs[1])}
-    for path, data in sorted(subject.pack.files.items()):
-        if not _is_kit_yaml(subject, path) or config.is_file_ignored(str(path)) or path in broken:
+    rooms = _rooms(subject.name)
+    for path, data in subject.pack.files.items():
+        if path.suffix not in _YAML or not str(path).startswith(rooms) or path in broken:
+            continue
+        if "skeleton" in path.parts or is_generated(data) or config.is_file_ignored(str(path)):
             continue
         for problem in linter.run(data.decode(errors="replace"), config, str(path)):
             warns = problem.level == "warning"
@@ -87,7 +92,5 @@ def check_style(subject: Subject, style: str) -> Iterator[Located]:
             yield Located(path, problem.line, problem.column, kit, about)
 
 
-def _is_kit_yaml(subject: Subject, path: PurePosixPath) -> bool:
-    """Skeletons are left out: they are YAML only once rendered."""
-    inside = any(path.is_relative_to(PurePosixPath(room, subject.name)) for room in _ROOMS)
-    return inside and path.suffix in _YAML and "skeleton" not in path.parts
+def _rooms(kit: str) -> tuple[str, ...]:
+    return tuple(f"{room}/{kit}/" for room in _ROOMS)

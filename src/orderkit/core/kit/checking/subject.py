@@ -74,6 +74,19 @@ class PackFacts:
         """One finding for each file below ``gitops`` that cannot be read."""
         return self._read[1]
 
+    @functools.cached_property
+    def by_folder(self) -> dict[PurePosixPath, list[Doc]]:
+        """Every object below ``gitops`` by the folder its file is in."""
+        found_docs: dict[PurePosixPath, list[Doc]] = {}
+        for doc in self.docs:
+            found_docs.setdefault(doc.path.parent, []).append(doc)
+        return found_docs
+
+    @functools.cached_property
+    def compositions(self) -> list[Doc]:
+        """Every Composition that is delivered."""
+        return self.of_kind(COMPOSITION)
+
     def of_kind(self, kind: Kind) -> list[Doc]:
         """Return the objects of a group and kind, in any version."""
         wanted = (kind.group, kind.kind)
@@ -108,6 +121,11 @@ class PackFacts:
 
 def misshapen(xrd: Manifest) -> str:
     """Return the first part of an XRD that has not even the right type; empty if all have."""
+    for name in ("annotations", "labels"):
+        entries = dig(xrd, "metadata", name, default=None) or {}
+        plain = isinstance(entries, Mapping)
+        if not plain or not all(isinstance(value, str) for value in entries.values()):
+            return f"metadata.{name}"
     texts = (("group",), ("names", "kind"), ("names", "plural"))
     for steps in texts:
         found_text = dig(xrd, "spec", *steps)
@@ -189,10 +207,10 @@ class Subject:
 
     @property
     def docs(self) -> list[Doc]:
-        """Objects in the kit's room below ``gitops/apis``."""
-        return [doc for doc in self.pack.docs if doc.path.is_relative_to(self.room)]
+        """Objects in the kit's folder below ``gitops/apis``."""
+        return self.pack.by_folder.get(self.room, [])
 
-    @property
+    @functools.cached_property
     def definition(self) -> Doc | None:
         """The XRD."""
         path = definition_path(self.name)
@@ -206,13 +224,13 @@ class Subject:
         group = dig(definition.manifest, "spec", "group") if definition else None
         kind = dig(definition.manifest, "spec", "names", "kind") if definition else None
         found = []
-        for doc in self.pack.of_kind(COMPOSITION):
+        for doc in self.pack.compositions:
             ref = dig(doc.manifest, "spec", "compositeTypeRef", default={})
             ours = (str(dig(ref, "apiVersion")).rpartition("/")[0], dig(ref, "kind")) == (
                 group,
                 kind,
             )
-            if ours or doc.path.is_relative_to(self.room):
+            if ours or doc.path.parent == self.room:
                 found.append(doc)
         return found
 

@@ -91,6 +91,8 @@ CASES = [
          "does not stand beside 'storage.gb'", 6),
     Case("a condition on another page", "  fields:\n    size: {when: {stage: one}}\n  pages:\n"
          "  - {title: A, fields: [stage]}\n  - {title: B, fields: [size]}", "is on another page", 6),
+    Case("conditions in a circle", "  fields:\n    size: {when: {stage: one}}\n    stage: {when: {domain: x}}"
+         "\n    domain: {when: {size: 1}}", "depends on this field itself", 6),
     Case("a condition for what is required", "  fields:\n    teamName: {when: {stage: one}}",
          "is required by the XRD", 6),
     Case("a name from what may be missing", "  nameFrom: domain", "may be left out", 5, "required"),

@@ -163,6 +163,16 @@ def test_what_was_entered_before_the_answer_changed_is_not_ordered() -> None:
     assert made.xr({"own": False, "key": "k"})["spec"] == {"own": False}
 
 
+def test_a_field_behind_an_answer_that_is_hidden_now_is_not_ordered() -> None:
+    kit = {"fields": {"own": {"when": {"mode": "ha"}}, "key": {"when": {"own": True}}}}
+    mode = {"type": "string", "enum": ["single", "ha"]}
+    made = Made(spec(mode=mode, own={"type": "boolean"}, key=TEXT), kit)
+    entered = {"own": True, "key": "k"}
+
+    assert made.xr({"mode": "ha", **entered})["spec"] == {"mode": "ha", **entered}
+    assert made.xr({"mode": "single", **entered})["spec"] == {"mode": "single"}
+
+
 def test_a_condition_on_an_open_answer_has_a_branch_for_all_others() -> None:
     kit = {"fields": {"b": {"when": {"a": "x"}}}}
     made = Made(spec(a=TEXT, b=TEXT), kit)

@@ -229,7 +229,7 @@ class _Checks:
         elif question.shape not in SCALARS or not question.visible or question.path == field.path:
             yield Problem("kit", place, when.field, "cannot be a condition",
                           "name a visible text, number or yes-or-no")  # fmt: skip
-        elif question.hints.when and question.hints.when.field == field.path:
+        elif self._leads_back(question):
             yield Problem("kit", place, when.field, "depends on this field itself")
         elif self._page_of(question) != self._page_of(field):
             yield Problem("kit", place, when.field, "is on another page",
@@ -242,6 +242,17 @@ class _Checks:
             if choices is not None and value not in choices:
                 yield Problem("kit", place, value, f"is no value of '{when.field}'",
                               _nearest(value, choices))  # fmt: skip
+
+    def _leads_back(self, field: Field) -> bool:
+        """Say whether a field depends on itself, by way of others."""
+        seen: set[str] = set()
+        found: Field | None = field
+        while found is not None and found.hints.when:
+            if found.path in seen:
+                return True
+            seen.add(found.path)
+            found = self._find(found.hints.when.field)
+        return False
 
     def _page_of(self, field: Field) -> int:
         top = field.path.partition(".")[0]

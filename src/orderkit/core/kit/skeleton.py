@@ -223,7 +223,9 @@ def _holds(when: When, at: str, beside: Sequence[Field]) -> str:
     question = next(field for field in beside if field.path == when.field)
     asked = member(at, question.name)
     answers = [f"{asked} === {_literal(value)}" for value in when.values]
-    return answers[0] if len(answers) == 1 else f"({' or '.join(answers)})"
+    holds = answers[0] if len(answers) == 1 else f"({' or '.join(answers)})"
+    before = question.hints.when  # an answer that is not shown any more is none
+    return f"{_holds(before, at, beside)} and {holds}" if before else holds
 
 
 def _literal(value: str | float | bool) -> str:  # noqa: FBT001 - an answer, no switch

@@ -87,6 +87,16 @@ CASES = [
         Reason.BLOCK_SCALAR,
         UNSET,
     ),
+    Case(
+        "the same behind the end of a map",
+        "c:\n  a: |+\n    x\nb: 1\n\n",
+        "b",
+        None,
+        Reason.BLOCK_SCALAR,
+        UNSET,
+    ),
+    Case("a text without a scalar and a line break", "- []", "0", [[]], "- [[]]"),
+    Case("an item behind one without a scalar", "- []", "", 1, "- []\n- 1", ADD),
     Case("no such item", "a: [1]\n", "a", 2, Reason.MISSING, REMOVE),
     Case("two such items", "a: [1, 1]\n", "a", 1, Reason.NOT_UNIQUE, REMOVE),
     Case("a list that is none", "a: x\n", "a", 1, Reason.WRONG_KIND, ADD),
@@ -117,7 +127,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_an_edit_gives_these_bytes_or_this_refusal(case: Case) -> None:
-    wish = Edit(tuple(case.path.split(".")), case.op, case.value)
+    wish = Edit(tuple(filter(None, case.path.split("."))), case.op, case.value)
     if not isinstance(case.after, Reason):
         assert edit(case.before.encode(), [wish]).decode() == case.after
         return

@@ -49,7 +49,7 @@ class Layout:
         at = self._stream.end(node)
         event = self._events[at]
         while event.kind is Kind.END:
-            if self._stream.stop(at) > self._stream.start(at):
+            if not self.is_silent(at):
                 break  # a bracket
             at -= 1
             event = self._events[at]
@@ -64,8 +64,20 @@ class Layout:
 
     def ends_in_block_scalar(self) -> bool:
         """Say whether the text's last scalar is a block scalar that ends with the text."""
-        last = max(at for at, event in enumerate(self._events) if event.kind is Kind.SCALAR)
+        last = self.last_before(len(self._events))
         return self.is_block_scalar(last) and self._stream.stop(last) == len(self._text)
+
+    def last_before(self, at: int) -> int:
+        """Return the last event before `at` that has characters: scalar, alias or bracket."""
+        silent = (Kind.END, Kind.OTHER, Kind.DOCUMENT)
+        at -= 1
+        while at and self._events[at].kind in silent and self.is_silent(at):
+            at -= 1
+        return at
+
+    def is_silent(self, at: int) -> bool:
+        """Say whether an event has no characters."""
+        return self._stream.start(at) == self._stream.stop(at)
 
     def keeps_blank_lines(self, at: int) -> bool:
         """Say whether blank lines behind the block scalar at event `at` are part of it."""

@@ -40,7 +40,7 @@ def remove(site: Site, child: Child) -> Change:
 
 def _check_above(site: Site, child: Child, start: int, end: int) -> None:
     """Refuse if a block scalar above would swallow what stands behind the removed lines."""
-    above = child.first - 1
+    above = site.layout.last_before(child.first)
     if not site.layout.is_block_scalar(above):
         return
     behind = site.text[end:]

@@ -66,6 +66,11 @@ def commits(state: Path, repo: RepoId, *limits: str) -> list[str]:
     return git(bare(state, repo), "log", "--format=%H", "main", *limits).split()
 
 
+def _all_commits(state: Path, repo: RepoId) -> list[str]:
+    """Return the commits of all branches."""
+    return git(bare(state, repo), "log", "--format=%H", "--branches").split()
+
+
 def operations(state: Path, repo: RepoId) -> list[str]:
     """Return the operation id of each commit that has one."""
     text = git(bare(state, repo), "log", "--format=%B", "main")
@@ -160,17 +165,29 @@ def _holds(platform: Platform, state: Path, exchange: Exchange) -> bool:
             raise AssertionError(f"nobody said what acknowledging {exchange.pattern} promises")
 
 
+def _posted(platform: Platform, state: Path, exchange: Exchange, repo: RepoId, what: str) -> bool:
+    """Say whether what was posted to a repository is there."""
+    match what:
+        case "contents" if platform.forge.repo(repo) is None:
+            return _may_be_deleted(platform, repo)  # its answer lost with the client
+        case "contents":
+            return exchange.answer["commit"]["sha"] in _all_commits(state, repo)
+        case "branches":
+            return platform.forge.head(repo, exchange.sent["new_branch_name"]) is not None
+        case "pulls":
+            return platform.forge.pull(repo, exchange.answer["number"]) is not None
+        case _:
+            raise AssertionError(f"nobody said what acknowledging {exchange.pattern} promises")
+
+
 def _forge_holds(platform: Platform, state: Path, exchange: Exchange, path: list[str]) -> bool:
     match exchange.method, path[2:]:
         case "POST", ["orgs"]:
             return not platform.forge.ensure_org(exchange.sent["username"])
         case "POST", ["orgs", owner, "repos"]:
             return platform.forge.repo(RepoId(owner, exchange.sent["name"])) is not None
-        case "POST", ["repos", owner, name, "contents"]:
-            repo = RepoId(owner, name)
-            if platform.forge.repo(repo) is None:  # deleted, its answer lost with the client
-                return _may_be_deleted(platform, repo)
-            return exchange.answer["commit"]["sha"] in commits(state, repo)
+        case "POST", ["repos", owner, name, what]:
+            return _posted(platform, state, exchange, RepoId(owner, name), what)
         case "PATCH", ["repos", owner, name]:
             repository = platform.forge.repo(RepoId(owner, name))
             return repository is not None and repository.archived

@@ -139,12 +139,19 @@ class Lab:
 
 
 def _frozen_pack(target: Path) -> Path:
-    """Copy the reference pack: an edit during the tests would be a new commit of it."""
+    """
+    Copy the reference pack: an edit during the tests would be a new commit of it.
+
+    Its stage kit changes directly, so that both ways of a change can be killed.
+    """
     source = reference_pack()
     target.mkdir()
     shutil.copy(source / "pack.yaml", target)
     for part in ("templates", "stations", "gitops"):
         shutil.copytree(source / part, target / part)
+    kit = target / "templates" / "garage" / "kit.yaml"
+    assert "how: review" in kit.read_text()
+    kit.write_text(kit.read_text().replace("how: review", "how: direct"))
     return target
 
 

@@ -18,6 +18,7 @@ from tests.crash import judging
 from tests.crash.durable import Side
 from tests.crash.judging import order_of
 
+from orderkit.core.names import RepoId
 from orderkit.flows.teams import add_team
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ END = [
 END_AND_DELETE = [*END[:-2], f"forge DELETE {ORDER_REPO}", LEDGER]
 DELETE_ARCHIVED = END_AND_DELETE[-2:]
 ADD_TEAM = ["forge POST /api/v1/orgs", LEDGER, f"{REFRESH}ledger"]
+CHANGE = [f"forge POST {ORDER_REPO}/contents", f"{REFRESH}garage-TEAM"]
+PROPOSE = [
+    f"forge POST {ORDER_REPO}/branches",
+    f"forge POST {ORDER_REPO}/contents",
+    f"forge POST {ORDER_REPO}/pulls",
+]
 
 SHORT, FULL = 3, 50
 """How often each command is killed at a random moment."""
@@ -154,6 +161,45 @@ def test_the_writes_of_a_deletion_after_the_end_are_known(
 
 def test_the_writes_of_a_new_team_are_known(lab: Lab, served: Path, fresh: str) -> None:
     assert writes_of(lab, served, "team", "add", fresh) == ADD_TEAM
+
+
+def change(team: str, *more: str) -> tuple[str, ...]:
+    return ("change", order_of(team), "stage=stage3", "--operation", f"op-{team}", *more)
+
+
+def test_the_writes_of_a_change_are_known(lab: Lab, served: Path, ordering_team: str) -> None:
+    assert writes_of(lab, served, *change(ordering_team)) == CHANGE
+
+
+def test_the_writes_of_a_proposal_are_known(lab: Lab, served: Path, ordering_team: str) -> None:
+    assert writes_of(lab, served, *change(ordering_team, "--pr")) == PROPOSE
+
+
+@pytest.mark.parametrize("kill", kills(CHANGE), ids=str)
+def test_a_killed_change_is_finished_by_repeating_it(
+    lab: Lab, served: Path, ordering_team: str, kill: Kill
+) -> None:
+    kill_and_repeat(lab, served, kill, *change(ordering_team))
+
+    with judging.looking_at(served) as platform:
+        judging.order_is_whole(platform, served, ordering_team, "stage3", edits=1)
+
+
+@pytest.mark.parametrize("kill", kills(PROPOSE), ids=str)
+def test_a_killed_proposal_is_finished_by_repeating_it(
+    lab: Lab, served: Path, ordering_team: str, kill: Kill
+) -> None:
+    kill_and_repeat(lab, served, kill, *change(ordering_team, "--pr"))
+
+    repo = RepoId(ordering_team, order_of(ordering_team))
+    with judging.looking_at(served) as platform:
+        (pull,) = platform.forge.pulls(repo, state="all")
+        (commit,) = platform.forge.compare(repo, "main", pull.head)
+        judging.order_is_whole(platform, served, ordering_team, "stage2", edits=0)
+    assert (pull.state, pull.operation) == ("open", f"op-{ordering_team}")
+    assert commit.operation == pull.operation
+    branches = judging.git(judging.bare(served, repo), "branch", "--format=%(refname:short)")
+    assert sorted(branches.split()) == sorted(["main", pull.head])
 
 
 @pytest.mark.parametrize("kill", kills(ORDER), ids=str)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import PurePosixPath
 
 import pytest
 from bays import XR, Bay
 from commands import Command
 
+from orderkit.core.manifests import parse_manifests
 from orderkit.core.objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import trailers
@@ -117,6 +119,7 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(orderkit: Command, bay: Bay
         (["pit.bays=1", "pit={lift: true}"], 2, "are the same field"),
         (["stage"], 2, "is no edit"),
         (["stage=stage2", "--base=beef"], 2, "is none of the newest"),
+        (["stage=stage2", "--base=" + "a" * 40], 2, "holds no XR"),
         (["stage=stage2", "--requester=me"], 2, "is no catalog reference"),
         (["stage=stage2", "--operation=a b"], 2, "holds a space"),
         (["stage=stage2", "--reason=" + "x" * 501], 2, "is longer than 500"),
@@ -221,6 +224,18 @@ def test_the_file_is_found_wherever_it_is_and_everything_around_it_stays(
 
     assert done.code == 0, done.err
     assert bay.text(path) == text.replace("stage1", "stage2")
+
+
+def test_a_json_file_stays_json(orderkit: Command, bay: Bay) -> None:
+    (xr,) = parse_manifests(str(XR), bay.text().encode())
+    path = PurePosixPath("manifests/xgarage.json")
+    bay.put({XR: None, path: json.dumps(xr, indent=4)})
+
+    done = orderkit("change", bay.order, "stage=stage2", "guests+=eve", "--no-wait")
+
+    assert done.code == 0, done.err
+    xr["spec"] |= {"stage": "stage2", "guests": ["eve"]}
+    assert json.loads(bay.text(path)) == xr
 
 
 def test_an_item_of_a_list_is_edited_in_its_place(orderkit: Command, bay: Bay) -> None:

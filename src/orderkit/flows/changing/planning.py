@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from orderkit.core.change import (
     same,
     value_at,
 )
-from orderkit.core.errors import InvalidInputError, RefusedError, UsageError
+from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError, UsageError
 from orderkit.core.kit.model import How
 from orderkit.core.manifests import parse_documents
 from orderkit.core.names import CommitSha
@@ -44,6 +45,7 @@ from orderkit.flows.platform import Platform
 from orderkit.ports.forge import CHANGE_TRAILER, REASON_TRAILER, REQUEST_TRAILER, Operation
 
 _SUMMARY_MAX = 72
+_FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +135,19 @@ class Planner:
             if self.wanted.base is None:
                 self._base = seen
             else:
-                commit = find_commit(self.platform, self.live, self.wanted.base, field="base")
-                self._base = read_xr(self.platform, self.live, commit.id)
+                self._base = self._named_base(self.wanted.base)
         return self._base
+
+    def _named_base(self, name: str) -> XrFile:
+        """Read the XR at a commit; one that is named in full need not be looked for."""
+        if not _FULL_ID.fullmatch(name):
+            name = find_commit(self.platform, self.live, name, field="base").id
+        try:
+            return read_xr(self.platform, self.live, CommitSha(name))
+        except NotFoundError as error:
+            raise InvalidInputError(
+                "base", name, f"holds no XR of {self.live.repository}: {error}", hint=error.hint
+            ) from error
 
     # --- judging
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from orderkit.core.change import (
@@ -29,7 +30,7 @@ from orderkit.core.change import (
     shown,
     value_at,
 )
-from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError
+from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
 from orderkit.core.kit.model import How
 from orderkit.core.names import RepoId
 from orderkit.flows.changing.planning import Plan, Planner, unified
@@ -213,7 +214,8 @@ class Proposing:
         text = f"Replaced by #{new.number}, which begins at today's main."
         self._forge.comment(self._repo, old.number, text, marker="orderkit/replaced")
         self._forge.close_pull(self._repo, old.number)
-        self._forge.delete_branch(self._repo, old.head)
+        with suppress(RefusedError):  # protected: whoever did that may remove it
+            self._forge.delete_branch(self._repo, old.head)
 
     def _branch(self, plan: Plan) -> str:
         """
@@ -284,7 +286,9 @@ class Proposing:
         """Close what an interrupted run meant to replace."""
         found = re.search(r"^Replaces #(\d+)\.$", pull.body, re.MULTILINE)
         old = self._forge.pull(self._repo, int(found[1])) if found else None
-        if old is not None and old.state == "open" and pull.state == "open":
+        if old is None or (old.state, pull.state) != ("open", "open"):
+            return
+        if old.head.startswith(PREFIX) and old.requester == pull.requester:
             self._replace(old, pull)
 
 

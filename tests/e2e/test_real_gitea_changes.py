@@ -1,0 +1,163 @@
+"""
+Changes of living orders with a real Gitea as the forge: a share of what the component tests do.
+
+Everything else is embedded, as in ``test_real_gitea_orders``; the user is an ordinary one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import mixedplatform
+import pytest
+from bays import Bay, ask, new_bay, set_
+from changingcrowd import Crowd
+from changingpack import changing_pack
+from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
+from published import Up
+from tests.lab.realgitea import Gitea, add_token, add_user
+
+from orderkit.adapters.embedded.platform import BOT_SCOPES
+from orderkit.adapters.embedded.state import PLATFORM_FILE
+from orderkit.adapters.packfolder import pack_commit, read_folder
+from orderkit.core.change import FieldConflictError, FieldEdit
+from orderkit.core.errors import ConflictError
+from orderkit.core.settings import LOCAL_REGISTRY
+from orderkit.flows.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.delivering import await_commit
+from orderkit.flows.history import history
+from orderkit.flows.packrendering import PlatformValues
+from orderkit.flows.reverting import RevertRequest, revert
+from orderkit.ports.forge import MergeStyle, Operation, PullRequest
+from orderkit.ports.requesters import Requester
+
+if TYPE_CHECKING:
+    from tests.conftest import Chances
+
+SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
+READY_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def up(real_gitea: Gitea, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """A bootstrapped platform on the real Gitea whose garage has fields to change."""
+    folder = tmp_path_factory.mktemp("mixed")
+    pack = changing_pack(folder / "pack")
+    bot = add_user(real_gitea, f"orderkit-{secrets.token_hex(3)}")
+    state = folder / "state"
+    state.mkdir()
+    token = add_token(real_gitea.url, bot, SCOPES)
+    wanted = mixedplatform.Wanted(state, pack, real_gitea.url, bot[0], token)
+    files = read_folder(pack)
+    values = PlatformValues(real_gitea.url, pack_commit(pack, files), LOCAL_REGISTRY)
+    with mixedplatform.running(wanted) as found:
+        request = BootstrapRequest(files, values, "user:default/guest")
+        bootstrap(found.platform, request, on_step=lambda *_: None)
+        yield found
+
+
+@pytest.fixture
+def bay(up: Up) -> Bay:
+    return new_bay(up.platform)
+
+
+def merge(bay: Bay, pull: PullRequest, style: MergeStyle, *, deadline_s: float = 30.0) -> None:
+    by_hand = Operation(f"merge-{pull.number}", "user:default/boss", f"Merge #{pull.number}")
+    bay.platform.forge.merge_pull(
+        bay.repo, pull.number, head=pull.head_commit, style=style, operation=by_hand,
+        deadline_s=deadline_s,
+    )  # fmt: skip
+
+
+def test_a_direct_change_is_ready_and_reverted_and_told(bay: Bay) -> None:
+    done = ask(bay, set_("stage", "stage2"), reason="race day")
+    assert done.commit is not None
+    assert await_commit(bay.platform, bay.order, done.commit, timeout_s=READY_S).ready
+
+    back = revert(
+        bay.platform,
+        RevertRequest(order=bay.order, commit=done.commit, requester=Requester("user:default/b")),
+    )
+
+    assert (back.state, bay.spec()["stage"]) == ("committed", "stage1")
+    newest, change, order = history(bay.platform, bay.order)
+    assert [str(found) for found in newest.fields] == ["stage stage2 → stage1"]
+    assert change.who == "user:default/eve"
+    assert change.commit.author
+    assert order.first
+
+
+def test_a_field_that_somebody_changed_is_a_conflict_with_both_values(bay: Bay) -> None:
+    base = bay.head
+    theirs = bay.edit("stage1", "stage3")
+
+    with pytest.raises(FieldConflictError) as caught:
+        ask(bay, set_("stage", "stage2"), base=base)
+
+    (found,) = caught.value.conflicts
+    assert (found.seen, found.now, found.commit) == ("stage1", "stage3", theirs)
+
+
+def test_an_operation_changes_nothing_twice(bay: Bay) -> None:
+    edit = FieldEdit("budget", "add", 5)
+    first = ask(bay, edit, operation="op-1")
+
+    again = ask(bay, edit, operation="op-1")
+
+    assert (again.commit, again.repeated, bay.spec()["budget"]) == (first.commit, True, 5)
+
+
+@pytest.mark.parametrize("style", [MergeStyle.MERGE, MergeStyle.SQUASH, MergeStyle.REBASE])
+def test_a_proposal_is_updated_replaced_merged_and_found_again(bay: Bay, style: MergeStyle) -> None:
+    first = ask(bay, set_("colour", "red")).pull
+    updated = ask(bay, set_("colour", "blue")).pull
+    bay.edit('stage: "stage1"', 'stage: "stage1"\n  motto: slow')
+    replaced = ask(bay, set_("colour", "green"), operation="op-1").pull
+    assert first is not None
+    assert updated is not None
+    assert replaced is not None
+
+    merge(bay, replaced, style)
+
+    assert (updated.number, replaced.number > first.number) == (first.number, True)
+    assert list(bay.platform.forge.pulls(bay.repo)) == []
+    assert bay.spec().items() >= {"colour": "green", "motto": "slow"}.items()
+    again = ask(bay, set_("colour", "green"), operation="op-1")
+    assert (again.state, again.repeated) == ("committed", True)
+
+
+def test_merged_out_of_order_the_earlier_one_conflicts(bay: Bay) -> None:
+    early = ask(bay, set_("colour", "red"), requester=Requester("user:default/ann")).pull
+    late = ask(bay, set_("colour", "green"), requester=Requester("user:default/bob")).pull
+    assert early is not None
+    assert late is not None
+
+    merge(bay, late, MergeStyle.MERGE)
+
+    with pytest.raises(ConflictError):
+        merge(bay, early, MergeStyle.MERGE, deadline_s=5)
+    assert bay.spec()["colour"] == "green"
+
+
+def test_every_acknowledged_change_is_there_once_and_every_conflict_is_true(
+    up: Up, bay: Bay, tmp_path: Path, chances: Chances
+) -> None:
+    straight = up.state / PLATFORM_FILE
+    with open_proxy(up.settings.forge.url) as proxy:
+        bad = straight.with_name("behind-a-bad-line.yaml")
+        bad.write_text(straight.read_text().replace(up.settings.forge.url, proxy.url))
+        faults = chances.random("chaos on Gitea")
+        proxy.plan = Seeded(faults, FAULTS_OF_A_BAD_LINE, write_rate=0.2, read_rate=0.02)
+        crowd = Crowd(
+            bay, [straight, bad], tmp_path, chances.seed,
+            wishes_each=chances.count(2, 20), kills=chances.count(2, 20),
+        )  # fmt: skip
+        crowd.run(deadline_s=chances.count(110, 3000))
+
+    crowd.judge()
+    print(dict(sorted(crowd.counts.items())))  # noqa: T201  shown with -rP
+    state = await_commit(up.platform, bay.order, bay.head, timeout_s=READY_S)
+    assert state.ready

@@ -38,7 +38,7 @@ test: $(DEV) ## the tests that need Python, git and what scripts/test-tools.sh i
 e2e: $(DEV) lab ## whole journeys on a real Backstage, Gitea and Kubernetes API, in a real browser
 	scripts/backstage.sh --front-end
 	scripts/test.sh --e2e tests/e2e tests/faults \
-	  $(addprefix tests/conformance/,forge cluster validate policies yamledit)
+	  $(addprefix tests/conformance/,forge cluster validate policies xrds yamledit)
 
 soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|edit|forge|rest
 	scripts/soak.sh $(PART)

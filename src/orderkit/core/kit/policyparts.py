@@ -68,7 +68,7 @@ class Variables:
     def field(self, path: FieldPath) -> tuple[str, str]:
         """Return the variables of a field's value now and before; null where it is absent."""
         if path not in self.names:
-            taken, name = set(self.names.values()), identifier(path)
+            taken, name = set(self.names.values()), f"spec_{identifier(path)}"
             while name in taken or name in self.found or f"{name}_before" in self.found:
                 name += "_"
             self.names[path] = name

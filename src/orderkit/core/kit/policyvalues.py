@@ -55,7 +55,7 @@ def _with_places(limit: Limit, variables: Variables, body: str) -> str:
     """Give an enum's order a name."""
     if not (found := places(limit)):
         return body
-    name = variables.field(limit.path)[0].removeprefix("variables.") + "_places"
+    name = variables.field(limit.path)[0].replace("variables.spec_", "places_")
     variables.found[name] = found
     return body.replace(found, f"variables.{name}")
 

@@ -142,6 +142,7 @@ def test_merged_out_of_order_the_earlier_one_conflicts(bay: Bay) -> None:
     assert bay.spec()["colour"] == "green"
 
 
+@pytest.mark.timeout(400)
 def test_every_acknowledged_change_is_there_once_and_every_conflict_is_true(
     up: Up, bay: Bay, tmp_path: Path, chances: Chances
 ) -> None:
@@ -153,9 +154,10 @@ def test_every_acknowledged_change_is_there_once_and_every_conflict_is_true(
         proxy.plan = Seeded(faults, FAULTS_OF_A_BAD_LINE, write_rate=0.2, read_rate=0.02)
         crowd = Crowd(
             bay, [straight, bad], tmp_path, chances.seed,
-            wishes_each=chances.count(2, 20), kills=chances.count(2, 20),
+            wishes_each=chances.count(2, 20), kills=chances.count(1, 20),
+            people=chances.count(5, 8),
         )  # fmt: skip
-        crowd.run(deadline_s=chances.count(110, 3000))
+        crowd.run(deadline_s=chances.count(300, 3000))
 
     crowd.judge()
     print(dict(sorted(crowd.counts.items())))  # noqa: T201  shown with -rP

@@ -28,7 +28,7 @@ from orderkit.flows.changing import Changed, ChangeRequest, change
 from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester
 
-_PATIENCE_S = 90.0
+_PATIENCE_S = 240.0
 _UNCLEAR_PAUSE_S = 0.02
 _STAGES = ("stage1", "stage2", "stage3")
 

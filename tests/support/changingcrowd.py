@@ -25,7 +25,6 @@ from orderkit.core.manifests import parse_manifests
 from orderkit.flows.history import HistoryEntry, history
 from orderkit.ports.forge import MergeStyle, Operation
 
-PEOPLE = 8
 _STYLES = tuple(MergeStyle)
 _FIELDS = {
     "sum": "budget", "element": "guests", "note": "note", "stage": "stage", "colour": "colour",
@@ -42,6 +41,7 @@ class Crowd:
     seed: int
     wishes_each: int
     kills: int
+    people: int = 8
     random: random.Random = field(init=False)
     counts: Counter[str] = field(default_factory=Counter)
     hands: dict[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Crowd:
     def run(self, *, deadline_s: float) -> None:
         """Let everybody act until all wishes have an outcome."""
         end_s = time.monotonic() + deadline_s
-        running = {person: self._start(person) for person in range(PEOPLE)}
+        running = {person: self._start(person) for person in range(self.people)}
         try:
             while running:
                 assert time.monotonic() < end_s, f"not done in {deadline_s} s: {self.counts}"
@@ -90,9 +90,9 @@ class Crowd:
 
     def _half_done(self) -> bool:
         """Say whether the next kill is due: they are spread over the wishes."""
-        done = sum(len(outcomes(Path(self.spec(p).log))) for p in range(PEOPLE))
+        done = sum(len(outcomes(Path(self.spec(p).log))) for p in range(self.people))
         due = (self.counts["kills"] + 1) / (self.kills + 1)
-        return done >= due * PEOPLE * self.wishes_each
+        return done >= due * self.people * self.wishes_each
 
     def _kill(self, running: dict[int, subprocess.Popen[bytes]]) -> None:
         person = self.random.choice(list(running))
@@ -137,7 +137,7 @@ class Crowd:
         """Assert what must hold when all is over."""
         entries = history(self.bay.platform, self.bay.order, limit=10_000)
         by_operation = _by_operation(entries)
-        for person in range(PEOPLE):
+        for person in range(self.people):
             told = {each["operation"]: each for each in outcomes(Path(self.spec(person).log))}
             wanted = list(wishes(self.seed, person, self.wishes_each))
             assert told.keys() == {wish.operation for wish in wanted}
@@ -182,7 +182,7 @@ class Crowd:
         """What is there in the end is what all who were told "done" wanted."""
         spec = self.bay.spec()
         sums, guests = 0, set()
-        for person in range(PEOPLE):
+        for person in range(self.people):
             for wish in wishes(self.seed, person, self.wishes_each):
                 sums += wish.edit.value if wish.kind == "sum" else 0
                 guests |= {wish.edit.value} if wish.kind == "element" else set()

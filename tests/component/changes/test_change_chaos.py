@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from bays import Bay
 from changingcrowd import Crowd
 from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tests.conftest import Chances
 
 
+@pytest.mark.timeout(400)
 def test_every_acknowledged_change_is_there_once_in_order_and_every_conflict_is_true(
     site: Running, bay: Bay, tmp_path: Path, chances: Chances
 ) -> None:
@@ -30,7 +32,7 @@ def test_every_acknowledged_change_is_there_once_in_order_and_every_conflict_is_
             bay, [straight, bad], tmp_path, chances.seed,
             wishes_each=chances.count(3, 30), kills=chances.count(2, 40),
         )  # fmt: skip
-        crowd.run(deadline_s=chances.count(100, 3000))
+        crowd.run(deadline_s=chances.count(300, 3000))
 
     crowd.judge()
     print(dict(sorted(crowd.counts.items())))  # noqa: T201  shown with -rP

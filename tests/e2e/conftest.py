@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from changingpack import changing_pack
 from commands import Command, as_process
+from corpuspack import DOMAIN, whole_pack
 from daemons import Daemon
 from ordered import TEMPLATE, Ordered
 from published import Up, read_kit
@@ -27,6 +28,8 @@ from orderkit.cli.connecting import connect, load_settings
 from orderkit.cli.main import run
 
 FOLDER = Path(__file__).parent
+SYSTEM = "paddock"
+"""A system in the catalog of every portal."""
 _TIMEOUT_S = 300
 _UP_S = 90.0
 
@@ -51,18 +54,26 @@ class World:
 
 @contextlib.contextmanager
 def _world(
-    folder: Path, profile: str, *, front_end: bool, pack: Path | None = None
+    folder: Path,
+    profile: str,
+    *,
+    front_end: bool,
+    pack: Path | None = None,
+    more: tuple[str, ...] = (),
 ) -> Iterator[World]:
     state = folder / "state"
     ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
     portal = quiet_port()  # the platform's service must know whose signatures it checks
     options = ["--profile", profile, "--signed-by", f"http://{HOST}:{portal}"]
     options += ["--pack", str(pack)] if pack else []
+    options += more
     command = [sys.executable, "-m", "orderkit", "up", "--state", str(state), *ports, *options]
     with Daemon("orderkit up", command, log=folder / "up.log") as daemon:
         daemon.wait_until(lambda: "Stop with ctrl-C" in daemon.text(), timeout_s=_UP_S)
         settings = load_settings(str(state / "platform.yaml"))
-        wanted = Wanted(settings, state / "backstage", front_end=front_end, port=portal)
+        wanted = Wanted(
+            settings, state / "backstage", front_end=front_end, port=portal, systems=(SYSTEM,)
+        )
         try:
             with serving(wanted) as backstage:
                 yield World(Up(state, settings, connect(settings)), backstage)
@@ -91,6 +102,16 @@ def changing_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     pack = changing_pack(folder / "pack")
     assert run(["kit", "generate", "--pack", str(pack)]) == 0
     with _world(folder, "service", front_end=True, pack=pack) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def corpus_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Every kit of the corpus."""
+    folder = tmp_path_factory.mktemp("corpus")
+    pack = whole_pack(folder / "pack")
+    more = ("--team", "ae86", "--value", f"BASE_DOMAIN={DOMAIN}")
+    with _world(folder, "service", front_end=True, pack=pack, more=more) as found:
         yield found
 
 

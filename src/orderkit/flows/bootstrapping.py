@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from orderkit.core import orderstate
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.manifests import parse_manifests
-from orderkit.core.names import CommitSha
+from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects import (
     APP_PROJECT,
     ARGOCD_NAMESPACE,
@@ -146,20 +146,28 @@ def _wait_for(platform: Platform, layer: str, timeout_s: float) -> None:
     until(
         platform.clock,
         lambda: get_object(platform, application_key(layer)),
-        lambda found: not _not_healthy(found),
+        lambda found: not _not_healthy(platform, found),
         timeout_s=timeout_s,
         what=f"layer {layer} becoming healthy",
-        why_not=_not_healthy,
+        why_not=lambda found: _not_healthy(platform, found),
     )
 
 
-def _not_healthy(application: Manifest | None) -> str:
+def _not_healthy(platform: Platform, application: Manifest | None) -> str:
+    """Say what a layer waits for; the ledger's health is its orders', which hold nothing up."""
     if application is None:
         return "Argo CD has not created its Application"
     failure = orderstate.delivery_failure(application)
     waiting = failure or orderstate.undelivered(application, None)
+    if waiting or _delivers(application, platform.ledger):
+        return waiting
     health = dig(application, "status", "health", "status", default="Unknown")
-    return waiting or ("" if health == "Healthy" else f"its health is {health}")
+    return "" if health == "Healthy" else f"its health is {health}"
+
+
+def _delivers(application: Manifest, repo: RepoId) -> bool:
+    url = str(dig(application, "spec", "source", "repoURL", default=""))
+    return url.removesuffix(".git").endswith(f"/{repo}")
 
 
 def _namespace() -> Manifest:

@@ -37,7 +37,12 @@ from orderkit.core.xrcheck import check_order_files
 from orderkit.flows import scaffolding
 from orderkit.flows.packrendering import PlatformValues
 
-VALUES = PlatformValues("http://forge.example.org", "0" * 40, "registry.example.org")
+VALUES = PlatformValues(
+    "http://forge.example.org",
+    "0" * 40,
+    "registry.example.org",
+    service_url="http://orderkit.example.org",
+)
 """The platform that scenarios are sent to."""
 _USER = scaffolding.User("user:default/tester")
 

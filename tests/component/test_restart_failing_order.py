@@ -1,0 +1,46 @@
+"""An order that fails holds nobody up: the platform starts again, and all other orders go on."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.packfolder import ROOMS, reference_pack
+from orderkit.cli.running import RunRequest, running
+from orderkit.flows import ordering, orders
+from orderkit.flows.waiting import until
+
+
+@pytest.mark.timeout(400)
+def test_a_platform_with_a_failing_order_starts_again(tmp_path: Path) -> None:
+    pack = tmp_path / "pack"
+    for room in ROOMS:
+        shutil.copytree(reference_pack() / room, pack / room)
+    shutil.copy(reference_pack() / "pack.yaml", pack)
+    station = pack / "stations/garage/station.py"
+    wanted = RunRequest(tmp_path / "state", pack, Ports(0, 0, 0, 0), ("ae86",))
+    request = ordering.OrderRequest(
+        "garage", {"team_name": "ae86", "stage": "stage1"}, "user:default/test"
+    )
+    with running(wanted, on_step=lambda *_: None) as first:
+        ordering.order(first.platform, request, on_step=lambda *_: None)
+
+    good = station.read_text()
+    station.write_text(
+        good.replace("    response =", '    raise ValueError("no bays")\n    response =')
+    )
+    with running(wanted, on_step=lambda *_: None) as second:
+        until(
+            second.platform.clock,
+            lambda: orders.status(second.platform, "garage-ae86"),
+            lambda report: "no bays" in report.state.reason,
+            timeout_s=60,
+            what="the order failing",
+        )
+
+    layers: list[str] = []
+    with running(wanted, on_step=lambda step, told: layers.append(f"{step} {told}")):
+        assert any(one.startswith("layer ledger") for one in layers)

@@ -1,0 +1,105 @@
+"""Every command of docs/tutorial.md works as shown, in its order, in a folder of the reader's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(), re.DOTALL)
+INSTALL, UP = "make setup\n", "orderkit up --pack .\n"
+ANY_PORT = ["--forge-port=0", "--cluster-port=0", "--portal-port=0", "--service-port=0"]
+_COMMAND_S = 100
+
+
+def environment(home: Path) -> dict[str, str]:
+    left_out = ("XDG_STATE_HOME", "KUBECONFIG", "ORDERKIT_STATE", "ORDERKIT_PLATFORM")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    who = {"NAME": "Reader", "EMAIL": "reader@localhost"}
+    return {
+        **kept,
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        **{f"GIT_AUTHOR_{key}": value for key, value in who.items()},
+        **{f"GIT_COMMITTER_{key}": value for key, value in who.items()},
+    }
+
+
+class Reader:
+    """Types what the tutorial shows: one shell, and the platform in a second terminal."""
+
+    def __init__(self, home: Path, undo: contextlib.ExitStack) -> None:
+        self._home, self._undo = home, undo
+        self._folder = home
+        self._platform: subprocess.Popen[str] | None = None
+
+    def types(self, block: str) -> None:
+        if block == UP:
+            self._restart()
+            return
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", f"{block}\npwd > '{self._home}/where'"],
+            cwd=self._folder,
+            env=environment(self._home),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_COMMAND_S,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stdout}{done.stderr}"
+        self._folder = Path((self._home / "where").read_text().strip())
+
+    def _restart(self) -> None:
+        if self._platform is not None:
+            self.stop(self._platform)
+        command = [sys.executable, "-m", "orderkit", *UP.split()[1:], *ANY_PORT]
+        process = subprocess.Popen(
+            command,
+            cwd=self._folder,
+            env=environment(self._home),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._platform = process
+        self._undo.callback(self.stop, process)
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if "Stop with ctrl-C" in line:
+                return
+        pytest.fail(f"the platform did not start: {''.join(said)}")
+
+    @staticmethod
+    def stop(process: subprocess.Popen[str]) -> None:
+        """Press ctrl-C; a second time changes nothing."""
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    with contextlib.ExitStack() as undo:
+        yield Reader(tmp_path, undo)
+
+
+@pytest.mark.timeout(400)
+def test_the_tutorial_leads_from_an_xrd_to_an_order_that_is_ready_and_changed(
+    reader: Reader,
+) -> None:
+    assert INSTALL in BLOCKS[0], "the first block installs, which `make test` has done"
+    assert BLOCKS.count(UP) == 2
+
+    for block in BLOCKS[1:]:
+        reader.types(block)

@@ -31,10 +31,12 @@ def station(request: StationRequest) -> StationResponse:
 
 
 @pytest.fixture
-def pack(tmp_path: Path) -> Path:
+def pack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     for path, data in labkit.generated(labkit.TEXTS).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(data)
+    assert run(["kit", "generate", "--pack", str(tmp_path)]) == 0
+    capsys.readouterr()
     return tmp_path
 
 
@@ -183,6 +185,16 @@ def test_since_finds_what_living_orders_would_feel(
     assert "error: since-resource-gone: " in out
     assert "'sheet' (ConfigMap) is no longer wanted under this name" in out
     assert check(history) == 0
+
+
+def test_the_packs_own_generated_files_are_judged_too(
+    pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pack / "gitops/kinds.yaml").unlink()
+
+    assert check(pack) == 1
+    assert "gitops/kinds.yaml: error: drift: is missing" in capsys.readouterr().out
+    assert check(pack, "lab") == 0
 
 
 def test_since_finds_a_kit_that_is_gone(history: Path, capsys: pytest.CaptureFixture[str]) -> None:

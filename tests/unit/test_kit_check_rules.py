@@ -11,10 +11,11 @@ import labkit
 import pytest
 
 from orderkit.adapters.stationfolder import BrokenStation
-from orderkit.core.kit.checking import Rule, Severity, check_kit
+from orderkit.core.kit.checking import Rule, check_kit
 from orderkit.core.objects import Manifest
 from orderkit.core.station import Ready, Station, StationRequest, StationResponse
 from orderkit.core.validate import Finding
+from orderkit.core.validate.findings import Severity
 
 KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"
 COMPOSITION, ROLE = "gitops/apis/lab/composition.yaml", "gitops/apis/lab/rights.yaml"
@@ -360,12 +361,17 @@ CASES = [
     ),
     Case(Rule.XRD_LEGACY, "apiVersion v1", swap(XRD, ("crossplane.io/v2", "crossplane.io/v1"))),
     Case(
-        Rule.XRD_DEFAULT,
+        Rule.XRD_UNMEANT,
         "a parent that may be absent",
         swap(XRD, (SIZE, MORE + INNER + SIZE)),
-        place="definition.yaml:37",
+        place="definition.yaml:32",
     ),
-    Case(Rule.XRD_OPEN_OBJECT, "nothing declared", swap(XRD, (SIZE, MORE + SIZE))),
+    Case(Rule.XRD_UNMEANT, "nothing declared", swap(XRD, (SIZE, MORE + SIZE))),
+    Case(
+        Rule.XRD_REMARK,
+        "an example",
+        swap(XRD, ("How many benches.\n", "Benches.\n                  examples: [small]\n")),
+    ),
     Case(Rule.XRD_PRUNABLE, "the XRD", swap(XRD, ("Prune=false,Delete=false", "Prune=false"))),
     Case(
         Rule.NAME_LENGTH,

@@ -43,7 +43,7 @@ def kit_check(
 
     Example: orderkit kit check garage --since origin/main
     """
-    from orderkit.core.kit.checking.rules import Severity
+    from orderkit.core.validate.findings import Severity
     from orderkit.flows import kitchecking
 
     if as_json and as_sarif:
@@ -91,7 +91,7 @@ def _json(verdict: Verdict, folder: Path) -> dict[str, Any]:
 
 
 def _counts(verdict: Verdict) -> dict[str, int]:
-    from orderkit.core.kit.checking.rules import Severity
+    from orderkit.core.validate.findings import Severity
 
     return {f"{severity}s": verdict.count(severity) for severity in Severity}
 

@@ -18,14 +18,16 @@ from orderkit.adapters.stationfolder import FOLDER as STATIONS
 from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.conditions import first_and_more
 from orderkit.core.documents import Files
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 from orderkit.core.kit.checking import DEFAULT_STYLE, Checked, PackFacts, Rule, Subject, check_kit
-from orderkit.core.kit.checking.rules import Coded, Severity
+from orderkit.core.kit.checking.files import check_pack_files
 from orderkit.core.kit.checking.since import check_since, kit_is_gone
 from orderkit.core.kit.checking.stationsource import may_depend_on_hashing
 from orderkit.core.kit.checking.subject import found
+from orderkit.core.kit.kinds import kinds
 from orderkit.core.pack import Pack, read_pack
 from orderkit.core.validate import Finding
+from orderkit.core.validate.findings import Severity
 from orderkit.core.validate.hints import nearest
 from orderkit.core.validate.located import Located
 from orderkit.flows.kitprobing import Probes
@@ -49,10 +51,7 @@ class Verdict:
 
 def severity_of(entry: Located) -> Severity:
     """Return the weight of a finding."""
-    about = entry.about
-    if isinstance(about, Finding) and isinstance(about.reason, Coded):
-        return about.reason.severity
-    return Severity.NOTE
+    return entry.about.severity if isinstance(entry.about, Finding) else Severity.NOTE
 
 
 def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = None) -> Verdict:
@@ -84,9 +83,19 @@ def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = No
         for kit in checked
         for entry in (*kit.findings, *_differences(kit, differing.get(kit.kit, {})))
     ]
+    if not kits:
+        findings += _together(read_pack(files), facts)
     if since is not None:
         findings += _changes(folder, since, facts, names, whole=not kits)
     return Verdict(tuple(names), tuple(findings), sum(len(kit.runs) for kit in checked))
+
+
+def _together(pack: Pack, facts: PackFacts) -> list[Located]:
+    """Judge what is generated from all kits; kits that cannot be read have told of it."""
+    try:
+        return list(check_pack_files(facts.files, kinds(pack.name, pack.kits())))
+    except OrderkitError:
+        return []
 
 
 def _changes(

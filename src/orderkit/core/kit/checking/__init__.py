@@ -23,10 +23,11 @@ from orderkit.core.kit.checking.form import (
 )
 from orderkit.core.kit.checking.orders import orders_of
 from orderkit.core.kit.checking.rights import check_rights
-from orderkit.core.kit.checking.rules import Coded, Rule, Severity
+from orderkit.core.kit.checking.rules import Coded, Rule
 from orderkit.core.kit.checking.runs import Run, runs_of
 from orderkit.core.kit.checking.stationsource import check_station_sources
 from orderkit.core.kit.checking.subject import PackFacts, Subject
+from orderkit.core.validate.findings import Severity
 from orderkit.core.validate.located import Located
 
 __all__ = [
@@ -34,7 +35,6 @@ __all__ = [
     "Checked",
     "PackFacts",
     "Rule",
-    "Severity",
     "Subject",
     "check_kit",
     "try_kit",

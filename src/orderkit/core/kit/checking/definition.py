@@ -6,8 +6,7 @@ Called by ``core.kit.checking``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.checking.orders import NAME_MAX
@@ -18,12 +17,12 @@ from orderkit.core.kit.checking.subject import Doc, Subject, found, misshapen
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.reading import definition_path, read_kit
 from orderkit.core.objects import dig
+from orderkit.core.validate.definitions import definition_findings
+from orderkit.core.validate.findings import Finding, Reason, Severity
 from orderkit.core.validate.located import Located
-from orderkit.core.xrd import api_version_of, cuts, problems, schema_steps
+from orderkit.core.xrd import api_version_of
 
-Schema = Mapping[str, Any]
 _RULES = "x-kubernetes-validations"
-_OPEN = ("properties", "additionalProperties", "x-kubernetes-preserve-unknown-fields")
 _LEGACY_KEYS = ("claimNames", "connectionSecretKeys")
 
 
@@ -35,15 +34,8 @@ def check_definition(subject: Subject) -> Iterator[Located]:
             told = "the kit has no XRD"
             yield subject.in_file(Rule.XRD_REFUSED, definition_path(subject.name), told)
         return
-    wrong = misshapen(definition.manifest)
-    if wrong:
-        told = f"{wrong} is missing or of another type"
-        yield found(Rule.XRD_REFUSED, definition, wrong, told)
-        return
     yield from _age(definition)
-    yield from _refused(definition)
-    yield from _cut(definition)
-    yield from _shapes(definition)
+    yield from _judged(definition)
     if subject.kit is not None:
         yield from _name(definition, subject.kit)
 
@@ -61,51 +53,26 @@ def _age(definition: Doc) -> Iterator[Located]:
         yield found(Rule.XRD_SCOPE, definition, "spec", "spec.scope is missing")
 
 
-def _refused(definition: Doc) -> Iterator[Located]:
-    for line in problems(definition.manifest):
-        path, separator, told = line.partition(": ")
-        rule = Rule.XRD_RULE if _RULES in path else Rule.XRD_REFUSED
-        yield found(rule, definition, path if separator else "spec", told or line)
+def _judged(definition: Doc) -> Iterator[Located]:
+    """Say what ``orderkit validate`` says of an XRD, under the codes of this check."""
+    explained = False
+    for finding in definition_findings(definition.manifest):
+        rule = _rule_of(finding)
+        explained = explained or rule.severity is Severity.ERROR
+        if finding.rule != "scope":  # told already, and weighs more for a kit
+            yield found(rule, definition, finding.path, finding.message, hint=finding.hint)
+    wrong = misshapen(definition.manifest)
+    if wrong and not explained:
+        told = f"{wrong} is missing or of another type"
+        yield found(Rule.XRD_REFUSED, definition, wrong, told)
 
 
-def _cut(definition: Doc) -> Iterator[Located]:
-    for cut in cuts(definition.manifest):
-        if cut.matters:
-            path = ".".join(str(step) for step in cut.steps)
-            yield found(Rule.XRD_CUT, definition, path, cut.told, hint=cut.hint)
-
-
-def _shapes(definition: Doc) -> Iterator[Located]:
-    """Walk the part of each version's schema that people fill in."""
-    for index, version in enumerate(dig(definition.manifest, "spec", "versions", default=()) or ()):
-        spec = dig(version, "schema", "openAPIV3Schema", "properties", "spec", default=None)
-        if isinstance(spec, Mapping):
-            at = ".".join((*map(str, schema_steps(index)), "properties", "spec"))
-            yield from _walk(definition, spec, at, absent="")
-
-
-def _walk(definition: Doc, schema: Schema, at: str, *, absent: str) -> Iterator[Located]:
-    """
-    Judge one level.
-
-    Args:
-        absent: The object on the way here that may be absent; empty if all are there.
-    """
-    required = set(schema.get("required") or ())
-    for name, inner in (schema.get("properties") or {}).items():
-        if not isinstance(inner, Mapping):
-            continue
-        here = f"{at}.properties.{name}"
-        if absent and "default" in inner:
-            told = f"the default of {name} applies only where somebody writes '{absent}: {{}}'"
-            yield found(Rule.XRD_DEFAULT, definition, f"{here}.default", told)
-        if inner.get("type") == "object":
-            if not any(key in inner for key in _OPEN):
-                told = f"{name} is an object of which nothing is declared"
-                yield found(Rule.XRD_OPEN_OBJECT, definition, here, told)
-            there = "default" in inner or (name in required and not absent)
-            gone = absent or ("" if there else name)
-            yield from _walk(definition, inner, here, absent=gone)
+def _rule_of(finding: Finding) -> Rule:
+    if finding.severity is Severity.ERROR:
+        if finding.reason is Reason.CUT:
+            return Rule.XRD_CUT
+        return Rule.XRD_RULE if _RULES in finding.path else Rule.XRD_REFUSED
+    return Rule.XRD_UNMEANT if finding.severity is Severity.WARNING else Rule.XRD_REMARK
 
 
 def _name(definition: Doc, kit: Kit) -> Iterator[Located]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from orderkit.core.documents import Files
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.checking.rules import Rule
 from orderkit.core.kit.checking.subject import Subject
@@ -51,6 +52,16 @@ def check_generated(subject: Subject, kit: Kit) -> Iterator[Located]:
         yield subject.in_file(Rule.DRIFT, path, "was generated once and is not any more")
 
 
+def check_pack_files(files: Files, wanted: Files) -> Iterator[Located]:
+    """Compare what is generated from all kits together; the pack's own files."""
+    for path, data in sorted(wanted.items()):
+        if files.get(path) != data:
+            told = "differs from its sources" if path in files else "is missing"
+            rule = Rule.DRIFT
+            about = Finding("", rule, told, hint=rule.advice, severity=rule.severity)
+            yield Located(path, None, None, "the pack", about)
+
+
 def _first_difference(before: bytes, after: bytes) -> int:
     old, new = before.splitlines(), after.splitlines()
     pairs = zip(old, new, strict=False)
@@ -87,7 +98,7 @@ def check_style(subject: Subject, style: str) -> Iterator[Located]:
             warns = problem.level == "warning"
             rule = Rule.YAML_STYLE_WARNING if warns else Rule.YAML_STYLE
             told = f"{problem.desc} ({problem.rule})" if problem.rule else problem.desc
-            about = Finding("", rule, told, hint=rule.advice)
+            about = Finding("", rule, told, hint=rule.advice, severity=rule.severity)
             kit = f"kit {subject.name}"
             yield Located(path, problem.line, problem.column, kit, about)
 

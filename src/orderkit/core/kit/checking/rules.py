@@ -10,17 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-
-class Severity(StrEnum):
-    """What a finding weighs; the names are SARIF's levels."""
-
-    ERROR = "error"
-    """Orders would fail, or be lost. The check fails."""
-    WARNING = "warning"
-    """Works, with an effect that is seldom wanted. The check fails with ``--strict``."""
-    NOTE = "note"
-    """Something to know. The check never fails."""
-
+from orderkit.core.validate.findings import Severity
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
@@ -185,17 +175,20 @@ class Rule(Coded):
         "The XRD is written for Crossplane 1: claims, connection secrets or apiVersion v1.",
         "write apiVersion: apiextensions.crossplane.io/v2 with scope Namespaced or Cluster",
     )
-    XRD_DEFAULT = (
-        "xrd-default",
+    XRD_UNMEANT = (
+        "xrd-unmeant",
         _W,
-        "A default never applies, because an object above it may be absent.",
-        "give every object above it 'default: {}'",
+        (
+            "The XRD says something that is accepted and hardly meant: a default that never "
+            "applies, an object that keeps nothing, a column of a field that is not there."
+        ),
+        "see what the message names",
     )
-    XRD_OPEN_OBJECT = (
-        "xrd-open-object",
-        _W,
-        "An object without properties: the API server prunes whatever is put in it.",
-        "declare properties, additionalProperties, or x-kubernetes-preserve-unknown-fields: true",
+    XRD_REMARK = (
+        "xrd-remark",
+        _N,
+        "Something in the XRD reaches no cluster, or is left to a default.",
+        "see what the message names",
     )
     XRD_PRUNABLE = (
         "xrd-prunable",

@@ -6,7 +6,8 @@ One table, like ``rules``; codes are stable.
 
 from __future__ import annotations
 
-from orderkit.core.kit.checking.rules import Coded, Severity
+from orderkit.core.kit.checking.rules import Coded
+from orderkit.core.validate.findings import Severity
 
 _E, _W = Severity.ERROR, Severity.WARNING
 

@@ -251,11 +251,11 @@ class Subject:
         hint: str = "",
     ) -> Located:
         """Place a finding in a file."""
-        about = Finding("", rule, message, hint=hint or rule.advice)
+        about = Finding("", rule, message, hint=hint or rule.advice, severity=rule.severity)
         return Located(file, line, None, f"kit {self.name}", about)
 
 
 def found(rule: Coded, doc: Doc, path: str, message: str, *, hint: str = "") -> Located:
     """Place a finding at a field of an object."""
-    about = Finding(path, rule, message, hint=hint or rule.advice)
+    about = Finding(path, rule, message, hint=hint or rule.advice, severity=rule.severity)
     return located(doc.path, doc.placed, path, about)

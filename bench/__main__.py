@@ -10,7 +10,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import change, edit, forge, kits, kittest, platform, rendering, startup, validating
+from bench import (
+    change,
+    edit,
+    forge,
+    kits,
+    kittest,
+    platform,
+    rendering,
+    service,
+    startup,
+    validating,
+)
 from bench.figure import Figure
 
 SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -23,6 +34,7 @@ SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
     "kits": kits.figures,
     "kittest": kittest.figures,
     "forge": forge.figures,
+    "service": service.figures,
 }
 
 

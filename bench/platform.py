@@ -39,9 +39,9 @@ def figures() -> Iterator[Figure]:
         yield Figure("team.add.p50", statistics.median(team_s) * 1000, "ms")
         yield from _single(platform, teams[:SINGLE], Path(name))
         yield from _bulk(platform, teams[SINGLE : SINGLE + BULK], workers=1)
-        yield Figure("platform.rss.250-orders", _rss_mb(process), "MB", aim="<= 300")
+        yield Figure("platform.rss.250-orders", rss_mb(process), "MB", aim="<= 300")
         yield from _bulk(platform, teams[SINGLE + BULK :], workers=WORKERS)
-        yield Figure("platform.rss.450-orders", _rss_mb(process), "MB")
+        yield Figure("platform.rss.450-orders", rss_mb(process), "MB")
 
 
 def _single(platform: Platform, teams: list[str], folder: Path) -> Iterator[Figure]:
@@ -143,7 +143,7 @@ def running(state: Path, *more: str) -> Iterator[int]:
             process.wait(timeout=20)
 
 
-def _rss_mb(pid: int) -> float:
+def rss_mb(pid: int) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024

@@ -123,8 +123,9 @@ def day2_templates(settings: PlatformSettings) -> dict[str, str]:
     for path in platform.forge.tree(settings.pack, head):
         if path.match("day2/*/*.yaml"):
             revision = platform.forge.read(settings.pack, path, head)
-            if revision is not None:
-                found[f"{base}/{path}"] = yaml.safe_load(revision.data)["metadata"]["name"]
+            entity: dict[str, Any] = next(yaml.safe_load_all(revision.data), {}) if revision else {}
+            if entity.get("kind") == "Template":  # the runner of Jobs lies there too
+                found[f"{base}/{path}"] = entity["metadata"]["name"]
     return found
 
 

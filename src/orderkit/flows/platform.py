@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -109,13 +111,12 @@ def published_pack(platform: Platform, *, kit: str | None = None) -> Pack:
         )
     patterns = ("pack.yaml", str(kinds.PATH), *_KIT_FILES)
     folder = PurePosixPath("templates", kit or "-")
-    files: dict[PurePosixPath, bytes] = {}
-    for path in found.blobs:
-        if path.is_relative_to(folder) or any(path.match(pattern) for pattern in patterns):
-            revision = platform.forge.read(platform.pack_repo, path, found.commit)
-            if revision is not None:
-                files[path] = revision.data
-    return read_pack(files)
+    wanted = [
+        path
+        for path in found.blobs
+        if path.is_relative_to(folder) or any(path.match(pattern) for pattern in patterns)
+    ]
+    return read_pack(_pack_files(platform, found.commit, wanted))
 
 
 def published_kit(platform: Platform, name: str) -> Kit:
@@ -127,17 +128,40 @@ def published_kit(platform: Platform, name: str) -> Kit:
         InvalidInputError: A file is broken.
     """
     commit = platform.forge.head(platform.pack_repo)
-    files: dict[PurePosixPath, bytes] = {}
-    for path in (PurePosixPath("pack.yaml"), kit_path(name), definition_path(name)):
-        found = platform.forge.read(platform.pack_repo, path, commit) if commit else None
-        if found is not None:
-            files[path] = found.data
     if commit is None:
         raise NotFoundError(
             f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
             hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
         )
-    return read_pack(files).kit(name)
+    paths = (PurePosixPath("pack.yaml"), kit_path(name), definition_path(name))
+    return read_pack(_pack_files(platform, commit, paths)).kit(name)
+
+
+_files_lock = threading.Lock()
+_files: OrderedDict[tuple[str, RepoId, CommitSha, PurePosixPath], bytes] = OrderedDict()
+_FILES_KEPT = 500
+
+
+def _pack_files(
+    platform: Platform, commit: CommitSha, paths: Iterable[PurePosixPath]
+) -> dict[PurePosixPath, bytes]:
+    """Read files of the pack; those of a commit never change, so each is asked for once."""
+    files = {}
+    for path in paths:
+        key = (platform.forge.base_url, platform.pack_repo, commit, path)
+        with _files_lock:
+            data = _files.get(key)
+        if data is None:
+            found = platform.forge.read(platform.pack_repo, path, commit)
+            if found is None:
+                continue
+            data = found.data
+            with _files_lock:
+                _files[key] = data
+                if len(_files) > _FILES_KEPT:
+                    _files.popitem(last=False)
+        files[path] = data
+    return files
 
 
 def get_object(platform: Platform, key: ObjectKey) -> Manifest | None:

@@ -441,14 +441,12 @@ def test_the_doctor_says_what_a_requester_is_worth(
     assert verdict(platform.settings.forge.url)[0] == "fail"
 
 
-def test_platform_render_refuses_the_job_profile_and_a_full_folder(
+def test_platform_render_refuses_a_full_folder(
     orderkit: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "here").write_text("x")
 
-    job = orderkit("platform", "render", "--out", str(tmp_path / "new"), "--profile", "job")
     full = orderkit("platform", "render", "--out", str(tmp_path))
 
-    assert (job.code, full.code) == (2, 4)
-    assert "registration by a Job" in job.err
-    assert not (tmp_path / "new").exists()
+    assert full.code == 4
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]

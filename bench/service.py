@@ -1,0 +1,151 @@
+"""
+The HTTP service under load: 50 readers and 8 writers at once, over HTTP, beside its platform.
+
+``orderkit up`` is one process, ``orderkit serve`` another, the clients a third; a machine with
+two cores shares them out among all three. Each writer changes an order of its own and reads
+nothing; each reader looks at one order after the other. Memory is the service's own process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import requests
+
+from bench.figure import Figure
+from bench.platform import REQUESTER, rss_mb, running
+from orderkit.adapters.packfolder import reference_pack
+from orderkit.cli.connecting import SECRET_HEADER, connect, load_settings, token
+from orderkit.core.access import AccessSettings
+from orderkit.core.settings import PlatformSettings
+from orderkit.flows.tasks import TaskRequest, run_task
+from orderkit.flows.teams import add_team
+from orderkit.ports.requesters import Requester
+
+READERS, WRITERS, SECONDS = 50, 8, 15.0
+ORDERS = [f"garage-bench-{number}" for number in range(WRITERS)]
+STAGES = ("stage1", "stage2", "stage3", "stage2")
+
+
+@dataclass(slots=True)
+class Load:
+    """What the clients saw. Times are in seconds; `refused` counts answers that are no success."""
+
+    url: str
+    headers: dict[str, str]
+    until: float
+    reads: list[float] = field(default_factory=list)
+    changes: list[float] = field(default_factory=list)
+    refused: int = 0
+
+    def read(self, number: int) -> None:
+        with requests.Session() as session:
+            session.trust_env = False
+            while time.perf_counter() < self.until:
+                path = f"/v1/orders/{ORDERS[number % WRITERS]}"
+                self._ask(session, "GET", path, None, self.reads)
+                number += 1
+
+    def write(self, number: int) -> None:
+        path = f"/v1/orders/{ORDERS[number]}/changes"
+        with requests.Session() as session:
+            session.trust_env = False
+            at = 0
+            while time.perf_counter() < self.until:
+                at += 1
+                body = {"values": {"stage": STAGES[at % len(STAGES)]}}
+                self._ask(session, "POST", path, body, self.changes)
+
+    def _ask(
+        self, session: requests.Session, method: str, path: str, body: object, times: list[float]
+    ) -> None:
+        begin_s = time.perf_counter()
+        url = f"{self.url}{path}"
+        with session.request(method, url, json=body, headers=self.headers, timeout=60) as answer:
+            if answer.ok:
+                times.append(time.perf_counter() - begin_s)
+            else:
+                self.refused += 1
+
+
+def figures() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as name:
+        state = Path(name) / "state"
+        pack = _direct_pack(Path(name) / "pack")
+        with running(state, "--pack", str(pack)):
+            settings = load_settings(str(state / "platform.yaml"))
+            _place(settings)
+            with _serving(settings, state) as (url, pid):
+                load = _loaded(url, token(settings.service))
+                yield from _shown(load, rss_mb(pid))
+
+
+def _direct_pack(target: Path) -> Path:
+    """Copy the reference pack; its garage changes without a review."""
+    target.mkdir()
+    shutil.copy(reference_pack() / "pack.yaml", target)
+    for part in ("templates", "day2", "stations", "gitops"):
+        shutil.copytree(reference_pack() / part, target / part)
+    kit = target / "templates" / "garage" / "kit.yaml"
+    kit.write_text(kit.read_text().replace("how: review", "how: direct"))
+    return target
+
+
+def _place(settings: PlatformSettings) -> None:
+    platform = connect(settings)
+    for order in ORDERS:
+        team = order.removeprefix("garage-")
+        add_team(platform, team, requester=REQUESTER)
+        values = {"team_name": team, "stage": "stage2"}
+        run_task(platform, TaskRequest("garage", values, Requester(REQUESTER)))
+
+
+@contextlib.contextmanager
+def _serving(settings: PlatformSettings, state: Path) -> Iterator[tuple[str, int]]:
+    file = state / "bench.yaml"
+    access = AccessSettings(requests_per_minute=10_000_000)
+    file.write_text(replace(settings, access=access).to_yaml())
+    command = [sys.executable, "-m", "orderkit", "serve", "--platform", str(file), "--port", "0"]
+    command += ["--audit-log", str(state / "audit.jsonl")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split("runs: ")[1].strip()
+        try:
+            yield url, process.pid
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=20)
+
+
+def _loaded(url: str, secret: str) -> Load:
+    load = Load(url, {SECRET_HEADER: secret}, time.perf_counter() + SECONDS)
+    work = [(load.read, n) for n in range(READERS)] + [(load.write, n) for n in range(WRITERS)]
+    threads = [threading.Thread(target=run, args=(n,)) for run, n in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return load
+
+
+def _shown(load: Load, memory_mb: float) -> Iterator[Figure]:
+    under = f"{READERS}-readers-{WRITERS}-writers"
+    yield Figure(f"service.changes.{under}", len(load.changes) / SECONDS, "per s")
+    yield Figure(f"service.reads.{under}", len(load.reads) / SECONDS, "per s")
+    for what, times in (("change", load.changes), ("read", load.reads)):
+        cuts = statistics.quantiles(times, n=100)
+        yield Figure(f"service.{what}.median.{under}", cuts[49] * 1000, "ms")
+        yield Figure(f"service.{what}.p99.{under}", cuts[98] * 1000, "ms")
+    yield Figure(f"service.failed.{under}", load.refused, "answers", aim="<= 0")
+    yield Figure("service.memory", memory_mb, "MB")

@@ -106,7 +106,7 @@ def test_a_pack_that_was_never_baked_is_refused(world: Any) -> None:
 def test_a_skeleton_that_uses_an_undefined_value_publishes_nothing(world: Any) -> None:
     world.forge.ensure_org("ae86")
     template, files = garage(world)
-    files["skeleton/README.md"] = b"# ${{ values.team }}\n"
+    files["skeleton/README.md"] = b"# ${{ values.nobody }}\n"
 
     with pytest.raises(UndefinedValueError, match=r"README\.md:1:3"):
         world.run(template, {"team_name": "ae86", "stage": "stage1"}, files)

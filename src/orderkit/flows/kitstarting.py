@@ -98,7 +98,7 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
         report = run_tests(Wanted(copy, [name], update=True))
         for case in report.cases:
             if not case.ok:
-                raise FailsItselfError(case.name, case.message)
+                raise FailsItselfError(case.name, case.message.partition("; if it must")[0])
         findings = tuple(map(_said, kitchecking.check_pack(copy, [name]).findings))
         after = _everything(copy)
     added = {path: data for path, data in after.items() if before.get(path) != data}

@@ -49,6 +49,8 @@ _SERVERS = (
     "finalizers",
     "selfLink",
 )
+_V1_ONLY = {"defaultCompositeDeletePolicy"}
+"""A server adds it to each XRD that it shows as v1; v2 has no such field."""
 _SERVERS_ANNOTATIONS = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "argocd.argoproj.io/tracking-id",
@@ -180,16 +182,18 @@ def cleaned(manifest: Manifest) -> Manifest:
     meta["annotations"] = annotations
     if not annotations:
         del meta["annotations"]
-    return {
+    rest = {
+        k: v for k, v in manifest.items() if k not in {"apiVersion", "kind", "metadata", "status"}
+    }
+    found = {
         "apiVersion": _api_version(manifest),
         "kind": manifest["kind"],
         "metadata": meta,
-        **{
-            k: v
-            for k, v in manifest.items()
-            if k not in {"apiVersion", "kind", "metadata", "status"}
-        },
+        **rest,
     }
+    if found["apiVersion"] != manifest["apiVersion"]:
+        found["spec"] = {k: v for k, v in manifest["spec"].items() if k not in _V1_ONLY}
+    return found
 
 
 def _api_version(manifest: Manifest) -> str:
@@ -243,6 +247,7 @@ def _edits(before: Manifest, wanted: Manifest) -> list[Edit]:
             if notes.get(key) != value
         ]
     if before["apiVersion"] != wanted["apiVersion"]:
+        edits += [Edit(("spec", key), Op.UNSET) for key in before["spec"] if key in _V1_ONLY]
         edits.append(Edit(("apiVersion",), Op.SET, wanted["apiVersion"]))
     return edits
 

@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parent
 SYSTEM = "paddock"
 """A system in the catalog of every portal."""
 _TIMEOUT_S = 300
-_UP_S = 90.0
+_UP_S = 180.0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

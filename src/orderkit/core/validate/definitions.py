@@ -10,6 +10,7 @@ Called by ``orderkit validate``, ``orderkit kit check`` and ``orderkit kit gener
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
@@ -103,7 +104,13 @@ def _own_findings(xrd: Manifest) -> tuple[Finding, ...]:
         told = f'no matches for kind "{XRD.kind}" in version "{xrd.get("apiVersion")}"'
         hint = f"write apiVersion: {GROUP}/v2"
         return (Finding("apiVersion", Reason.UNKNOWN_VERSION, told, hint=hint),)
-    return Validator(_definition_of_definitions(version)).check(xrd).findings
+    return _validator(version).check(xrd).findings
+
+
+@functools.cache
+def _validator(version: str) -> Validator:
+    """Return the validator of XRDs themselves; its rules take longer to compile than to judge."""
+    return Validator(_definition_of_definitions(version))
 
 
 def _definition_of_definitions(version: str) -> Manifest:

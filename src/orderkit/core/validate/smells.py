@@ -114,7 +114,8 @@ def _pattern(schema: Schema, path: str, field: str) -> Iterator[Finding]:
         yield _unmeant(
             f"{path}.pattern",
             f"the API server (RE2) and forms (JavaScript) do not read {pattern!r} alike: {error}",
-            "write classes out: [a-zA-Z] for [[:alpha:]] or (?i), $ for \\z, (…) for (?P<name>…)",
+            "generated forms get it translated where that is exact; for others write classes out: "
+            "[a-zA-Z] for [[:alpha:]] or (?i), $ for \\z, (…) for (?P<name>…)",
             rule=f"pattern {pattern}",
         )
         return

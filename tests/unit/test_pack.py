@@ -80,6 +80,7 @@ VALUES = {
     "FORGE_HOST": "127.0.0.1:7300",
     "PACK_COMMIT": "c" * 40,
     "REGISTRY": "registry.local",
+    "SERVICE_URL": "http://127.0.0.1:7399",
 }
 
 

@@ -81,6 +81,8 @@ VALUES = {
     "PACK_COMMIT": "c" * 40,
     "REGISTRY": "registry.local",
     "SERVICE_URL": "http://127.0.0.1:7399",
+    "PORTAL_URL": "http://127.0.0.1:7399",
+    "CLUSTER_NAME": "local",
 }
 
 

@@ -20,6 +20,7 @@ _COMMANDS = {
     "demo": ("demo", "Show the whole loop on a platform of its own."),
     "order": ("orders", "Order a kit and wait until it is Ready."),
     "register": ("orders", "Enter an order that is written already into the ledger."),
+    "adopt": ("orders", "Take a repository made by hand, or a living XR, over as an order."),
     "list": ("orders", "List all orders and how they are."),
     "status": ("orders", "Say how one order is, at which commit, and why."),
     "trace": ("orders", "Show an order's tree and what fails first."),

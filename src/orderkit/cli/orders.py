@@ -1,4 +1,4 @@
-"""Commands about orders: order, register, list, status, trace, destroy."""
+"""Commands about orders: order, register, adopt, list, status, trace, destroy."""
 
 from __future__ import annotations
 
@@ -92,6 +92,41 @@ def register_command(
         requester or default_requester(),
     )
     views.show_registered(register(connect_to(platform_file), wanted), as_json)
+
+
+@click.command("adopt")
+@click.argument("subject", metavar="OWNER/REPOSITORY|KIND/NAME")
+@click.option("--namespace", "-n", default="", help="Of a namespaced XR.")
+@click.option("--team", default="", help="Whose it becomes, where no field of the XR says so.")
+@click.option("--dry-run", is_flag=True, help="Check everything, say what would be added, stop.")
+@requester_option
+@platform_option
+@json_option
+def adopt_command(
+    subject: str,
+    namespace: str,
+    team: str,
+    dry_run: bool,
+    requester: str | None,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Take a repository made by hand, or a living XR, over as an order. The XR is not touched.
+
+    What is missing is added: record, catalog entry, README, an entry in the ledger.
+
+    Example: orderkit adopt ae86/garage-ae86 --dry-run, or: orderkit adopt XGarage/garage-ae86
+    """
+    from orderkit.cli import views
+    from orderkit.flows.adopting import AdoptRequest, adopt
+    from orderkit.flows.platform import default_requester
+
+    wanted = AdoptRequest(
+        subject, requester or default_requester(), namespace, team, dry_run=dry_run
+    )
+    done = adopt(connect_to(platform_file), wanted)
+    views.show_adopted(done, dry_run=dry_run, as_json=as_json)
 
 
 @click.command("list")

@@ -14,6 +14,7 @@ import click
 from orderkit.cli.output import Row, emit_json, emit_table
 from orderkit.core.errors import UsageError
 from orderkit.core.orderstate import short
+from orderkit.flows.adopting import Adopted
 from orderkit.flows.destroying import Ended
 from orderkit.flows.ordering import Ordered
 from orderkit.flows.orders import OrderReport
@@ -130,6 +131,20 @@ def show_registered(result: Registered, as_json: bool) -> None:
         return
     words = "is registered" if result.changed else "was registered already"
     click.echo(f"{result.order} {words}: kit {result.kit}, team {result.team}")
+
+
+def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
+    """Show what was taken over, or would be."""
+    if as_json:
+        emit_json("orderkit.adopt/v1", {**result.to_json(), "dryRun": dry_run})
+        return
+    words = "is an order already"
+    if result.changed:
+        words = "would be an order" if dry_run else "is an order now"
+    entry = result.entry
+    click.echo(f"{entry.order} {words}: kit {result.kit}, team {entry.team}")
+    for path in result.written:
+        click.echo(f"  {'would add' if dry_run else 'added':9}  {path}")
 
 
 def show_ended(result: Ended, as_json: bool) -> None:

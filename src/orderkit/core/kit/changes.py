@@ -15,7 +15,15 @@ from typing import Any
 from orderkit.core.change.values import ABSENT
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.fields import SCALARS, Field, Shape, fields_of
-from orderkit.core.kit.model import Change, Direction, FieldPath, Kit, spelt_out
+from orderkit.core.kit.model import (
+    NAME_PARAMETER,
+    TEAM_PARAMETER,
+    Change,
+    Direction,
+    FieldPath,
+    Kit,
+    spelt_out,
+)
 
 END, ANY_CHANGE = "end", "change"
 """The end's name, and that of the one change of a kit that names none."""
@@ -76,6 +84,17 @@ def form_data(kit: Kit, change: Change, *, order: str, base: str, spec: Any) -> 
         **_values(kit, shown, held),
         **{f"{CURRENT}{name}": text_of(value) for name, value in stepping.items()},
     }
+
+
+def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> dict[str, Any]:
+    """Return what somebody would have entered into the order form to get this ``spec``."""
+    asked = tuple(field for field in fields_of(kit).top if field.visible or field.hidden)
+    values = _values(kit, asked, spec)
+    if not kit.name_from:
+        values[NAME_PARAMETER] = order.removeprefix(f"{kit.name}-")
+    if not kit.team_from:
+        values[TEAM_PARAMETER] = team
+    return values
 
 
 def form_paths(kit: Kit, change: Change) -> tuple[FieldPath, ...]:

@@ -6,17 +6,19 @@ import base64
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import container
 import pytest
 import yaml
+from changingpack import changing_pack
 from commands import Command
 from jobrunner import JOB, Attempt, JobRunner
 
+from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.running import Running
+from orderkit.cli.running import Running, RunRequest, running
 from orderkit.core.baking import SENTINEL
 from orderkit.core.jobcopy import job_copy
 from orderkit.core.objects import CONFIG_MAP, Kind, Manifest, ObjectKey, dig
@@ -30,6 +32,15 @@ _WHY = container.reason_not_possible()
 pytestmark = pytest.mark.skipif(bool(_WHY), reason=f"no containers here: {_WHY}")
 
 Start = Callable[..., list[Attempt]]
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A platform of our own: its garage's stage is changed directly, without a review."""
+    folder = tmp_path_factory.mktemp("jobs")
+    request = RunRequest(folder / "state", changing_pack(folder / "pack"), Ports(0, 0, 0, 0), ())
+    with running(request, on_step=lambda *_: None) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +257,7 @@ def test_the_portals_forms_order_change_and_end_by_jobs(
     assert orderkit("status", order).code == 0
     seen = history(room.platform, order)[0].commit.id
     send(
-        pack / "day2/garage/change.yaml",
+        pack / "day2/garage/stage.yaml",
         f"order_id={order}",
         f"base_commit={seen}",
         "stage=stage3",

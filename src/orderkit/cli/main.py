@@ -24,6 +24,7 @@ _COMMANDS = {
     "list": ("orders", "List all orders and how they are."),
     "status": ("orders", "Say how one order is, at which commit, and why."),
     "trace": ("orders", "Show an order's tree and what fails first."),
+    "events": ("orders", "Tell what the cluster said about an order in the last hour."),
     "change": ("changes", "Change fields of a living order through Git."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),

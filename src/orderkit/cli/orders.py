@@ -184,6 +184,29 @@ def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
     views.show_trace(tracing.trace(connect_to(platform_file), order), as_json)
 
 
+@click.command("events")
+@click.argument("order")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="How many to show, newest first.",
+)
+@platform_option
+@json_option
+def events_command(order: str, limit: int, platform_file: str | None, as_json: bool) -> None:
+    """
+    Tell what the cluster said about ORDER and its parts in the last hour, newest first.
+
+    Example: orderkit events garage-ae86
+    """
+    from orderkit.cli import views
+    from orderkit.flows.orderevents import order_events
+
+    views.show_events(order, order_events(connect_to(platform_file), order, limit=limit), as_json)
+
+
 @click.command("destroy")
 @click.argument("order")
 @click.option(

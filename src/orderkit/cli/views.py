@@ -16,6 +16,7 @@ from orderkit.core.errors import UsageError
 from orderkit.core.orderstate import short
 from orderkit.flows.adopting import Adopted
 from orderkit.flows.destroying import Ended
+from orderkit.flows.orderevents import OrderEvent
 from orderkit.flows.ordering import Ordered
 from orderkit.flows.orders import OrderReport
 from orderkit.flows.packrendering import PlatformValues
@@ -145,6 +146,18 @@ def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
     click.echo(f"{entry.order} {words}: kit {result.kit}, team {entry.team}")
     for path in result.written:
         click.echo(f"  {'would add' if dry_run else 'added':9}  {path}")
+
+
+def show_events(order: str, events: list[OrderEvent], as_json: bool) -> None:
+    """Show what the cluster said."""
+    if as_json:
+        told = [event.to_json() for event in events]
+        emit_json("orderkit.events/v1", {"order": order, "events": told})
+        return
+    for event in events:
+        often = f" ({event.count} times)" if event.count > 1 else ""
+        click.echo(f"{event.at}  {event.type:7}  {event.about}  {event.reason}{often}")
+        click.echo(f"          {event.message}")
 
 
 def show_ended(result: Ended, as_json: bool) -> None:

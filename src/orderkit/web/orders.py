@@ -14,6 +14,7 @@ from orderkit.core.access import Right
 from orderkit.core.ledger import OrderEntry
 from orderkit.core.names import OrderId, TeamName
 from orderkit.flows import orders, tracing
+from orderkit.flows.orderevents import order_events
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.registering import Registration, register
 from orderkit.flows.tasks import TaskDone, TaskRequest, run_task
@@ -95,6 +96,14 @@ def get_trace(service: Service, call: Call) -> Answer:
     shown = {"object": failing.key.to_json(), "reason": failing.reason} if failing else None
     body = {"order": found.report.to_json(), "tree": found.root.to_json(), "failing": shown}
     return Answer(200, body)
+
+
+def get_events(service: Service, call: Call) -> Answer:
+    """Tell what the cluster says about an order and its parts, newest first."""
+    entry = entry_for(service, call, "read")
+    limit = int(call.query.get("limit", "50"))
+    found = order_events(service.platform, entry.order, limit=limit)
+    return Answer(200, {"order": entry.order, "events": [each.to_json() for each in found]})
 
 
 def entry_for(service: Service, call: Call, right: Right) -> OrderEntry:

@@ -203,6 +203,19 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             )
         ),
     ),
+    "Events": every(
+        order=TEXT,
+        events=listed(
+            every(
+                at=TEXT,
+                type=TEXT,
+                reason=TEXT,
+                message=TEXT,
+                count={"type": "integer"},
+                object=named("Object"),
+            )
+        ),
+    ),
     "End": closed(
         ["order", "state", "status", "message"],
         order=TEXT,

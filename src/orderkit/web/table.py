@@ -88,6 +88,16 @@ def _looking() -> tuple[Operation, ...]:
             {200: ("The tree.", named("Trace")), **missing},
             "read",
         ),
+        Operation(
+            "orderEvents",
+            "GET",
+            f"{_ORDER}/events",
+            "Tell what the cluster says about an order and its parts, newest first.",
+            orders.get_events,
+            {200: ("Its events.", named("Events")), **missing},
+            "read",
+            query={"limit": LIMIT},
+        ),
     )
 
 

@@ -18,6 +18,8 @@ from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.cli.running import Running
 from orderkit.core.endrecord import Step
 from orderkit.flows.destroying import EndRequest, destroy
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
 from orderkit.web.service import service_app
 
 PORTAL = "https://portal.example.com"
@@ -311,3 +313,21 @@ def test_an_end_that_was_cut_off_is_told_and_goes_on(ask: Asking, bay: Bay) -> N
     assert told["state"] == "stopped"
     assert status in {200, 202}, found
     assert ended(ask, bay)["state"] == "ended"
+
+
+def test_events_are_told_newest_first(ask: Asking, bay: Bay) -> None:
+    until(
+        SystemClock(),
+        lambda: ask("GET", f"/v1/orders/{bay.order}/events")[1]["events"],
+        lambda events: "XGarage" in {each["object"]["kind"] for each in events},
+        timeout_s=30,
+        what="an event about the XR",
+    )
+
+    status, found = ask("GET", f"/v1/orders/{bay.order}/events?limit=2")
+
+    assert (status, found["order"], len(found["events"])) == (200, bay.order, 2)
+    times = [each["at"] for each in found["events"]]
+    assert times == sorted(times, reverse=True)
+    assert all(each["count"] >= 1 and each["reason"] for each in found["events"])
+    assert ask("GET", "/v1/orders/garage-nobody/events")[0] == 404

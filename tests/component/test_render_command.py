@@ -172,7 +172,8 @@ def test_only_the_pack_of_this_installation_is_rendered_in_process(tmp_path: Pat
 
 def test_the_garage_skeleton_renders_offline(run: Run) -> None:
     values = run.root / "garage.json"
-    given = {"order": "garage-ae86", "team_name": "ae86", "stage": "stage2", "requester": "user:me"}
+    spec = {"teamName": "ae86", "stage": "stage2"}
+    given = {"order": "garage-ae86", "team": "ae86", "spec": spec, "requester": "user:me"}
     values.write_text(json.dumps(given | {"pack_commit": "c" * 40}))
     skeleton = reference_pack() / "templates" / "garage" / "skeleton"
 

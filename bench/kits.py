@@ -22,8 +22,8 @@ from jsonschema import Draft4Validator
 from bench.figure import Figure
 from orderkit.adapters.packfolder import reference_pack
 from orderkit.core.validate.findings import Severity
-from orderkit.flows import kits
-from orderkit.flows.kitchecking import check_pack
+from orderkit.flows.kits import generating
+from orderkit.flows.kits.checking import check_pack
 
 KITS, RUNS = 50, 3
 _ROOMS = ("templates", "stations", "gitops/apis")
@@ -34,8 +34,8 @@ def figures() -> Iterator[Figure]:
         pack = Path(folder)
         fifty(pack)
         shutil.copytree(reference_pack() / "gitops/functions", pack / "gitops/functions")
-        kits.apply_generation(pack, kits.plan_generation(pack))
-        generate_s = cpu_s(lambda: kits.plan_generation(pack))
+        generating.apply_generation(pack, generating.plan_generation(pack))
+        generate_s = cpu_s(lambda: generating.plan_generation(pack))
         yield Figure(f"kits.generate-{KITS}", generate_s, "s of CPU", aim="<= 1")
         verdict = check_pack(pack)
         assert verdict.count(Severity.ERROR) == 0, verdict.findings

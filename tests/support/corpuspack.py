@@ -17,7 +17,7 @@ from orderkit.core.manifests import parse_manifests
 from orderkit.core.objects import Manifest
 from orderkit.core.render import SkeletonFile, render_data, render_tree
 from orderkit.core.template import Template, parse_template
-from orderkit.flows.kits import apply_generation, plan_generation
+from orderkit.flows.kits.generating import apply_generation, plan_generation
 
 ROOT = Path(__file__).parents[1] / "corpus"
 _REFERENCE = Path(__file__).parents[2] / "gitops"

@@ -6,7 +6,7 @@ prompts, hooks, replay files and user configuration, so the same values give the
 for what the portal renders: that is ``core.render``.
 
 Rendering changes the working directory for a moment, as cookiecutter does: not for threads.
-Called by ``flows.starting`` and ``flows.kitstarting``.
+Called by ``flows.starting`` and ``flows.kits.starting``.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from orderkit.cli.kittest import kit_test
 from orderkit.cli.options import json_option, pack_folder_option
 
 if TYPE_CHECKING:
-    from orderkit.flows.kits import Generation
+    from orderkit.flows.kits.generating import Generation
 
 _DIFFERS = 10
 
@@ -46,7 +46,7 @@ def kit_generate(
 
     Example: orderkit kit generate garage --diff
     """
-    from orderkit.flows import kits as flow
+    from orderkit.flows.kits import generating as flow
 
     pack = Path(pack_folder)
     generation = flow.plan_generation(pack, kits)

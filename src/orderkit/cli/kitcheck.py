@@ -11,7 +11,7 @@ from orderkit.cli.options import json_option, pack_folder_option
 
 if TYPE_CHECKING:
     from orderkit.core.validate.located import Located
-    from orderkit.flows.kitchecking import Verdict
+    from orderkit.flows.kits.checking import Verdict
 
 _FOUND = 1
 
@@ -44,11 +44,11 @@ def kit_check(
     Example: orderkit kit check garage --since origin/main
     """
     from orderkit.core.validate.findings import Severity
-    from orderkit.flows import kitchecking
+    from orderkit.flows.kits import checking
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
-    verdict = kitchecking.check_pack(Path(pack_folder), kits, since=since)
+    verdict = checking.check_pack(Path(pack_folder), kits, since=since)
     _show(verdict, Path(pack_folder), as_json=as_json, as_sarif=as_sarif)
     failing = verdict.count(Severity.ERROR)
     failing += verdict.count(Severity.WARNING) if strict else 0
@@ -67,7 +67,7 @@ def _show(verdict: Verdict, folder: Path, *, as_json: bool, as_sarif: bool) -> N
 
 
 def _json(verdict: Verdict, folder: Path) -> dict[str, Any]:
-    from orderkit.flows.kitchecking import severity_of
+    from orderkit.flows.kits.checking import severity_of
 
     return {
         "kits": list(verdict.kits),
@@ -114,7 +114,7 @@ def _emit_sarif(verdict: Verdict, folder: Path) -> None:
     from orderkit import __version__
     from orderkit.core.kit.checking.table import descriptions
     from orderkit.core.validate.sarif import Result, sarif
-    from orderkit.flows.kitchecking import severity_of
+    from orderkit.flows.kits.checking import severity_of
 
     results = [
         Result(
@@ -132,7 +132,7 @@ def _emit_sarif(verdict: Verdict, folder: Path) -> None:
 
 
 def _emit_text(verdict: Verdict, folder: Path) -> None:
-    from orderkit.flows.kitchecking import severity_of
+    from orderkit.flows.kits.checking import severity_of
 
     for entry in verdict.findings:
         parts = (folder / entry.file, entry.line, entry.column)

@@ -13,7 +13,7 @@ from orderkit.cli.options import json_option, pack_folder_option
 if TYPE_CHECKING:
     from orderkit.core.kit.drafting import Draft, FieldDraft
     from orderkit.core.kit.importing import Source
-    from orderkit.flows.kitstarting import KitAdded
+    from orderkit.flows.kits.starting import KitAdded
 
 
 @click.command("new")
@@ -53,7 +53,7 @@ def kit_new(
     Example: orderkit kit new bucket --field "size:string:enum=small|large" --no-input
     """
     from orderkit.core.kit.drafting import Draft, parse_field
-    from orderkit.flows.kitstarting import group_of, new_kit
+    from orderkit.flows.kits.starting import group_of, new_kit
 
     pack = Path(pack_folder)
     draft = Draft(
@@ -144,7 +144,7 @@ def kit_import(
 
     Example: orderkit kit import xrd.yaml composition.yaml
     """
-    from orderkit.flows.kitimporting import ImportWanted, import_kit
+    from orderkit.flows.kits.importing import ImportWanted, import_kit
 
     if bool(files) == bool(xrd_name):
         raise click.UsageError("give XRD.yaml, '-' or --from-cluster XRD")
@@ -167,7 +167,7 @@ def _read(files: tuple[str, ...]) -> list[Source]:
 
 def _from_cluster(name: str, kubeconfig: str | None, context: str | None) -> Source:
     from orderkit.adapters.kube.cluster import KubeCluster
-    from orderkit.flows.kitimporting import from_cluster
+    from orderkit.flows.kits.importing import from_cluster
 
     path = Path(kubeconfig) if kubeconfig else Path.home() / ".kube" / "config"
     with KubeCluster.from_kubeconfig(path, context=context) as cluster:

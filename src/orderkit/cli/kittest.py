@@ -10,7 +10,7 @@ import click
 from orderkit.cli.options import json_option, pack_folder_option
 
 if TYPE_CHECKING:
-    from orderkit.flows.kittesting import Tested, TestReport
+    from orderkit.flows.kits.testing import Tested, TestReport
 
 _FAILED = 1
 
@@ -35,7 +35,7 @@ def kit_test(
 
     Example: orderkit kit test garage -k refused
     """
-    from orderkit.flows.kittesting import Wanted, run_tests
+    from orderkit.flows.kits.testing import Wanted, run_tests
 
     report = run_tests(Wanted(Path(pack_folder), kits, pattern, update))
     if junit_file:
@@ -52,7 +52,7 @@ def kit_test(
 
 
 def _json(report: TestReport) -> dict[str, Any]:
-    from orderkit.flows.kittesting import Result
+    from orderkit.flows.kits.testing import Result
 
     return {
         "ok": report.ok,
@@ -78,7 +78,7 @@ def _json(report: TestReport) -> dict[str, Any]:
 
 
 def _show(report: TestReport) -> None:
-    from orderkit.flows.kittesting import Result
+    from orderkit.flows.kits.testing import Result
 
     for case in report.cases:
         _show_case(case)
@@ -90,7 +90,7 @@ def _show(report: TestReport) -> None:
 
 
 def _show_case(case: Tested) -> None:
-    from orderkit.flows.kittesting import Result
+    from orderkit.flows.kits.testing import Result
 
     click.echo(f"{case.result:<8} {case.name}")
     if case.not_run:

@@ -24,7 +24,7 @@ from orderkit.core.kit.marking import is_generated
 from orderkit.core.names import check_label
 from orderkit.core.pack import read_pack
 from orderkit.core.render import SkeletonFile
-from orderkit.flows import kits
+from orderkit.flows.kits import generating
 
 _GIT_S = 30
 
@@ -77,7 +77,7 @@ def _finished(*, git: bool) -> Callable[[Path], None]:
     """Return what is left to do in the folder: write generated files, commit everything."""
 
     def finish(folder: Path) -> None:
-        kits.apply_generation(folder, kits.plan_generation(folder))
+        generating.apply_generation(folder, generating.plan_generation(folder))
         if git:
             _committed(folder)
 

@@ -4,7 +4,7 @@ Draft a new kit: its XRD from a few words, and what ``skeletons/kit`` needs to k
 A field is drafted as ``name:type[:enum=a|b][:default=x][:optional]``. Who orders is always part
 of the XR, so that the admission policy can hold it: a field ``team`` is added unless there is one.
 
-Called by ``flows.kitstarting`` and by the command line, which asks for what is not given.
+Called by ``flows.kits.starting`` and by the command line, which asks for what is not given.
 """
 
 from __future__ import annotations

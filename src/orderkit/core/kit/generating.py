@@ -2,7 +2,7 @@
 Everything that is generated from a kit: one dictionary of files, the same for the same kit.
 
 Each projection turns a kit into files of one room; none reads platform.yaml. Called by
-``flows.kits``, which writes what differs.
+``flows.kits.generating``, which writes what differs.
 """
 
 from __future__ import annotations

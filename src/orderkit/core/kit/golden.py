@@ -5,7 +5,7 @@ YAML that Orderkit writes is compared as data, so a comment or another layout in
 difference; rendered files are compared byte by byte. Of composed resources the owner reference
 and Crossplane's own label and annotation are left out: they are the same for every kit.
 
-Called by ``flows.kittesting``.
+Called by ``flows.kits.testing``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Of a file with one document the text is kept, comments and order included, where
 be proved (``core.yamledit``); otherwise the object is written anew. Nothing is converted but one
 thing: an XRD that a cluster shows as v1 and that says nothing v2 lacks is written as v2.
 
-Called by ``flows.kitimporting``.
+Called by ``flows.kits.importing``.
 """
 
 from __future__ import annotations

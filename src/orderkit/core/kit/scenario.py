@@ -2,7 +2,7 @@
 A scenario of a kit: why it exists, what goes in, and whether it must be refused.
 
 ``tests/kits/<kit>/<case>/scenario.yaml`` holds one; what must come out lies beside it in
-``expected/`` (``core.kit.golden``). Called by ``flows.kittesting``.
+``expected/`` (``core.kit.golden``). Called by ``flows.kits.testing``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Judge a kit: its files, its XRD and Composition, and what its pipeline does when
 
 `check_kit` gives findings with file, line, rule and advice; the rules are one table
 (``rules.Rule``). Stations run here, in process. Not done here: reading the pack's folder, the
-second process that proves stations deterministic (``flows.kitchecking``), the API server's
+second process that proves stations deterministic (``flows.kits.checking``), the API server's
 verdict on composed resources.
 """
 

@@ -2,7 +2,7 @@
 Compare a kit with what it was: would living orders break, move, or lose what they hold?
 
 Names and schemas are compared as they are written; composed resources by running the orders of
-before through both pipelines. Called by ``flows.kitchecking``.
+before through both pipelines. Called by ``flows.kits.checking``.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from orderkit.core.validate import Finding
 from orderkit.core.validate.findings import Severity
 from orderkit.core.validate.hints import nearest
 from orderkit.core.validate.located import Located
-from orderkit.flows.kitprobing import Probes
+from orderkit.flows.kits.probing import Probes
 
 _STYLE_FILES = (".yamllint", ".yamllint.yaml", ".yamllint.yml")
 

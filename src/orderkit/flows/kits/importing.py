@@ -38,7 +38,7 @@ from orderkit.core.kit.model import spelt_out
 from orderkit.core.manifests import parse_manifests
 from orderkit.core.objects import COMPOSITION, FUNCTION, Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.pythonfunctions import STATION_FUNCTION
-from orderkit.flows.kitstarting import FailsItselfError, KitAdded, add_kit
+from orderkit.flows.kits.starting import FailsItselfError, KitAdded, add_kit
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 
 FUNCTIONS = PurePosixPath("gitops", "functions")

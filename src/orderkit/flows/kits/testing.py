@@ -24,7 +24,7 @@ from orderkit.core.kit.golden import Difference, Golden, Outcome, differences, g
 from orderkit.core.kit.scenario import Scenario, read_scenario
 from orderkit.core.pack import Pack, read_pack
 from orderkit.core.station import Station
-from orderkit.flows.kittrying import Trial, prepare
+from orderkit.flows.kits.trying import Trial, prepare
 
 ROOM = PurePosixPath("tests", "kits")
 SCENARIO, EXPECTED, VALUES = "scenario.yaml", "expected", "values.yaml"

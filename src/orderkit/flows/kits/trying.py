@@ -8,7 +8,7 @@ runs by ``core.simulating`` with the stations of the pack. Each refusal names it
 Not tried: what the steps ask of a platform (publishing, registering), and pipelines with steps
 that are no Python function of this process: those are told as not run.
 
-Called by ``flows.kittesting``.
+Called by ``flows.kits.testing``.
 """
 
 from __future__ import annotations

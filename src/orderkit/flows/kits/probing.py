@@ -5,7 +5,7 @@ Python orders sets by hashes that differ from process to process; a station that
 order through changes what it composes whenever it is restarted. `Probes` starts the processes
 and, later, compares; as a program this module is one of them.
 
-Called by ``flows.kitchecking``.
+Called by ``flows.kits.checking``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Probes:
     @staticmethod
     def _start(pack: Path, kits: Sequence[str], seed: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - our own module, no shell
-            [sys.executable, "-m", "orderkit.flows.kitprobing", str(pack), *kits],
+            [sys.executable, "-m", "orderkit.flows.kits.probing", str(pack), *kits],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -27,8 +27,8 @@ from orderkit.core.pack import Pack, read_pack
 from orderkit.core.validate.located import Located
 from orderkit.core.xrd import xr_kind
 from orderkit.core.yamledit import Edit, Op, edit
-from orderkit.flows import kitchecking, kits
-from orderkit.flows.kittesting import ROOM, VALUES, Wanted, run_tests
+from orderkit.flows.kits import checking, generating
+from orderkit.flows.kits.testing import ROOM, VALUES, Wanted, run_tests
 
 PACK = PurePosixPath("pack.yaml")
 
@@ -94,12 +94,12 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
         _write(copy, before)
         _write(copy, files)
         _write(copy, _listed(copy, name))
-        kits.apply_generation(copy, kits.plan_generation(copy, [name]))
+        generating.apply_generation(copy, generating.plan_generation(copy, [name]))
         report = run_tests(Wanted(copy, [name], update=True))
         for case in report.cases:
             if not case.ok:
                 raise FailsItselfError(case.name, case.message.partition("; if it must")[0])
-        findings = tuple(map(_said, kitchecking.check_pack(copy, [name]).findings))
+        findings = tuple(map(_said, checking.check_pack(copy, [name]).findings))
         after = _everything(copy)
     added = {path: data for path, data in after.items() if before.get(path) != data}
     _place(pack, added, before)
@@ -113,7 +113,7 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
 
 
 def _said(entry: Located) -> str:
-    severity = kitchecking.severity_of(entry).value
+    severity = checking.severity_of(entry).value
     return f"{entry.file}:{entry.line or 1}: {severity}: {entry.about}"
 
 

@@ -205,7 +205,7 @@ def test_readiness_is_open(world: Any) -> None:
 
 def test_nobody_there_is_unreachable() -> None:
     with pytest.raises(UnreachableError, match="nobody answers"):
-        BackstageCatalog("http://127.0.0.1:9", token="none").locations()
+        BackstageCatalog("http://127.0.0.1:9", token="nobody-asks-for-it").locations()
 
 
 def test_credentials_never_go_over_plain_http_to_another_machine() -> None:

@@ -18,7 +18,7 @@ from changingcrowd import Crowd
 from changingpack import changing_pack
 from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
 from published import Up
-from tests.lab.realgitea import Gitea, add_token, add_user
+from tests.lab.realgitea import Gitea, add_token, add_user, serving
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
@@ -42,17 +42,24 @@ READY_S = 90.0
 
 
 @pytest.fixture(scope="module")
-def up(real_gitea: Gitea, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
+    """A real Gitea of our own: two platforms on one would share their two repositories."""
+    with serving(tmp_path_factory.mktemp("gitea")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def up(gitea: Gitea, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """A bootstrapped platform on the real Gitea whose garage has fields to change."""
     folder = tmp_path_factory.mktemp("mixed")
     pack = changing_pack(folder / "pack")
-    bot = add_user(real_gitea, f"orderkit-{secrets.token_hex(3)}")
+    bot = add_user(gitea, f"orderkit-{secrets.token_hex(3)}")
     state = folder / "state"
     state.mkdir()
-    token = add_token(real_gitea.url, bot, SCOPES)
-    wanted = mixedplatform.Wanted(state, pack, real_gitea.url, bot[0], token)
+    token = add_token(gitea.url, bot, SCOPES)
+    wanted = mixedplatform.Wanted(state, pack, gitea.url, bot[0], token)
     files = read_folder(pack)
-    values = PlatformValues(real_gitea.url, pack_commit(pack, files), LOCAL_REGISTRY)
+    values = PlatformValues(gitea.url, pack_commit(pack, files), LOCAL_REGISTRY)
     with mixedplatform.running(wanted) as found:
         request = BootstrapRequest(files, values, "user:default/guest")
         bootstrap(found.platform, request, on_step=lambda *_: None)

@@ -22,9 +22,14 @@ DIFFERENCES = {
 
 
 def _refusal(server: Server, crd: dict[str, Any]) -> str:
+    """Offer a CRD in a group of its own: other tests leave theirs on the server."""
     meta = {key: value for key, value in crd["metadata"].items() if key != "ownerReferences"}
     kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    return server.definition_refusal({**crd, **kind, "metadata": meta})
+    group = crd["spec"]["group"]
+    if meta["name"].endswith(f".{group}"):
+        meta["name"] = f"{meta['name'].removesuffix(group)}offered.{group}"
+    spec = {**crd["spec"], "group": f"offered.{group}"}
+    return server.definition_refusal({**crd, **kind, "metadata": meta, "spec": spec})
 
 
 @pytest.mark.parametrize("name", MADE)

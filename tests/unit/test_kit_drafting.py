@@ -14,9 +14,9 @@ from orderkit.core.kit.drafting import (
     default_kind,
     form_values,
     parse_field,
-    plural_of,
     xrd_of,
 )
+from orderkit.core.kit.model import plural_of
 from orderkit.core.validate import Validator
 from orderkit.core.xrd import problems
 

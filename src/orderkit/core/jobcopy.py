@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from orderkit import __version__
 from orderkit.core import runnerjob, yaml12
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects import dig
@@ -26,7 +27,7 @@ from orderkit.core.templatecopy import rewritten
 
 PROXY = "/proxy/orderkit/v1/"
 """Where templates find the service."""
-IMAGE = "__ORDERKIT_REGISTRY__/orderkit/orderkit:v0.1.0"
+IMAGE = f"__ORDERKIT_REGISTRY__/orderkit/orderkit:v{__version__}"
 CLUSTER = "__ORDERKIT_CLUSTER_NAME__"
 """What the portal calls the cluster that it shall apply Jobs to."""
 _APPLY, _REQUEST = "cnoe:kubernetes:apply", "http:backstage:request"

@@ -22,6 +22,7 @@ from orderkit.core import yamltext
 from orderkit.core.kit.kinds import OrderKinds, as_rules
 from orderkit.core.names import OrderId, RepoId, TeamName
 from orderkit.core.objects import APP_PROJECT, APPLICATION, ARGOCD_NAMESPACE, Manifest
+from orderkit.core.orderfile import MANIFESTS
 
 ORDER_LABEL = "orderkit.dev/order"
 TEAM_LABEL = "orderkit.dev/team"
@@ -193,7 +194,7 @@ def order_application(
         source={
             "repoURL": f"{forge_url}/{entry.repository}.git",
             "targetRevision": "main",
-            "path": "manifests",
+            "path": str(MANIFESTS),
         },
         automated=automated,
         labels={ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit},

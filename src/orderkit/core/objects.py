@@ -100,6 +100,10 @@ FUNCTION = Kind("pkg.crossplane.io", "v1", "Function")
 
 ARGOCD_NAMESPACE = "argocd"
 """Where Argo CD looks for Applications and AppProjects by default."""
+TRACKING_ID = "argocd.argoproj.io/tracking-id"
+"""Where Argo CD notes which Application delivers an object."""
+CLUSTER_SCOPED_HOME = "default"
+"""The namespace of Events about objects that have none."""
 
 
 def metadata(manifest: Manifest) -> dict[str, Any]:

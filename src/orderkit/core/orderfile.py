@@ -17,6 +17,8 @@ from orderkit.core.documents import API_VERSION
 from orderkit.core.names import OrderId, TeamName
 
 PATH = PurePosixPath(".orderkit", "order.yaml")
+MANIFESTS = PurePosixPath("manifests")
+"""The folder of an order's repository that is delivered."""
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -16,11 +16,11 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import OrderId
 from orderkit.core.objects import Kind, Manifest, dig, metadata
+from orderkit.core.orderfile import MANIFESTS
 from orderkit.core.pack import Kit
 from orderkit.core.validate import Validator
 from orderkit.core.validate.hints import value_at
 
-MANIFESTS = PurePosixPath("manifests")
 _BREAKS = re.compile("\x85|\u2028|\u2029".encode())
 
 

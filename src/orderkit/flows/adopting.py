@@ -29,6 +29,7 @@ from orderkit.core.ledger import OrderEntry
 from orderkit.core.manifests import ManifestError, parse_manifests
 from orderkit.core.names import CommitSha, RepoId, check_requester
 from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.orderfile import MANIFESTS
 from orderkit.core.xrcheck import check_order_files
 from orderkit.flows import scaffolding
 from orderkit.flows.interpreting import published_template
@@ -42,7 +43,6 @@ from orderkit.flows.platform import (
 from orderkit.flows.registering import Registration, check_free, register
 from orderkit.ports.forge import FileChange, Operation
 
-MANIFESTS = PurePosixPath("manifests")
 CATALOG_FILE = PurePosixPath("catalog-info.yaml")
 _YAML = (".yaml", ".yml", ".json")
 Files = Mapping[PurePosixPath, bytes]

@@ -29,6 +29,7 @@ from orderkit.core.kit.model import End, Kit
 from orderkit.core.ledger import OrderEntry
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
 from orderkit.core.objects import Manifest, ObjectKey, dig
+from orderkit.core.orderfile import MANIFESTS
 from orderkit.flows import orders, tracing
 from orderkit.flows.absence import Absence, Remaining
 from orderkit.flows.endguards import check_may_end
@@ -36,7 +37,7 @@ from orderkit.flows.platform import (
     Platform,
     get_object,
     ledger_snapshot,
-    published_pack,
+    published_kit,
     read_text,
     snapshot,
     write_ledger,
@@ -45,7 +46,6 @@ from orderkit.flows.refreshing import application_key, end_older_operation, refr
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import REASON_TRAILER, FileChange, Operation
 
-MANIFESTS = PurePosixPath("manifests")
 _LOOKS = 2
 """How often in a row an object must be absent: one read may come from a stale cache."""
 
@@ -162,7 +162,7 @@ def _record(platform: Platform, entry: OrderEntry, wanted: EndRequest) -> EndRec
 def _kit(platform: Platform, name: str) -> Kit | None:
     """Return the kit; None if the pack has it no more: its orders must still be able to end."""
     try:
-        return published_pack(platform).kit(name)
+        return published_kit(platform, name)
     except NotFoundError:
         return None
 

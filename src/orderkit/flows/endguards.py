@@ -8,20 +8,18 @@ finished. Called by ``flows.destroying``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 from orderkit.core.endguards import DEPENDS_ON, PROTECTED, needs, protection
 from orderkit.core.errors import RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.ledger import OrderEntry
 from orderkit.core.manifests import ManifestError, parse_manifests
-from orderkit.core.objects import Manifest, ObjectKey, dig
+from orderkit.core.objects import TRACKING_ID, Manifest, ObjectKey, dig
+from orderkit.core.orderfile import MANIFESTS
 from orderkit.flows.platform import Platform, get_object, published_pack, snapshot
 from orderkit.ports.cluster import NoSuchKindError
 
-_MANIFESTS = PurePosixPath("manifests")
 _YAML = (".yaml", ".yml", ".json")
-_TRACKING_ID = "argocd.argoproj.io/tracking-id"
 
 
 def check_may_end(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -> None:
@@ -56,7 +54,7 @@ def _written(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -> Ite
             yield living
         return
     for path in sorted(seen.blobs):
-        if path.is_relative_to(_MANIFESTS) and path.suffix in _YAML:
+        if path.is_relative_to(MANIFESTS) and path.suffix in _YAML:
             found = platform.forge.read(entry.repository, path, seen.commit)
             try:
                 yield from parse_manifests(str(path), found.data) if found else ()
@@ -90,5 +88,5 @@ def _living(platform: Platform, kit: Kit) -> tuple[Manifest, ...]:
 
 def _order_of(xr: Manifest) -> str:
     """Name the order that delivers an XR; one that nobody delivers by its kind and name."""
-    tracker = str(dig(xr, "metadata", "annotations", _TRACKING_ID, default="")).partition(":")[0]
+    tracker = str(dig(xr, "metadata", "annotations", TRACKING_ID, default="")).partition(":")[0]
     return tracker or str(ObjectKey.of(xr))

@@ -22,13 +22,12 @@ from orderkit.core.ledger import OrderEntry
 from orderkit.core.manifests import ManifestError, looks_like_manifest, parse_documents
 from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects import Kind, Manifest, metadata
-from orderkit.core.orderfile import OrderFile
+from orderkit.core.orderfile import MANIFESTS, OrderFile
 from orderkit.core.orderstate import short
 from orderkit.flows import orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
 from orderkit.ports.forge import Commit
 
-MANIFESTS = PurePosixPath("manifests")
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 

@@ -12,12 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.objects import EVENT, Kind, Manifest, ObjectKey
+from orderkit.core.objects import CLUSTER_SCOPED_HOME, EVENT, Kind, Manifest, ObjectKey
 from orderkit.flows import tracing
 from orderkit.flows.platform import Platform
-
-CLUSTER_SCOPED_HOME = "default"
-"""The namespace of events about objects that have none."""
 
 
 @dataclass(frozen=True, slots=True)

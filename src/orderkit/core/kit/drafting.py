@@ -19,7 +19,7 @@ from orderkit.core import yamltext
 from orderkit.core.errors import InvalidInputError, UsageError
 from orderkit.core.kit.checking.sampling import NoSampleError, fits, sample
 from orderkit.core.kit.fields import ABSENT
-from orderkit.core.kit.model import spelt_out
+from orderkit.core.kit.model import plural_of, spelt_out
 from orderkit.core.names import check_label
 from orderkit.core.objects import Manifest, dig
 from orderkit.core.xrd import scope_of, xr_kind
@@ -162,14 +162,6 @@ def xrd_of(draft: Draft) -> Manifest:
             ],
         },
     }
-
-
-def plural_of(kind: str) -> str:
-    """Return a plausible plural, lower case."""
-    lower = kind.lower()
-    if re.search(r"[^aeiou]y\Z", lower):
-        return f"{lower[:-1]}ies"
-    return f"{lower}es" if re.search(r"(s|x|z|ch|sh)\Z", lower) else f"{lower}s"
 
 
 def _schema(draft: Draft) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from orderkit.core.objects import (
     COMPOSITION,
     CRD,
     FUNCTION,
+    TRACKING_ID,
     XRD,
     Kind,
     Manifest,
@@ -53,7 +54,7 @@ _V1_ONLY = {"defaultCompositeDeletePolicy"}
 """A server adds it to each XRD that it shows as v1; v2 has no such field."""
 _SERVERS_ANNOTATIONS = (
     "kubectl.kubernetes.io/last-applied-configuration",
-    "argocd.argoproj.io/tracking-id",
+    TRACKING_ID,
 )
 
 

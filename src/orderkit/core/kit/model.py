@@ -264,3 +264,15 @@ def spelt_out(name: str) -> str:
     bare = re.sub(r"^X(?=[A-Z])", "", name)
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[-_.]+", " ", bare).split()
     return " ".join(word[:1].upper() + word[1:] for word in words)
+
+
+def plural_of(kind: str) -> str:
+    """Return a plausible plural of a kind, lower case, by English rules."""
+    name = kind.lower()
+    if name.endswith("endpoints"):
+        return name
+    if name.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{name}es"
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return f"{name[:-1]}ies"
+    return f"{name}s"

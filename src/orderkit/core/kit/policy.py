@@ -33,7 +33,6 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.policyidentity import identity, same_tracker
 from orderkit.core.kit.policyparts import (
     INSTANCE_LABEL,
-    TRACKING_ID,
     Rule,
     Variables,
     quoted,
@@ -42,7 +41,7 @@ from orderkit.core.kit.policyparts import (
 from orderkit.core.kit.policyvalues import hidden_values, immutable, limited
 from orderkit.core.kit.transitions import limits
 from orderkit.core.ledger import KIT_LABEL
-from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, Manifest
+from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, TRACKING_ID, Manifest
 
 GROUP = "admissionregistration.k8s.io"
 _TEAM_PREFIX = "group:default/"

@@ -11,10 +11,9 @@ from typing import Any
 
 from orderkit.core.kit.celtext import Value, block, identifier, literal, lookup, optional, told
 from orderkit.core.kit.model import FieldPath, Kit
-from orderkit.core.objects import Manifest
+from orderkit.core.objects import TRACKING_ID, Manifest
 from orderkit.core.validate.hints import schema_at
 
-TRACKING_ID = "argocd.argoproj.io/tracking-id"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 """Where Argo CD notes the Application if it is told to track by label."""
 AGAIN = "or end this order and place another"

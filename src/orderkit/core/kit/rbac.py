@@ -6,7 +6,8 @@ default is left out: the kinds it ships with, its own groups, and the kit's own 
 there even if no rule is left, so that a right that is no longer needed goes away.
 
 Composing a Role asks for ``escalate``, composing a binding for ``bind``: Kubernetes lets nobody
-grant what he may not do himself. Called by ``core.kit.generating``.
+grant what he may not do himself. Called by ``core.kit.generating``; ``core.kit.checking.rights``
+compares with the same list and the same plurals.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from typing import Any
 
 from orderkit.core import yamltext
 from orderkit.core.kit.marking import comment
-from orderkit.core.kit.model import KindRef, Kit
+from orderkit.core.kit.model import KindRef, Kit, plural_of
 from orderkit.core.objects import Kind, Manifest
 
 AGGREGATE = "rbac.crossplane.io/aggregate-to-crossplane"
-_WRITE = ("get", "list", "watch", "create", "update", "patch", "delete")
-_READ = ("get", "list", "watch")
+WRITE = ("get", "list", "watch", "create", "update", "patch", "delete")
+READ = ("get", "list", "watch")
 _RBAC = "rbac.authorization.k8s.io"
-_DEFAULTS = frozenset(
+DEFAULTS = frozenset(
     {
         ("", "Event"),
         ("", "Secret"),
@@ -42,8 +43,6 @@ _DEFAULTS = frozenset(
 _OWN_GROUPS = frozenset(
     f"{name}.crossplane.io" for name in ("apiextensions", "ops", "pkg", "protection")
 )
-_IRREGULAR = {"Endpoints": "endpoints"}
-_VOWELS = "aeiou"
 
 
 def rbac(kit: Kit) -> dict[PurePosixPath, bytes]:
@@ -61,7 +60,7 @@ def rbac(kit: Kit) -> dict[PurePosixPath, bytes]:
 def rules(kit: Kit) -> list[dict[str, Any]]:
     """Return the rules of the kit's role, sorted, one per group and set of verbs."""
     wanted: dict[tuple[str, str], set[str]] = {}
-    for verbs, kinds in ((_WRITE, kit.composes), (_READ, kit.requires)):
+    for verbs, kinds in ((WRITE, kit.composes), (READ, kit.requires)):
         for ref in kinds:
             if not _is_default(kit, ref):
                 wanted.setdefault((_kind(ref).group, plural(ref)), set()).update(verbs)
@@ -77,7 +76,7 @@ def rules(kit: Kit) -> list[dict[str, Any]]:
 
 
 def _ordered(verbs: Iterable[str]) -> tuple[str, ...]:
-    known = (*_WRITE, "bind", "escalate")
+    known = (*WRITE, "bind", "escalate")
     return tuple(sorted(verbs, key=known.index))
 
 
@@ -98,7 +97,7 @@ def _granting(kinds: Iterable[KindRef]) -> Iterable[tuple[str, str, str]]:
 def _is_default(kit: Kit, ref: KindRef) -> bool:
     kind = _kind(ref)
     same = (kind.group, kind.kind) == (kit.kind.group, kit.kind.kind)
-    return same or kind.group in _OWN_GROUPS or (kind.group, kind.kind) in _DEFAULTS
+    return same or kind.group in _OWN_GROUPS or (kind.group, kind.kind) in DEFAULTS
 
 
 def _kind(ref: KindRef) -> Kind:
@@ -107,13 +106,4 @@ def _kind(ref: KindRef) -> Kind:
 
 def plural(ref: KindRef) -> str:
     """Return the plural of a kind, as RBAC wants it: the one given, else by English rules."""
-    if ref.resource:
-        return ref.resource
-    if ref.kind in _IRREGULAR:
-        return _IRREGULAR[ref.kind]
-    name = ref.kind.lower()
-    if name.endswith(("s", "x", "z", "ch", "sh")):
-        return f"{name}es"
-    if name.endswith("y") and name[-2:-1] not in _VOWELS:
-        return f"{name[:-1]}ies"
-    return f"{name}s"
+    return ref.resource or plural_of(ref.kind)

@@ -20,6 +20,7 @@ from orderkit.core.kit.changes import changes_of, title_of
 from orderkit.core.kit.fields import Field, Fields, Shape, fields_of
 from orderkit.core.kit.marking import template_comment
 from orderkit.core.kit.model import Kit, When
+from orderkit.core.orderfile import MANIFESTS
 from orderkit.core.structural.shaping import PRESERVE
 from orderkit.core.yamltext import dump
 
@@ -50,7 +51,7 @@ def skeleton(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 def manifest_path(kit: Kit) -> PurePosixPath:
     """Return where the XR stands in an order's repository."""
-    return PurePosixPath("manifests", f"{kit.kind.kind.lower()}.yaml")
+    return PurePosixPath(MANIFESTS, f"{kit.kind.kind.lower()}.yaml")
 
 
 def member(of: str, name: str) -> str:

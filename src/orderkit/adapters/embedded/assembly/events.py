@@ -23,14 +23,12 @@ from datetime import datetime, timedelta
 
 from orderkit.core.composed import Event
 from orderkit.core.errors import ConflictError
-from orderkit.core.objects import EVENT, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects import CLUSTER_SCOPED_HOME, EVENT, Manifest, ObjectKey, dig, metadata
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster
 
 OWNER = "crossplane"
 """Field manager of plain updates, and the component named in Events."""
-CLUSTER_SCOPED_HOME = "default"
-"""Namespace of Events about objects that have none."""
 
 _MESSAGE_MAX = 1024
 _REWRITE_AFTER_S = 5.0

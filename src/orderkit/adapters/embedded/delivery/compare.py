@@ -16,13 +16,13 @@ from orderkit.adapters.embedded.delivery.refs import SourceError
 from orderkit.adapters.embedded.delivery.spec import Source
 from orderkit.adapters.embedded.delivery.targets import TargetLoader, Targets
 from orderkit.adapters.embedded.delivery.tracking import (
-    TRACKING_ID,
     is_owned,
     tracker,
     tracking_id,
 )
 from orderkit.core.objects import (
     ARGOCD_NAMESPACE,
+    TRACKING_ID,
     Kind,
     Manifest,
     ObjectKey,

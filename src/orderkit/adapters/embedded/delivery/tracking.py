@@ -10,13 +10,12 @@ from __future__ import annotations
 from orderkit.core.objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
+    TRACKING_ID,
     Manifest,
     ObjectKey,
     annotations_of,
     metadata,
 )
-
-TRACKING_ID = "argocd.argoproj.io/tracking-id"
 
 
 def application_key(name: str) -> ObjectKey:

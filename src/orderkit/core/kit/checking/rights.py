@@ -14,25 +14,11 @@ from orderkit.core.kit.checking.rules import Rule
 from orderkit.core.kit.checking.runs import Run
 from orderkit.core.kit.checking.subject import Doc, Subject, found
 from orderkit.core.kit.model import KindRef, Kit
+from orderkit.core.kit.rbac import AGGREGATE, DEFAULTS, READ, WRITE, plural
 from orderkit.core.objects import Kind, dig
 from orderkit.core.validate.located import Located
 
 CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
-AGGREGATE = "rbac.crossplane.io/aggregate-to-crossplane"
-WRITE = frozenset({"get", "list", "watch", "create", "update", "patch", "delete"})
-READ = frozenset({"get", "list", "watch"})
-
-_GRANTED = {
-    "": {"events", "secrets", "services", "serviceaccounts", "configmaps"},
-    "coordination.k8s.io": {"leases"},
-    "apps": {"deployments"},
-    "apiextensions.k8s.io": {"customresourcedefinitions"},
-    "admissionregistration.k8s.io": {
-        "validatingwebhookconfigurations",
-        "mutatingwebhookconfigurations",
-    },
-}
-"""What Crossplane's own role may do without a word."""
 _PROVIDERS = (".crossplane.io", ".upbound.io")
 _ENVIRONMENT = ("apiextensions.crossplane.io", "EnvironmentConfig")
 _RBAC = "rbac.authorization.k8s.io"
@@ -46,10 +32,12 @@ def check_rights(subject: Subject, kit: Kit, runs: Sequence[Run]) -> Iterator[Lo
     if runs and not any(run.simulation.error for run in runs):
         yield from _unused(subject, kit, composed, required)
     for kind in composed:
-        yield from _granted(subject, kind, _Right("compose", WRITE, plural_in(kit, kind)))
+        yield from _granted(
+            subject, kind, _Right("compose", frozenset(WRITE), plural_in(kit, kind))
+        )
         yield from _escalation(subject, kind)
     for kind in required:
-        yield from _granted(subject, kind, _Right("read", READ, plural_in(kit, kind)))
+        yield from _granted(subject, kind, _Right("read", frozenset(READ), plural_in(kit, kind)))
         yield from _source(subject, kind)
 
 
@@ -57,7 +45,7 @@ def check_rights(subject: Subject, kit: Kit, runs: Sequence[Run]) -> Iterator[Lo
 class _Right:
     what: str
     verbs: frozenset[str]
-    plural: str
+    resource: str
 
 
 def _declared(
@@ -92,11 +80,11 @@ def _unused(
 
 
 def _granted(subject: Subject, kind: Kind, right: _Right) -> Iterator[Located]:
-    if _is_granted(subject, kind, right.plural):
+    if _is_granted(subject, kind):
         return
-    missing = right.verbs - _verbs(subject, kind.group, right.plural)
+    missing = right.verbs - _verbs(subject, kind.group, right.resource)
     if missing:
-        thing = f"{right.plural} of group '{kind.group}'"
+        thing = f"{right.resource} of group '{kind.group}'"
         told = f"Crossplane may not {right.what} {thing}: {_list(missing)}"
         yield found(Rule.RIGHTS, subject.compositions[0], "spec.pipeline", told)
 
@@ -105,13 +93,13 @@ def _list(verbs: frozenset[str] | set[str]) -> str:
     return f"no right to {', '.join(sorted(verbs))}"
 
 
-def _is_granted(subject: Subject, kind: Kind, plural: str) -> bool:
+def _is_granted(subject: Subject, kind: Kind) -> bool:
     """Crossplane's own groups, providers' and the pack's XRs are granted by its RBAC manager."""
     own = kind.group.endswith(_PROVIDERS) or kind in subject.pack.xr_scopes
-    return own or plural in _GRANTED.get(kind.group, ())
+    return own or (kind.group, kind.kind) in DEFAULTS
 
 
-def _verbs(subject: Subject, group: str, plural: str) -> set[str]:
+def _verbs(subject: Subject, group: str, resource: str) -> set[str]:
     """Return the verbs that aggregated ClusterRoles of the pack grant."""
     granted: set[str] = set()
     for doc in _roles(subject):
@@ -119,7 +107,7 @@ def _verbs(subject: Subject, group: str, plural: str) -> set[str]:
         for rule in rules if isinstance(rules, list) else ():
             groups = _texts(dig(rule, "apiGroups"))
             resources = _texts(dig(rule, "resources"))
-            if not {group, "*"}.isdisjoint(groups) and not {plural, "*"}.isdisjoint(resources):
+            if not {group, "*"}.isdisjoint(groups) and not {resource, "*"}.isdisjoint(resources):
                 granted |= set(_texts(dig(rule, "verbs")))
     return set(WRITE) | {"bind", "escalate"} if "*" in granted else granted
 
@@ -160,19 +148,9 @@ def _source(subject: Subject, kind: Kind) -> Iterator[Located]:
 
 def plural_in(kit: Kit, kind: Kind) -> str:
     """Return the resource of a kind: as kit.yaml says it, else as Kubernetes would form it."""
-    ref = next((r for r in (*kit.composes, *kit.requires) if _is(r, kind)), None)
-    return ref.resource if ref is not None and ref.resource else plural_of(kind.kind)
+    named = (ref for ref in (*kit.composes, *kit.requires) if _is(ref, kind))
+    return plural(next(named, KindRef(kind.api_version, kind.kind)))
 
 
 def _is(ref: KindRef, kind: Kind) -> bool:
     return Kind.parse(ref.api_version, ref.kind) == kind
-
-
-def plural_of(kind: str) -> str:
-    """Guess the resource of a kind, as Kubernetes' own guess goes."""
-    name = kind.lower()
-    if name.endswith("endpoints"):
-        return name
-    if name.endswith(("s", "x", "ch", "sh")):
-        return f"{name}es"
-    return f"{name[:-1]}ies" if name.endswith("y") and name[-2] not in "aeiou" else f"{name}s"

@@ -1,0 +1,99 @@
+"""
+What thinks: the model, the two agents that kagent runs, and what they are told.
+
+kagent makes a Deployment of each Agent, under the Agent's name; the budget switches those. What the
+agents are told stands in a ConfigMap: the owner's description arrives there as it was entered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .agent import KEY_SECRET, Agent
+
+Manifest = dict[str, Any]
+
+_KAGENT = "kagent.dev/v1alpha2"
+_PROMPTS = "prompts"
+_PLANNER = (
+    "You plan analyses of one dataset. Break the question into small steps, hand each to the agent "
+    "'worker', check what comes back, and answer in plain words. Never make up a number."
+)
+_WORKER = (
+    "You analyse one dataset with Python in the sandbox. The file is already there: read it, do "
+    "what the planner asks for, and answer with the numbers and the code that gave them."
+)
+
+
+def prompts(agent: Agent) -> Manifest:
+    """Return what the agents are told, and the description exactly as it was entered."""
+    dataset = agent.dataset
+    about = f"The dataset is {dataset['displayName']} ({dataset['gcsPath']})."
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": agent.metadata(_PROMPTS),
+        "data": {
+            "description": str(agent.spec["description"]),
+            "dataset": about,
+            "planner": _told(_PLANNER, about, agent),
+            "worker": _told(_WORKER, about, agent),
+        },
+    }
+
+
+def _told(role: str, about: str, agent: Agent) -> str:
+    return f"{role}\n\n{about}\n\nWhat its owner says:\n{agent.spec['description']}\n"
+
+
+def model_config(agent: Agent) -> Manifest:
+    """Return which model, and the key that pays for it."""
+    model = agent.settings.get("model") or {}
+    return {
+        "apiVersion": _KAGENT,
+        "kind": "ModelConfig",
+        "metadata": agent.metadata("model"),
+        "spec": {
+            "provider": "GeminiVertexAI",
+            "model": model.get("name", "gemini-2.5-flash"),
+            "apiKeySecret": KEY_SECRET,
+            "apiKeySecretKey": "private_key",
+            "geminiVertexAI": {
+                "projectID": agent.spec["projectId"],
+                "location": model.get("location", "europe-west1"),
+            },
+        },
+    }
+
+
+def planner(agent: Agent) -> Manifest:
+    """Return the agent that people talk to; it has the worker for a tool."""
+    tool = {
+        "type": "Agent",
+        "agent": {"apiGroup": "kagent.dev", "kind": "Agent", "name": "worker"},
+    }
+    return _agent(agent, "planner", "Plans analyses and answers.", tool)
+
+
+def worker(agent: Agent) -> Manifest:
+    """Return the agent that computes; it has the sandbox for a tool."""
+    server = {"apiGroup": "kagent.dev", "kind": "RemoteMCPServer", "name": "sandbox"}
+    tool = {"type": "McpServer", "mcpServer": {**server, "toolNames": ["run_python"]}}
+    return _agent(agent, "worker", "Runs analyses in the sandbox.", tool)
+
+
+def _agent(agent: Agent, name: str, description: str, tool: Manifest) -> Manifest:
+    return {
+        "apiVersion": _KAGENT,
+        "kind": "Agent",
+        "metadata": agent.metadata(name),
+        "spec": {
+            "type": "Declarative",
+            "description": description,
+            "declarative": {
+                "modelConfig": "model",
+                "systemMessageFrom": {"type": "ConfigMap", "name": _PROMPTS, "key": name},
+                "tools": [tool],
+            },
+        },
+    }

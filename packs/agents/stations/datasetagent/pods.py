@@ -1,0 +1,88 @@
+"""How this kit's own Deployments and Services look; called for the sandbox and the chat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .agent import Agent
+
+Manifest = dict[str, Any]
+PORT = 8080
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One container, run by a Deployment."""
+
+    name: str
+    image: str
+    env: dict[str, str]
+    memory: str
+    account: str = ""
+    mounts: dict[str, Manifest] = field(default_factory=dict)
+    """Path: the volume that is mounted there, read-only."""
+
+
+def deployment(agent: Agent, program: Program) -> Manifest:
+    """Return the Deployment of a program: nobody's user, a read-only root, a folder for scraps."""
+    app = {"app.kubernetes.io/name": program.name}
+    scratch = {"name": "scratch", "emptyDir": {}}
+    volumes = [{"name": f"mount-{n}", **v} for n, v in enumerate(program.mounts.values())]
+    mounts = [
+        {"name": f"mount-{n}", "mountPath": path, "readOnly": True}
+        for n, path in enumerate(program.mounts)
+    ]
+    container = {
+        "name": program.name,
+        "image": program.image,
+        "ports": [{"name": "http", "containerPort": PORT}],
+        "env": [{"name": key, "value": value} for key, value in program.env.items()],
+        "resources": {
+            "requests": {"cpu": "100m", "memory": program.memory},
+            "limits": {"memory": program.memory},
+        },
+        "readinessProbe": {"httpGet": {"path": "/healthz", "port": "http"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "scratch", "mountPath": "/tmp"}, *mounts],  # noqa: S108 - in a Pod
+    }
+    pod: Manifest = {
+        "automountServiceAccountToken": bool(program.account),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+        "volumes": [scratch, *volumes],
+    }
+    if program.account:
+        pod["serviceAccountName"] = program.account
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": agent.metadata(program.name, **app),
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": app},
+            "template": {"metadata": {"labels": {**agent.labels, **app}}, "spec": pod},
+        },
+    }
+
+
+def service(agent: Agent, name: str) -> Manifest:
+    """Return the Service of a program."""
+    app = {"app.kubernetes.io/name": name}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": agent.metadata(name, **app),
+        "spec": {
+            "selector": app,
+            "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
+        },
+    }

@@ -1,0 +1,159 @@
+"""
+What all managed resources have in common: policies, finalizer, conditions, provider config.
+
+Follows crossplane-runtime's reconciler for what a watcher of the cluster can see of it. Not here:
+the annotations about pending and failed creations, initialisers, rate limits.
+
+Called by ``objects`` and ``cloud``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.core.conditions import (
+    DELETING,
+    RECONCILE_SUCCESS,
+    Condition,
+    reconcile_error,
+)
+from orderkit.core.errors import ConflictError, OrderkitError
+from orderkit.core.objects import Kind, Manifest, ObjectKey, annotations_of, dig
+
+FINALIZER = "finalizer.managedresource.crossplane.io"
+PAUSED = "crossplane.io/paused"
+UNAVAILABLE = Condition("Ready", "False", "Unavailable")
+_PAUSED = Condition(
+    "Synced",
+    "False",
+    "ReconcilePaused",
+    "Reconciliation is paused either through the `spec.managementPolicies` or the pause annotation",
+)
+_NO_CONFIG = "connect failed: cannot get ProviderConfig: "
+_AGAIN_S = 0.02
+_POLICIES = frozenset({"Observe", "Create", "Update", "Delete", "LateInitialize"})
+
+
+class ManagedError(OrderkitError):
+    """This round failed; the message is what the condition Synced shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one round."""
+
+    ready: Condition
+    again_s: float | None = None
+    """Seconds until the next look; None: when something changes."""
+    status: Manifest | None = None
+    """Fields of the status beside the conditions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What the management policies let a provider do."""
+
+    observe: bool
+    create: bool
+    update: bool
+    delete: bool
+
+    @classmethod
+    def of(cls, managed: Manifest) -> Allowed:
+        """
+        Read ``spec.managementPolicies``; absent means everything.
+
+        Raises:
+            ManagedError: A policy that does not exist, or none without Observe.
+        """
+        given = dig(managed, "spec", "managementPolicies", default=None)
+        named = set(given) if isinstance(given, list) else {"*"}
+        if "*" in named:
+            named = set(_POLICIES)
+        if not named <= _POLICIES or (named and "Observe" not in named):
+            raise ManagedError(f"invalid managementPolicies: {', '.join(sorted(map(str, named)))}")
+        return cls(*(policy in named for policy in ("Observe", "Create", "Update", "Delete")))
+
+
+Visit = Callable[[Manifest, Allowed], Outcome]
+"""Bring what a managed resource stands for to its wanted state; raises ManagedError."""
+Leave = Callable[[Manifest, Allowed], bool]
+"""Take it away as far as allowed; True once nothing is left to do."""
+
+
+def reconcile(site: Site, key: ObjectKey, visit: Visit, leave: Leave) -> float | None:
+    """
+    Do one round for a managed resource and write what came of it. Idempotent.
+
+    Raises:
+        OrderkitError: It failed; the condition Synced says why.
+    """
+    managed = site.cluster.get(key)
+    if managed is None:
+        return None
+    try:
+        return _round(site, managed, visit, leave)
+    except ConflictError:
+        return _AGAIN_S
+    except OrderkitError as error:
+        current = site.cluster.get(key)
+        if current is not None:
+            site.write_status(current, reconcile_error(str(error)))
+        raise
+
+
+def _round(site: Site, managed: Manifest, visit: Visit, leave: Leave) -> float | None:
+    allowed = Allowed.of(managed)
+    if annotations_of(managed).get(PAUSED) == "true" or not allowed.observe:
+        site.write_status(managed, _PAUSED)
+        return None
+    if is_deleting(managed):
+        return _farewell(site, managed, allowed, leave)
+    _check_config(site, managed)
+    managed = site.keep_finalizer(managed, FINALIZER)
+    outcome = visit(managed, allowed)
+    current = site.cluster.get(ObjectKey.of(managed))
+    if current is not None:
+        site.write_status(current, RECONCILE_SUCCESS, outcome.ready, status=outcome.status)
+    return outcome.again_s
+
+
+def _farewell(site: Site, managed: Manifest, allowed: Allowed, leave: Leave) -> float | None:
+    if not leave(managed, allowed):
+        site.write_status(managed, DELETING, RECONCILE_SUCCESS)
+        return 0.1
+    site.drop_finalizer(managed, FINALIZER)
+    return None
+
+
+def _check_config(site: Site, managed: Manifest) -> None:
+    """A provider does nothing without its config; its kind has the group of all its kinds."""
+    kind = Kind.of(managed)
+    reference = dig(managed, "spec", "providerConfigRef", default={}) or {}
+    name = reference.get("name", "default")
+    config = reference.get("kind") or (
+        "ClusterProviderConfig" if is_modern(kind) else "ProviderConfig"
+    )
+    for version in ("v1beta1", "v1alpha1"):
+        found = Kind(config_group(kind), version, config)
+        if site.cluster.serves(found):
+            home = dig(managed, "metadata", "namespace", default="")
+            place = home if site.cluster.is_namespaced(found) else ""
+            if site.cluster.get(ObjectKey(found, name, place)) is not None:
+                return
+            raise ManagedError(f'{_NO_CONFIG}{config}.{found.group} "{name}" not found')
+    raise ManagedError(
+        f'{_NO_CONFIG}no matches for kind "{config}" in group "{config_group(kind)}"'
+    )
+
+
+def is_modern(kind: Kind) -> bool:
+    """Say whether a kind is of the namespaced flavour that Crossplane 2 brought."""
+    return ".m." in kind.group
+
+
+def config_group(kind: Kind) -> str:
+    """Return the group of a provider's configs: ``storage.gcp.m.upbound.io`` has gcp's."""
+    return kind.group.partition(".")[2] if kind.group.endswith("upbound.io") else kind.group

@@ -1,0 +1,153 @@
+"""
+A twin of provider-kubernetes: an Object's manifest is applied to the cluster it lives in.
+
+Server-side apply, forced, under the manager ``provider-kubernetes/<object>``, so a sparse
+manifest owns its own fields and no others. Management policies are obeyed: without Create a
+missing target stays missing and the Object unready, without Delete it outlives the Object.
+Targets are watched, where the real provider polls unless told to watch.
+
+Not here: ``references``, ``connectionDetails`` and CEL readiness (an Object that has them says so
+in Synced), other clusters and identities, ObservedObjectCollections.
+
+Started by ``packages``.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterable
+
+from orderkit.adapters.embedded.assembly.site import Site
+from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
+from orderkit.adapters.embedded.providers.managed import (
+    UNAVAILABLE,
+    Allowed,
+    ManagedError,
+    Outcome,
+    reconcile,
+)
+from orderkit.core.conditions import AVAILABLE, Condition
+from orderkit.core.errors import OrderkitError
+from orderkit.core.objects import Kind, Manifest, ObjectKey, condition, dig, metadata
+from orderkit.ports.cluster import Propagation
+
+LEGACY = Kind("kubernetes.crossplane.io", "v1alpha2", "Object")
+MODERN = Kind("kubernetes.m.crossplane.io", "v1alpha1", "Object")
+CONFIG_VERSION = "v1alpha1"
+
+
+class ObjectTwin:
+    """The controllers of both flavours of Object."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._lock = threading.Lock()
+        self._targets: dict[ObjectKey, set[ObjectKey]] = {}
+        """Target: the Objects that are about it."""
+        self._controllers = [self._controller(kind) for kind in (LEGACY, MODERN)]
+
+    def _controller(self, kind: Kind) -> Controller:
+        made = Controller(
+            f"object/{kind.group}",
+            self._site.cluster,
+            lambda key: reconcile(self._site, key, self._visit, self._leave),
+            backoff=Backoff(first_s=0.2, longest_s=10.0),
+        )
+        made.watch(kind)
+        return made
+
+    def start(self) -> None:
+        for running in self._controllers:
+            running.start()
+
+    def stop(self) -> None:
+        side_by_side([running.stop for running in self._controllers])
+
+    def _visit(self, managed: Manifest, allowed: Allowed) -> Outcome:
+        _refuse_what_is_not_done(managed)
+        wanted = target_of(managed)
+        self._follow(managed, wanted)
+        seen = self._site.cluster.get(ObjectKey.of(wanted))
+        if (seen is None and allowed.create) or (seen is not None and allowed.update):
+            seen = self._applied(managed, wanted, new=seen is None)
+        if seen is None:
+            return Outcome(UNAVAILABLE, status={"atProvider": {}})
+        return Outcome(_readiness(managed, seen), status={"atProvider": {"manifest": seen}})
+
+    def _applied(self, managed: Manifest, wanted: Manifest, *, new: bool) -> Manifest:
+        owner = f"provider-kubernetes/{metadata(managed)['name']}"
+        try:
+            return self._site.cluster.apply(wanted, owner=owner)
+        except OrderkitError as error:
+            verb = "create" if new else "update"
+            raise ManagedError(f"{verb} failed: cannot apply object: {error}") from error
+
+    def _leave(self, managed: Manifest, allowed: Allowed) -> bool:
+        target = ObjectKey.of(target_of(managed))
+        known = self._site.cluster.serves(target.kind)
+        if not (allowed.delete and known) or self._site.cluster.get(target) is None:
+            self._forget(ObjectKey.of(managed))
+            return True
+        self._site.cluster.delete(target, propagation=_propagation(managed))
+        return False
+
+    def _follow(self, managed: Manifest, wanted: Manifest) -> None:
+        """Be woken by what happens to the target."""
+        own, target = ObjectKey.of(managed), ObjectKey.of(wanted)
+        with self._lock:
+            self._targets.setdefault(target, set()).add(own)
+        for running in self._controllers:
+            running.watch(target.kind, self._about)
+
+    def _forget(self, own: ObjectKey) -> None:
+        with self._lock:
+            for owners in self._targets.values():
+                owners.discard(own)
+
+    def _about(self, target: Manifest) -> Iterable[ObjectKey]:
+        with self._lock:
+            return tuple(self._targets.get(ObjectKey.of(target), ()))
+
+
+def target_of(managed: Manifest) -> Manifest:
+    """
+    Return what an Object wants; its own name where the manifest has none.
+
+    Raises:
+        ManagedError: The manifest is no object.
+    """
+    found = copy.deepcopy(dig(managed, "spec", "forProvider", "manifest", default={}))
+    found.setdefault("metadata", {}).setdefault("name", metadata(managed)["name"])
+    try:
+        ObjectKey.of(found)
+    except (ValueError, AttributeError) as error:
+        raise ManagedError(f"cannot read the manifest: {error}") from error
+    manifest: Manifest = found
+    return manifest
+
+
+def _readiness(managed: Manifest, seen: Manifest) -> Condition:
+    policy = dig(managed, "spec", "readiness", "policy", default="SuccessfulCreate")
+    if policy == "DeriveFromObject":
+        ready = (condition(seen, "Ready") or {}).get("status") == "True"
+    elif policy == "AllTrue":
+        found = dig(seen, "status", "conditions", default=None) or []
+        ready = bool(found) and all(entry.get("status") == "True" for entry in found)
+    else:
+        ready = True
+    return AVAILABLE if ready else UNAVAILABLE
+
+
+def _refuse_what_is_not_done(managed: Manifest) -> None:
+    for field in ("references", "connectionDetails"):
+        if dig(managed, "spec", field, default=None):
+            raise ManagedError(f"spec.{field}: the embedded platform's twin does not do that")
+    if dig(managed, "spec", "readiness", "policy", default="") == "DeriveFromCelQuery":
+        raise ManagedError("spec.readiness: the embedded platform's twin evaluates no CEL")
+
+
+def _propagation(managed: Manifest) -> Propagation:
+    wanted = dig(managed, "spec", "forProvider", "deletionPropagationPolicy", default="")
+    ways: tuple[Propagation, ...] = ("Background", "Foreground", "Orphan")
+    return next((way for way in ways if way == wanted), "Background")

@@ -1,0 +1,185 @@
+"""Leader election: one at a time, whatever the clocks say, and nobody waits for one that left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from orderkit.core.errors import UnreachableError
+from orderkit.core.objects import ObjectKey
+from orderkit.ports.clock import SystemClock
+from whisperops.leading import LEASE, Candidate, Leadership
+from whisperops.running import Loop
+
+KEY = ObjectKey(LEASE, "dataset-watcher-datasets", "whisperops")
+DURATION_S = 15
+DEADLINE_S = 90
+
+
+def candidate(shop: Any, name: str, cluster: Any = None) -> Leadership:
+    return Leadership(cluster or shop.cluster, shop.clock, Candidate(KEY, name, DURATION_S))
+
+
+def holder(shop: Any) -> dict[str, Any]:
+    found: dict[str, Any] = shop.cluster.get(KEY)["spec"]
+    return found
+
+
+def test_the_first_leads_and_the_second_waits(shop: Any) -> None:
+    one, two = candidate(shop, "one"), candidate(shop, "two")
+
+    assert [one.attempt(), two.attempt(), one.attempt(), two.attempt()] == [True, False] * 2
+    assert (one.held(), two.held()) == (True, False)
+    assert holder(shop)["leaseTransitions"] == 0
+
+
+def test_a_leader_that_is_gone_is_followed_after_its_time(shop: Any) -> None:
+    one, two = candidate(shop, "one"), candidate(shop, "two")
+    one.attempt()
+    two.attempt()
+    shop.clock.sleep(DURATION_S)
+    early = two.attempt()
+    shop.clock.sleep(1)
+
+    assert not early
+    assert two.attempt()
+    assert not one.held()
+    assert holder(shop) == {**holder(shop), "holderIdentity": "two", "leaseTransitions": 1}
+    assert not one.attempt()
+
+
+def test_a_clock_that_is_wrong_takes_no_lease_away(shop: Any) -> None:
+    """What the Lease says of times is never compared with our own clock."""
+    two = candidate(shop, "two")
+    lease = {
+        "apiVersion": LEASE.api_version,
+        "kind": LEASE.kind,
+        "metadata": {"name": KEY.name, "namespace": KEY.namespace},
+        "spec": {
+            "holderIdentity": "one",
+            "leaseDurationSeconds": DURATION_S,
+            "renewTime": "1999-01-01T00:00:00.000000Z",
+        },
+    }
+    shop.cluster.create(lease, owner="one")
+
+    assert not two.attempt()
+
+
+def test_a_leader_that_leaves_lets_the_next_one_in_at_once(shop: Any) -> None:
+    one, two = candidate(shop, "one"), candidate(shop, "two")
+    one.attempt()
+    two.attempt()
+
+    one.release()
+    one.release()
+
+    assert not one.held()
+    assert two.attempt()
+
+
+def test_leaving_takes_nothing_from_another(shop: Any) -> None:
+    one, two = candidate(shop, "one"), candidate(shop, "two")
+    one.attempt()
+    two.attempt()
+    shop.clock.sleep(DURATION_S + 1)
+    two.attempt()
+
+    one.release()
+
+    assert holder(shop)["holderIdentity"] == "two"
+
+
+@dataclass
+class Failing:
+    """A cluster that does not answer."""
+
+    calls: list[str] = field(default_factory=list)
+
+    def get(self, _: object) -> None:
+        self.calls.append("get")
+        raise UnreachableError("nobody answers")
+
+
+def test_a_leader_that_cannot_renew_stops_before_another_may_begin(shop: Any) -> None:
+    one = candidate(shop, "one")
+    one.attempt()
+    one._cluster = Failing()  # type: ignore[assignment]  # noqa: SLF001  the API server goes away
+    shop.clock.sleep(DURATION_S - 1)
+
+    before = (one.attempt(), one.held())
+    shop.clock.sleep(1)
+
+    assert before == (True, True)
+    assert not one.held()
+    assert not one.attempt()
+
+
+def test_of_many_that_begin_together_one_leads(cluster: Any) -> None:
+    clock, barrier = SystemClock(), threading.Barrier(8)
+    taken = []
+
+    def begin(name: str) -> None:
+        leadership = Leadership(cluster, clock, Candidate(KEY, name, 60))
+        barrier.wait(DEADLINE_S)
+        taken.append(leadership.attempt())
+
+    threads = [threading.Thread(target=begin, args=(f"candidate-{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE_S)
+
+    assert sorted(taken) == [False] * 7 + [True]
+
+
+def test_a_loop_works_only_while_it_leads_and_gives_the_lease_back(cluster: Any) -> None:
+    clock = SystemClock()
+    cluster_lock = Leadership(cluster, clock, Candidate(KEY, "first", 60))
+    cluster_lock.attempt()
+    turns: list[bool] = []
+    leadership = Leadership(cluster, clock, Candidate(KEY, "loop", 60))
+    loop = Loop(lambda going: turns.append(going()), clock, interval_s=0.01, leadership=leadership)
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    _wait(loop.ready)
+    assert turns == []
+
+    cluster_lock.release()
+    assert leadership.attempt(), "its own thread would try in 20 s"
+    _wait(lambda: len(turns) > 2)
+    loop.ending.set()
+    thread.join(DEADLINE_S)
+
+    assert all(turns)
+    assert cluster.get(KEY)["spec"]["holderIdentity"] == ""
+
+
+def test_a_pass_with_a_bug_is_logged_and_the_next_is_tried(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    turns: list[int] = []
+
+    def work(_: object) -> None:
+        turns.append(1)
+        if len(turns) < 3:
+            raise ZeroDivisionError("a bug")
+        loop.ending.set()
+
+    loop = Loop(work, SystemClock(), interval_s=0.001)
+    loop.run()
+
+    assert len(turns) == 3
+    assert "failed by a bug" in caplog.text
+    assert loop.alive()
+
+
+def _wait(probe: Any) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not probe():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.005)

@@ -1,0 +1,324 @@
+"""The agents' pack on an embedded platform: what is refused before it is written, and day 2."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+from commands import Command, Done, in_process
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.packfolder import reference_pack
+from orderkit.cli.running import Running, RunRequest, running
+from orderkit.core.errors import OrderkitError
+from orderkit.core.manifests import parse_manifests
+from orderkit.core.names import RepoId
+from orderkit.core.objects import Kind, Manifest, ObjectKey, dig
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
+
+PACK = Path(__file__).parents[3] / "packs" / "agents"
+TEAM = "ae86"
+OBJECT = Kind("kubernetes.m.crossplane.io", "v1alpha1", "Object")
+BUDGET = Kind("whisperops.io", "v1alpha1", "XAgentBudget")
+AWKWARD = 'He said "no": it\'s fine\nline two \\n # : -\n${{ values.x }} {{ y }} \U0001f3ce\ufe0f'
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The agents' kits on the reference pack's layers: no provider and no controller runs here."""
+    folder = tmp_path_factory.mktemp("agents")
+    pack, layers = folder / "pack", reference_pack() / "gitops"
+    own = ("root.yaml", "apps", "crossplane")
+    left_out = shutil.ignore_patterns("controllers", "tests", "providers", "config", *own)
+    shutil.copytree(PACK, pack, ignore=left_out)
+    for name in own:
+        source, target = layers / name, pack / "gitops" / name
+        if source.is_dir():
+            shutil.copytree(source, target)
+        elif source.is_file():
+            shutil.copy(source, target)
+    described = yaml.safe_load((pack / "pack.yaml").read_text())
+    described["spec"].pop("providers", None)
+    (pack / "pack.yaml").write_text(yaml.safe_dump(described, sort_keys=False))
+    values = {"BASE_DOMAIN": "apps.example.org", "PROJECT_ID": "lab-123"}
+    request = RunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
+    with running(request, on_step=lambda *_: None) as found:
+        cluster = found.platform.cluster
+        cluster.apply(crd("Object", OBJECT), owner="test")
+        for name, ready in (("houses", True), ("songs", True), ("empty", False)):
+            cluster.apply(dataset(name, ready=ready), owner="test")
+            cluster.apply(dataset(name, ready=ready), owner="test", status=True)
+        yield found
+
+
+@pytest.fixture
+def orderkit(site: Running, capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(site.embedded.state.folder / "platform.yaml", capsys)
+
+
+def crd(kind: str, of: Kind) -> Manifest:
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": of.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {**free, "properties": {"spec": free, "status": free}}},
+    }
+    plural = f"{kind.lower()}s"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{of.group}"},
+        "spec": {
+            "group": of.group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural},
+            "versions": [version],
+        },
+    }
+
+
+def dataset(name: str, *, ready: bool) -> Manifest:
+    spec = {"gcsPath": f"gs://data/{name}.csv", "displayName": name.title(), "sizeBytes": 10}
+    return {
+        "apiVersion": "whisperops.io/v1alpha1",
+        "kind": "XDataset",
+        "metadata": {"name": name},
+        "spec": spec,
+        "status": {"ready": ready},
+    }
+
+
+def order(orderkit: Command, name: str, **more: Any) -> Done:
+    values = {
+        "agent_name": name,
+        "dataset": {"name": "resource:default/houses"},
+        "budget_usd": 5,
+        "description": "Answers questions.",
+        "owner": f"group:default/{TEAM}",
+        **more,
+    }
+    told = [f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in values.items()]
+    return orderkit("order", "datasetagent", *told, "--no-wait")
+
+
+def spec_of(site: Running, order_id: str) -> dict[str, Any]:
+    repo = RepoId(TEAM, order_id)
+    found = site.platform.forge.read(repo, PurePosixPath("manifests/xdatasetagent.yaml"), "main")
+    assert found is not None
+    (xr,) = parse_manifests("xr", found.data)
+    spec: dict[str, Any] = xr["spec"]
+    return spec
+
+
+@dataclass(frozen=True)
+class Bad:
+    reason: str
+    values: dict[str, Any]
+    told: str
+
+
+BAD = [
+    Bad("no such dataset", {"dataset": {"name": "hoses"}}, "did you mean 'houses'?"),
+    Bad("a dataset not ready", {"dataset": {"name": "resource:default/empty"}}, "not ready"),
+    Bad("budget 0", {"budget_usd": 0}, "less than the minimum of 1"),
+    Bad("budget 10001", {"budget_usd": 10001}, "greater than the maximum of 10000"),
+    Bad("budget 1e400", {"budget_usd": "1e400"}, "greater than the maximum"),
+    Bad('budget "5.0"', {"budget_usd": '"5.0"'}, "is no number"),
+    Bad("an empty description", {"description": ""}, "description"),
+    Bad("a name with a capital", {"agent_name": "Bot"}, "must have 3 to 24"),
+]
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda case: case.reason)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    site: Running, orderkit: Command, case: Bad
+) -> None:
+    done = order(orderkit, "bad-bot", **case.values)
+
+    assert done.code == 2
+    assert case.told in done.err
+    assert site.platform.forge.repo(RepoId(TEAM, "datasetagent-bad-bot")) is None
+
+
+def test_an_awkward_description_reaches_the_cluster_word_for_word(
+    site: Running, orderkit: Command
+) -> None:
+    assert order(orderkit, "odd-bot", description=AWKWARD).code == 0
+
+    found = spec_of(site, "datasetagent-odd-bot")
+
+    assert found["description"] == AWKWARD
+    assert found["datasetRef"] == {"name": "houses"}
+    assert found["owner"] == TEAM
+    key = ObjectKey(Kind("whisperops.io", "v1alpha1", "XDatasetAgent"), "odd-bot")
+    seen = until(
+        SystemClock(),
+        lambda: site.platform.cluster.get(key),
+        lambda xr: dig(xr, "spec", "description") == AWKWARD,
+        timeout_s=180,
+        what="delivery",
+    )
+    assert dig(seen, "spec", "baseDomain") == "apps.example.org"
+
+
+def test_a_dataset_is_swapped_for_one_that_is_there(site: Running, orderkit: Command) -> None:
+    """Not for itself, not for none, not for one that is not ready; by name or by reference."""
+    assert order(orderkit, "swap-bot").code == 0
+    agent = "datasetagent-swap-bot"
+
+    def swap(name: str) -> Done:
+        return orderkit("change", agent, f"datasetRef.name={name}", "--no-wait")
+
+    itself, itself_again = swap("houses"), swap("resource:default/houses")
+    nowhere, empty = swap("song"), swap("empty")
+    done = swap("resource:default/songs")
+
+    assert (itself.code, itself_again.code) == (4, 4)
+    assert "datasetRef.name is houses already" in itself.err
+    assert nowhere.code == 2
+    assert "did you mean 'songs'?" in nowhere.err
+    assert empty.code == 2
+    assert "not ready" in empty.err
+    assert done.code == 0
+    assert spec_of(site, agent)["datasetRef"] == {"name": "songs"}
+
+
+def test_an_agent_changes_as_its_kit_allows(site: Running, orderkit: Command) -> None:
+    assert order(orderkit, "day2-bot").code == 0
+    agent = "datasetagent-day2-bot"
+
+    changes = ["budget_usd=20", "budget_usd=2.5", "enforcement=monitor-only", "description=Other."]
+    for change in changes:
+        assert orderkit("change", agent, change, "--no-wait").code == 0
+    bucket = orderkit("change", agent, "bucketOnEnd=delete", "--direct", "--no-wait")
+    owner = orderkit("change", agent, "owner=other", "--no-wait")
+    base = orderkit("change", agent, "baseDomain=evil.example.org", "--no-wait")
+
+    found = spec_of(site, agent)
+    assert (found["budgetUsd"], found["enforcement"]) == (2.5, "monitor-only")
+    assert found["description"] == "Other."
+    assert (bucket.code, owner.code, base.code) == (4, 4, 4)
+    assert "is reviewed" in bucket.err
+
+
+def test_a_budget_stays_within_what_its_team_may_spend(site: Running, orderkit: Command) -> None:
+    assert order(orderkit, "dear-bot", budget_usd=40).code == 0
+    agent = "datasetagent-dear-bot"
+    assert orderkit("team", "change", TEAM, "--limit", "datasetagent.budgetUsd=30").code == 0
+    try:
+        more = orderkit("change", agent, "budget_usd=50", "--no-wait")
+        new = order(orderkit, "dearer-bot", budget_usd=31)
+        less = orderkit("change", agent, "budget_usd=25", "--no-wait")
+        up = orderkit("change", agent, "budget_usd=30", "--no-wait")
+    finally:
+        orderkit("team", "change", TEAM, "--no-limit", "datasetagent.budgetUsd")
+
+    assert (more.code, new.code, less.code, up.code) == (4, 4, 0, 0)
+    assert "more than team ae86 may have" in more.err
+    assert spec_of(site, agent)["budgetUsd"] == 30
+
+
+class Provider(threading.Thread):
+    """Plays provider-kubernetes: says of each Object that its Deployment is as it wants it."""
+
+    def __init__(self, site: Running) -> None:
+        super().__init__(daemon=True)
+        self._cluster, self._stopped = site.platform.cluster, threading.Event()
+        self.seen: dict[tuple[str, str], list[int]] = {}
+        """For each Object the replicas that its Deployment got, one after the other."""
+
+    def run(self) -> None:
+        while not self._stopped.wait(0.05):
+            for found in self._cluster.list(OBJECT).items:
+                with contextlib.suppress(OrderkitError):
+                    self._play(found)
+
+    def _play(self, found: Manifest) -> None:
+        wanted = dig(found, "spec", "forProvider", "manifest")
+        if dig(found, "status", "atProvider", "manifest", default=None) != wanted:
+            ready = [{"type": "Ready", "status": "True"}, {"type": "Synced", "status": "True"}]
+            status = {"atProvider": {"manifest": wanted}, "conditions": ready}
+            key = ObjectKey.of(found)
+            self._cluster.patch(key, {"status": status}, owner="provider", status=True)
+            self.seen.setdefault((key.namespace, key.name), []).append(wanted["spec"]["replicas"])
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join(10)
+
+
+@pytest.fixture
+def provider(site: Running) -> Iterator[Provider]:
+    thread = Provider(site)
+    thread.start()
+    yield thread
+    thread.stop()
+
+
+def place(site: Running, orderkit: Command, agent: str, *, spent: str) -> ObjectKey:
+    """Make an agent's namespace that is the team's, and the meter's record in it."""
+    home = f"agent-{agent}"
+    given = orderkit("team", "change", TEAM, "--namespace", home)
+    assert given.code == 0, given.err
+    namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}}
+    site.platform.cluster.apply(namespace, owner="test")
+    record = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": f"spend-{agent}", "namespace": home},
+        "data": {"spentUsd": spent, "measured": "true", "windowStart": "2026-11-01T00:00:00Z"},
+    }
+    site.platform.cluster.apply(record, owner="test")
+    return ObjectKey(BUDGET, agent, home)
+
+
+def test_the_end_of_a_budget_first_hands_its_paused_agent_back(
+    site: Running, orderkit: Command, provider: Provider
+) -> None:
+    key = place(site, orderkit, "free-bot", spent="7.00")
+    team = f"group:default/{TEAM}"
+    values = ["agent_name=free-bot", "budget_usd=5", f"owner={team}"]
+    assert orderkit("order", "agentbudget", *values).code == 0
+    paused = site.platform.cluster.get(key)
+    assert dig(paused, "status", "paused") is True
+
+    ended = orderkit("destroy", "agentbudget-free-bot", "--timeout", "180")
+
+    assert ended.code == 0, ended.err
+    assert site.platform.cluster.get(key) is None
+    for name in ("planner-replicas", "worker-replicas"):
+        assert provider.seen[key.namespace, name] == [0, 1]
+    commits = site.platform.forge.commits(RepoId(TEAM, "agentbudget-free-bot"), limit=10)
+    told = [commit.message.splitlines()[0] for commit in commits]
+    assert any("enforcement" in line for line in told), told
+
+
+def test_an_end_that_cannot_hand_back_does_not_begin(site: Running, orderkit: Command) -> None:
+    """Nobody plays the provider: the agent stays paused, and nothing is taken away."""
+    key = place(site, orderkit, "held-bot", spent="7.00")
+    values = ["agent_name=held-bot", "budget_usd=5", f"owner=group:default/{TEAM}"]
+    assert orderkit("order", "agentbudget", *values, "--no-wait").code == 0
+    until(
+        SystemClock(),
+        lambda: site.platform.cluster.get(key),
+        lambda xr: dig(xr, "status", "paused") is True,
+        timeout_s=180,
+        what="the pause",
+    )
+
+    done = orderkit("destroy", "agentbudget-held-bot", "--timeout", "2")
+
+    assert done.code == 5
+    assert "what comes before its end" in done.err
+    assert site.platform.cluster.get(key) is not None

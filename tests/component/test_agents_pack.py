@@ -1,0 +1,74 @@
+"""The agents' pack as a whole: it passes its own checks, and has the parts it promises."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orderkit.core.validate.findings import Severity
+from orderkit.flows.kits.checking import check_pack
+from orderkit.flows.kits.testing import Wanted, run_tests
+
+PACK = Path(__file__).parents[2] / "packs" / "agents"
+CASES = PACK / "tests" / "kits"
+KNOWN = {"fact-source"}
+"""Both kits read records that controllers keep: that is what they are for."""
+
+
+def test_the_kits_pass_every_rule() -> None:
+    verdict = check_pack(PACK)
+
+    told = {(str(getattr(each.about, "reason", "gap")), str(each)) for each in verdict.findings}
+    assert {each for each in told if each[0] not in KNOWN} == set()
+    assert verdict.count(Severity.ERROR) == 0
+    assert verdict.runs > 0
+
+
+def test_every_scenario_comes_out_as_expected() -> None:
+    report = run_tests(Wanted(PACK))
+
+    assert [
+        (case.name, case.message, case.differences) for case in report.cases if not case.ok
+    ] == []
+    assert report.untested == ()
+
+
+INVENTORY = {
+    ("Bucket", "storage.gcp.m.upbound.io"): 1,
+    ("ServiceAccount", "cloudplatform.gcp.m.upbound.io"): 1,
+    ("ServiceAccountKey", "cloudplatform.gcp.m.upbound.io"): 1,
+    ("BucketIAMMember", "storage.gcp.m.upbound.io"): 2,
+    ("Namespace", ""): 1,
+    ("ConfigMap", ""): 2,
+    ("NetworkPolicy", "networking.k8s.io"): 1,
+    ("ModelConfig", "kagent.dev"): 1,
+    ("Agent", "kagent.dev"): 2,
+    ("Deployment", "apps"): 2,
+    ("Service", ""): 2,
+    ("RemoteMCPServer", "kagent.dev"): 1,
+    ("ServiceAccount", ""): 1,
+    ("RoleBinding", "rbac.authorization.k8s.io"): 1,
+    ("Ingress", "networking.k8s.io"): 1,
+    ("Policy", "kyverno.io"): 1,
+    ("XAgentBudget", "whisperops.io"): 1,
+}
+"""The document's table of 22 parts: five in the cloud, fifteen in Kubernetes, one, and one."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["first-order", "dataset-swapped", "dataset-vanished", "paused-by-its-budget"],
+)
+def test_an_agent_has_the_22_parts_whatever_happens_to_it(case: str) -> None:
+    parts = yaml.safe_load((CASES / "datasetagent" / case / "expected/resources.yaml").read_text())
+
+    found = Counter(
+        (part["object"]["kind"], part["object"]["apiVersion"].rpartition("/")[0])
+        for part in parts.values()
+    )
+
+    assert found == INVENTORY
+    assert found.total() == 22

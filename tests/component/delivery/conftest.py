@@ -21,6 +21,7 @@ from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.delivery import BareRepositories, Delivery, argocd_crds
 from orderkit.core.names import RepoId
 from orderkit.core.objects import (
+    APP_PROJECT,
     APPLICATION,
     ARGOCD_NAMESPACE,
     CONFIG_MAP,
@@ -32,10 +33,16 @@ from orderkit.core.objects import (
 )
 
 FORGE = "http://127.0.0.1:7300"
-DEADLINE_S = 20.0
+DEADLINE_S = 90.0
 NEVER_S = 3600.0
 WIDGET = Kind("shop.example.org", "v1", "Widget")
 """Cluster-scoped, judged by conditions as composite resources are."""
+ANYTHING = {
+    "sourceRepos": ["*"],
+    "destinations": [{"server": "*", "namespace": "*"}],
+    "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+}
+"""What an AppProject says that permits everything."""
 
 T = TypeVar("T")
 
@@ -160,12 +167,23 @@ def application(name: str, repo: str, path: str = "manifests", **changes: Any) -
     }
 
 
+def project(name: str, **rules: Any) -> Manifest:
+    """An AppProject that permits everything but what `rules` say of it."""
+    return {
+        "apiVersion": APP_PROJECT.api_version,
+        "kind": APP_PROJECT.kind,
+        "metadata": {"name": name, "namespace": ARGOCD_NAMESPACE},
+        "spec": {**ANYTHING, **rules},
+    }
+
+
 @dataclass
 class Lab:
     """The platform of one test and what one does with it. Builders hang here, too."""
 
     widget_kind: ClassVar[Kind] = WIDGET
     application = staticmethod(application)
+    project = staticmethod(project)
     config_map = staticmethod(config_map)
     widget = staticmethod(widget)
     dump = staticmethod(dump)
@@ -329,14 +347,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     lab = Lab(tmp_path / "repos", cluster)
     lab.apply(*argocd_crds(), crd(WIDGET), crd(XRD), xrd(WIDGET))
     lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ARGOCD_NAMESPACE}})
-    lab.apply(
-        {
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "AppProject",
-            "metadata": {"name": "default", "namespace": ARGOCD_NAMESPACE},
-            "spec": {"sourceRepos": ["*"]},
-        }
-    )
+    lab.apply(project("default"))
     lab.delivery.start()
     yield lab
     cluster.close()  # first: it ends the watches that a stop would wait for

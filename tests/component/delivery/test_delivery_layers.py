@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import functools
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.core.deliverytree import ROOT
+from orderkit.core.installation import Installation, Target
 from orderkit.core.objects import (
     COMPOSITION,
     CONFIG_MAP,
@@ -18,36 +22,42 @@ from orderkit.core.objects import (
     annotations_of,
     dig,
 )
+from orderkit.flows.packrendering import PlatformValues, render_pack
 
 if TYPE_CHECKING:
     from tests.component.delivery.conftest import Lab
 
-GITOPS = Path(__file__).parents[3] / "gitops"
 FORGE = "http://127.0.0.1:7300"
-SENTINELS = {"__ORDERKIT_FORGE_URL__": FORGE, "__ORDERKIT_REGISTRY__": "registry.invalid"}
+ON_EMBEDDED = PlatformValues(
+    FORGE, "0" * 40, "registry.invalid", installation=Installation(Target.EMBEDDED)
+)
 
 
-def baked(path: Path) -> str:
-    """A file as it is published to a platform."""
-    text = path.read_text()
-    for sentinel, value in SENTINELS.items():
-        text = text.replace(sentinel, value)
-    return text
+@functools.cache
+def tree() -> dict[PurePosixPath, bytes]:
+    """The delivery tree as it is published to an embedded platform."""
+    files = render_pack(read_folder(reference_pack()), ON_EMBEDDED)
+    return {path: data for path, data in files.items() if path.parts[0] == "gitops"}
 
 
 def documents(folder: str) -> list[Manifest]:
     """Every manifest below a folder of gitops/."""
-    paths = sorted((GITOPS / folder).rglob("*.yaml"))
-    return [one for path in paths for one in yaml.safe_load_all(baked(path)) if one]
+    inside = PurePosixPath("gitops", folder)
+    return [
+        one
+        for path, data in sorted(tree().items())
+        if path.is_relative_to(inside) and path.suffix == ".yaml"
+        for one in yaml.safe_load_all(data)
+        if one
+    ]
 
 
 def published(lab: Lab) -> Manifest:
     """Publish the tree and an empty ledger; return the root Application."""
-    files = {f"gitops/{path.relative_to(GITOPS)}": baked(path) for path in GITOPS.rglob("*.yaml")}
     lab.apply(lab.crd(FUNCTION), lab.crd(COMPOSITION))
-    lab.push("platform/pack", dict(files))
+    lab.push("platform/pack", {str(path): data.decode() for path, data in tree().items()})
     lab.push("platform/ledger", {"teams/.gitkeep": ""})
-    root: Manifest = yaml.safe_load(baked(GITOPS / "root.yaml"))
+    root: Manifest = yaml.safe_load(tree()[ROOT])
     return root
 
 

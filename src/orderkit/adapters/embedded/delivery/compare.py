@@ -8,10 +8,12 @@ those that carry the Application's tracking annotation (`candidates` says where 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from orderkit.adapters.embedded.delivery.difference import differs
+from orderkit.adapters.embedded.delivery.ignoring import Rule, as_it_is
+from orderkit.adapters.embedded.delivery.projects import Project
 from orderkit.adapters.embedded.delivery.refs import SourceError
 from orderkit.adapters.embedded.delivery.spec import Source
 from orderkit.adapters.embedded.delivery.targets import TargetLoader, Targets
@@ -60,6 +62,10 @@ class Resource:
     live: Manifest | None
     status: SyncCode
     is_served: bool = True
+    refusal: str = ""
+    """Why the AppProject permits it not; empty if it does."""
+    respected: Manifest | None = None
+    """The target with ignored fields as they are; None if none are ignored, or none are there."""
 
     @property
     def needs_pruning(self) -> bool:
@@ -99,6 +105,17 @@ class Comparison:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an Application delivers to, and what of it its project permits."""
+
+    namespace: str
+    """For namespaced objects that name none."""
+    project: Project
+    ignored: tuple[Rule, ...] = ()
+    """Fields that are no difference."""
+
+
 class Comparer:
     """Compares Applications of one cluster. Keeps nothing but the loader's files."""
 
@@ -110,15 +127,14 @@ class Comparer:
         app: str,
         source: Source,
         revision: str,
+        place: Place,
         *,
-        destination: str,
         candidates: Iterable[ObjectKey],
     ) -> Comparison:
         """
         Compare one Application with one revision.
 
         Args:
-            destination: Namespace for namespaced objects that name none.
             candidates: Objects that may carry the Application's tracking annotation.
         """
         conditions: list[Condition] = []
@@ -127,10 +143,11 @@ class Comparer:
         except SourceError as error:
             conditions.append(Condition("ComparisonError", f"Failed to load target state: {error}"))
             targets = None
-        placed = self._placed(app, destination, targets, conditions)
+        placed = self._placed(app, place.namespace, targets, conditions)
+        seen = filter(place.project.permits, candidates)
         resources = [
-            *self._wanted(app, placed, conditions),
-            *self._extra(app, placed, candidates, is_loaded=targets is not None),
+            *self._wanted(app, placed, place, conditions),
+            *self._extra(app, placed, seen, is_loaded=targets is not None),
         ]
         resources.sort(key=lambda one: identity(one.key))
         return Comparison(
@@ -178,10 +195,20 @@ class Comparer:
             return None
 
     def _wanted(
-        self, app: str, placed: dict[Identity, Manifest], conditions: list[Condition]
+        self,
+        app: str,
+        placed: dict[Identity, Manifest],
+        place: Place,
+        conditions: list[Condition],
     ) -> Iterator[Resource]:
         for target in placed.values():
             key = ObjectKey.of(target)
+            refusal = self._refusal(place.project, key)
+            if refusal:
+                known = place.project.permits_kind(key.kind, is_namespaced=bool(key.namespace))
+                status: SyncCode = "OutOfSync" if known else "Unknown"
+                yield Resource(key, target, None, status, refusal=refusal)
+                continue
             is_served, live = True, None
             try:
                 live = self._cluster.get(key)
@@ -189,8 +216,14 @@ class Comparer:
                 is_served = False
             if live is not None and tracker(live) not in ("", app):
                 conditions.append(_shared(app, live))
-            changed = live is None or differs(target, live, owner=FIELD_MANAGER)
-            yield Resource(key, target, live, "OutOfSync" if changed else "Synced", is_served)
+            yield _compared(Resource(key, target, live, "OutOfSync", is_served), place.ignored)
+
+    def _refusal(self, project: Project, key: ObjectKey) -> str:
+        """Say why the project permits an object not; of a kind that is not served, nothing."""
+        scope = self._scope(key.kind)
+        if scope is None:
+            return ""
+        return project.refusal(key.kind, key.namespace if scope else None)
 
     def _extra(
         self,
@@ -206,6 +239,15 @@ class Comparer:
             live = self.live(key)
             if live is not None and tracker(live) == app and not is_owned(live):
                 yield Resource(key, None, live, "OutOfSync" if is_loaded else "Unknown")
+
+
+def _compared(resource: Resource, ignored: tuple[Rule, ...]) -> Resource:
+    target, live = resource.target, resource.live
+    if target is None or live is None:
+        return resource
+    wanted = as_it_is(target, live, ignored, resource.key)
+    status: SyncCode = "OutOfSync" if differs(wanted, live, owner=FIELD_MANAGER) else "Synced"
+    return replace(resource, status=status, respected=None if wanted is target else wanted)
 
 
 def _place(target: Manifest, is_namespaced: bool | None, destination: str) -> bool:  # noqa: FBT001 - a tri-state

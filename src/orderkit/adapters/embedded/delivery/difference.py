@@ -5,7 +5,8 @@ Every field Git gives must be there with that value; every field we applied befo
 longer gives (our field manager's entry in ``managedFields``) must be gone. Fields of others
 (defaults, status, other controllers) do not count. No dry run is needed: nothing is written.
 
-Not done: quantities written differently (``1000m`` and ``1``), ignoreDifferences.
+Not done: quantities written differently (``1000m`` and ``1``). Fields that are to be ignored
+are made equal before (``ignoring``).
 """
 
 from __future__ import annotations
@@ -27,18 +28,13 @@ def differs(target: Manifest, live: Manifest, *, owner: str) -> bool:
         wanted, there = target[field], live.get(field)
         if field == "metadata":
             wanted = {k: v for k, v in wanted.items() if k not in _SERVER_FIELDS}
-            there = _with_empty_parts(wanted, metadata(live))
+            there = metadata(live)
         if not _same(wanted, there, owned.get(f"f:{field}", {})):
             return True
     return any(
         step.startswith("f:") and step[2:] not in target and step[2:] not in _NOT_COMPARED
         for step in owned
     )
-
-
-def _with_empty_parts(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
-    """Put back what the server leaves out of metadata: lists and maps without content."""
-    return {**{key: value for key, value in wanted.items() if value in ([], {})}, **there}
 
 
 def _owned_fields(live: Manifest, owner: str) -> Mapping[str, Any]:
@@ -51,6 +47,8 @@ def _owned_fields(live: Manifest, owner: str) -> Mapping[str, Any]:
 
 
 def _same(target: object, live: object, owned: Mapping[str, Any]) -> bool:
+    if live is None and target in ({}, []):
+        return True  # of kinds that are built in the API server drops what is empty
     if isinstance(target, dict):
         return isinstance(live, dict) and _same_map(target, live, owned)
     if isinstance(target, list):

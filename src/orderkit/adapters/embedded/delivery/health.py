@@ -2,7 +2,9 @@
 The health of an Application: the worst of its objects, with Argo CD's exceptions.
 
 An object marked ``ignore-healthcheck``, the Application itself and children whose health is
-Missing or Unknown do not count. A wanted object that is not there makes it Missing.
+Missing or Unknown do not count. A wanted object that is not there makes it Missing if its kind has
+a health check; an object that is being deleted is Progressing whatever its kind. As in Argo CD 3
+the verdict has no message: which object spoils it, and why, is asked of the objects.
 """
 
 from __future__ import annotations
@@ -10,28 +12,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from orderkit.adapters.embedded.delivery.compare import Resource
+from orderkit.adapters.embedded.delivery.spec import is_deleting
 from orderkit.core.health import MISSING, Health, HealthStatus, health_of, worst
 from orderkit.core.objects import APPLICATION, Kind, Manifest, ObjectKey, annotations_of
 
 IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
+
+_LEAVING = Health(HealthStatus.PROGRESSING, "Pending deletion")
 
 IsComposite = Callable[[Kind], bool]
 """Says whether an XRD defines a kind; then an object without status is not healthy yet."""
 
 
 def live_health(live: Manifest, is_composite: IsComposite) -> Health | None:
-    """Judge one live object; None when its kind has no check."""
-    verdict = health_of(live)
-    if verdict is None and is_composite(Kind.of(live)):
-        return health_of(live, composite=True)
+    """Judge one live object; None when its kind has no check and it is not going."""
+    if is_deleting(live):
+        return _LEAVING
+    return _checked(live, is_composite)
+
+
+def _checked(manifest: Manifest, is_composite: IsComposite) -> Health | None:
+    verdict = health_of(manifest)
+    if verdict is None and is_composite(Kind.of(manifest)):
+        return health_of(manifest, composite=True)
     return verdict
 
 
 def application_health(
     app: ObjectKey, resources: Iterable[Resource], is_composite: IsComposite
 ) -> Health:
-    """Return the Application's own health; the message names the object that spoils it."""
-    return worst(_verdicts(app, resources, is_composite))
+    """Return the Application's own health, without a reason."""
+    return Health(worst(_verdicts(app, resources, is_composite)).status)
 
 
 def _verdicts(
@@ -39,15 +50,17 @@ def _verdicts(
 ) -> Iterator[Health]:
     for one in resources:
         if one.live is None:
-            yield MISSING
+            verdict = MISSING if _has_check(one, is_composite) else None
+        elif one.key == app or annotations_of(one.live).get(IGNORE_HEALTH) == "true":
             continue
-        if one.key == app or annotations_of(one.live).get(IGNORE_HEALTH) == "true":
-            continue
-        verdict = live_health(one.live, is_composite)
-        if verdict is None or _is_silent_child(one.key, verdict):
-            continue
-        name = f"{one.key.kind.kind}/{one.key.name}"
-        yield Health(verdict.status, f"{name}: {verdict.message}" if verdict.message else name)
+        else:
+            verdict = live_health(one.live, is_composite)
+        if verdict is not None and not _is_silent_child(one.key, verdict):
+            yield verdict
+
+
+def _has_check(resource: Resource, is_composite: IsComposite) -> bool:
+    return resource.target is not None and _checked(resource.target, is_composite) is not None
 
 
 def _is_silent_child(key: ObjectKey, verdict: Health) -> bool:

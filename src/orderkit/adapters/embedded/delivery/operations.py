@@ -202,7 +202,7 @@ def _can_heal(resource: Resource, spec: AppSpec) -> bool:
         return True
     live = resource.live or {}
     prunes = spec.automated is not None and spec.automated.prune
-    return prunes and not is_deleting(live) and may_prune(live, spec.options)
+    return prunes and not is_deleting(live) and may_prune(live)
 
 
 def _heal_pause_s(count: int) -> float:

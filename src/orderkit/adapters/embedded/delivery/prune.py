@@ -3,7 +3,8 @@ Remove what an Application delivered: one object during a sync, all of them at i
 
 Deletion is foreground unless told otherwise, guarded by the object's uid, and backwards through
 the waves. Objects marked ``Prune=false`` (sync) or ``Delete=false`` (end), CRDs (end) and Helm's
-``keep`` are left alone. ``=confirm`` counts as ``=false``: nobody can confirm here.
+``keep`` are left alone. ``=confirm`` counts as ``=false``: nobody can confirm here. Both options
+count at objects only: among those of an Application Argo CD 3.2 does not look for them.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ class Result:
     message: str
 
 
-def may_prune(live: Manifest, options: frozenset[str]) -> bool:
-    """Say whether a sync with these options may delete an extra object."""
-    return not _keeps(live, options, "Prune")
+def may_prune(live: Manifest) -> bool:
+    """Say whether a sync may delete an extra object."""
+    return not _keeps(live, "Prune")
 
 
 def prune_object(
@@ -53,7 +54,7 @@ def prune_object(
     """
     if not is_allowed:
         return Result("PruneSkipped", "ignored (requires pruning)")
-    if not may_prune(live, options):
+    if not may_prune(live):
         return Result("PruneSkipped", "ignored (no prune)")
     policies: list[Propagation] = [_PROPAGATION[one] for one in options if one in _PROPAGATION]
     try:
@@ -64,7 +65,7 @@ def prune_object(
 
 
 def delete_next_wave(
-    cluster: Cluster, live: Iterable[Manifest], *, options: frozenset[str], policy: Propagation
+    cluster: Cluster, live: Iterable[Manifest], *, policy: Propagation
 ) -> list[ObjectKey]:
     """
     Take one step of an Application's end and return what still has to go.
@@ -73,25 +74,23 @@ def delete_next_wave(
     Idempotent; an empty answer means that all is gone.
     """
     remaining = list(live)
-    doomed = [manifest for manifest in remaining if not _survives(manifest, options)]
+    doomed = [manifest for manifest in remaining if not _survives(manifest)]
     if not any(is_deleting(manifest) for manifest in remaining):
         for manifest in next(iter(deletion_waves(doomed)), []):
             _delete(cluster, manifest, policy)
     return [ObjectKey.of(manifest) for manifest in doomed]
 
 
-def _survives(live: Manifest, options: frozenset[str]) -> bool:
+def _survives(live: Manifest) -> bool:
     kind = ObjectKey.of(live).kind
     is_crd = (kind.group, kind.kind) == (CRD.group, CRD.kind)
     is_kept = annotations_of(live).get(_HELM_POLICY) == "keep"
-    return is_crd or is_kept or _keeps(live, options, "Delete")
+    return is_crd or is_kept or _keeps(live, "Delete")
 
 
-def _keeps(live: Manifest, options: frozenset[str], verb: str) -> bool:
+def _keeps(live: Manifest, verb: str) -> bool:
     own = sync_options(live)
-    if any(option.startswith(f"{verb}=") for option in own):
-        return any(f"{verb}={value}" in own for value in _KEEP)
-    return any(f"{verb}={value}" in options for value in _KEEP)
+    return any(f"{verb}={value}" in own for value in _KEEP)
 
 
 def _delete(cluster: Cluster, live: Manifest, policy: Propagation) -> None:

@@ -14,15 +14,21 @@ from datetime import datetime
 from typing import Any
 
 from orderkit.adapters.embedded.delivery import operations
-from orderkit.adapters.embedded.delivery.compare import Comparer, Comparison, Condition, identity
+from orderkit.adapters.embedded.delivery.compare import (
+    Comparer,
+    Comparison,
+    Condition,
+    Place,
+    identity,
+)
 from orderkit.adapters.embedded.delivery.health import IsComposite, application_health
 from orderkit.adapters.embedded.delivery.index import Followed, Index
+from orderkit.adapters.embedded.delivery.projects import Project, check_project, read_project
 from orderkit.adapters.embedded.delivery.prune import delete_next_wave
 from orderkit.adapters.embedded.delivery.spec import (
     AppSpec,
     InvalidSpecError,
     Source,
-    check_project,
     is_deleting,
     read_source,
     read_spec,
@@ -70,6 +76,7 @@ class _Pass:
 
     app: Manifest
     spec: AppSpec
+    project: Project
     now: datetime
 
     @property
@@ -125,12 +132,14 @@ class Reconciler:
         now = self._clock.now()
         try:
             spec = read_spec(app)
-            project = ObjectKey(APP_PROJECT, spec.project, ARGOCD_NAMESPACE)
-            check_project(spec, self._cluster.get(project))
-            return self._compare_and_operate(_Pass(app, spec, now))
+            project = check_project(spec, self._project(spec.project))
+            return self._compare_and_operate(_Pass(app, spec, project, now))
         except InvalidSpecError as error:
             self._report_invalid(app, error, now)
             return None
+
+    def _project(self, name: str) -> Manifest | None:
+        return self._cluster.get(ObjectKey(APP_PROJECT, name, ARGOCD_NAMESPACE))
 
     def _report_invalid(self, app: Manifest, error: InvalidSpecError, now: datetime) -> None:
         status = invalid(app, Condition("InvalidSpecError", str(error)), now)
@@ -173,7 +182,7 @@ class Reconciler:
             this.name,
             source,
             revision,
-            destination=this.spec.destination_namespace,
+            Place(this.spec.destination_namespace, this.project, this.spec.ignored),
             candidates=candidates,
         )
         keys = [one.key for one in comparison.resources]
@@ -233,7 +242,7 @@ class Reconciler:
         wanted = latest
         if source != this.spec.source or not is_latest:
             wanted = self._compare(this, source, result["revision"])
-        return wanted, self._syncer.step(_work(this.spec, this.app, sync, wanted, results))
+        return wanted, self._syncer.step(_work(this, sync, wanted, results))
 
     def _end(self, app: Manifest) -> float | None:
         """Delete what the Application delivered, then let it go."""
@@ -242,14 +251,17 @@ class Reconciler:
         if not ours:
             return None
         name = str(metadata(app)["name"])
+        project = self._project(dig(app, "spec", "project") or "default")
+        if project is None:
+            return None  # as Argo CD: nothing says what may be deleted; the project wakes us
         keys = {identity(key): key for key in (*listed(app), *self._index.tracked(name))}
         keys.pop(identity(ObjectKey.of(app)), None)
-        live = [found for key in keys.values() if (found := self._owned(name, key)) is not None]
-        options = dig(app, "spec", "syncPolicy", "syncOptions", default=()) or ()
+        permits = read_project(project).permits
+        owned = (self._owned(name, key) for key in keys.values())
+        live = [one for one in owned if one is not None and permits(ObjectKey.of(one))]
         remaining = delete_next_wave(
             self._cluster,
             live,
-            options=frozenset(options),
             policy="Background" if f"{FINALIZER}/background" in ours else "Foreground",
         )
         if any(self._owned(name, key) is not None for key in remaining):
@@ -293,11 +305,7 @@ class Reconciler:
 
 
 def _work(
-    spec: AppSpec,
-    app: Manifest,
-    sync: dict[str, Any],
-    wanted: Comparison,
-    results: list[dict[str, Any]],
+    this: _Pass, sync: dict[str, Any], wanted: Comparison, results: list[dict[str, Any]]
 ) -> Work:
     selected = sync.get("resources") or []
     only = frozenset(
@@ -305,12 +313,13 @@ def _work(
         for one in selected
     )
     options = sync.get("syncOptions")
-    policy = dig(app, "spec", "syncPolicy", default={}) or {}
+    policy = dig(this.app, "spec", "syncPolicy", default={}) or {}
     return Work(
         comparison=wanted,
-        destination=spec.destination_namespace,
-        options=spec.options if options is None else frozenset(options),
+        destination=this.spec.destination_namespace,
+        options=this.spec.options if options is None else frozenset(options),
         prune=bool(sync.get("prune")),
+        project=this.project,
         only=only or None,
         results=results,
         namespace_metadata=dig(policy, "managedNamespaceMetadata", default={}) or {},

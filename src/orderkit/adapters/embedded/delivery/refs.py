@@ -26,6 +26,7 @@ MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 MAX_TOTAL_BYTES = 10_000_000
 """Argo CD's default for all manifests of one Application together."""
 
+_NO_REPOSITORY = "failed to list refs: repository not found: Repository not found"
 _FULL_SHA = re.compile(r"[0-9a-f]{40}")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -128,7 +129,7 @@ class BareRepositories:
         match parts:
             case [owner, name] if not prefix and _is_name(owner) and _is_name(name):
                 return self._root / owner / f"{name}.git"
-        raise SourceError("failed to list refs: repository not found")
+        raise SourceError(_NO_REPOSITORY)
 
 
 def _is_name(part: str) -> bool:
@@ -139,7 +140,7 @@ def _open(folder: Path) -> pygit2.Repository:
     try:
         return pygit2.Repository(str(folder), pygit2.enums.RepositoryOpenFlag.BARE)
     except pygit2.GitError as error:
-        raise SourceError("failed to list refs: repository not found") from error
+        raise SourceError(_NO_REPOSITORY) from error
 
 
 def _loose_branch(folder: Path, revision: str) -> CommitSha | None:

@@ -2,8 +2,7 @@
 An Application's spec, read once into values with Argo CD's defaults.
 
 What the stand-in cannot deliver (Helm, Kustomize, several sources ...) is refused here with an
-InvalidSpecError, never ignored. ``check_project`` is the one place where AppProject rules belong;
-today it only demands that the project exists.
+InvalidSpecError, never ignored. What its AppProject says of it stands in ``projects``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import OrderkitError
+from orderkit.adapters.embedded.delivery.ignoring import Rule, read_rules
+from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.objects import Manifest, annotations_of, dig, metadata
 
 IN_CLUSTER_URL = "https://kubernetes.default.svc"
@@ -76,6 +76,7 @@ class AppSpec:
     automated: Automated | None
     options: frozenset[str]
     history_limit: int
+    ignored: tuple[Rule, ...] = ()
 
 
 def read_spec(app: Manifest) -> AppSpec:
@@ -97,7 +98,15 @@ def read_spec(app: Manifest) -> AppSpec:
         automated=_automated(policy),
         options=frozenset(map(str, dig(policy, "syncOptions", default=()) or ())),
         history_limit=int(dig(spec, "revisionHistoryLimit", default=10)),
+        ignored=_ignored(spec),
     )
+
+
+def _ignored(spec: Mapping[str, Any]) -> tuple[Rule, ...]:
+    try:
+        return read_rules(spec.get("ignoreDifferences") or ())
+    except InvalidInputError as error:
+        raise InvalidSpecError(str(error)) from error
 
 
 def read_source(source: Mapping[str, Any]) -> Source:
@@ -146,21 +155,6 @@ def read_retry(retry: Mapping[str, Any] | None, *, default_limit: int = 0) -> Re
     )
 
 
-def check_project(spec: AppSpec, project: Manifest | None) -> None:
-    """
-    Check an Application against its AppProject.
-
-    Not enforced yet: source repositories, destinations, kinds. This is their place.
-
-    Raises:
-        InvalidSpecError: The project does not exist.
-    """
-    if project is None:
-        raise InvalidSpecError(
-            f"Application referencing project {spec.project} which does not exist"
-        )
-
-
 def is_deleting(manifest: Manifest) -> bool:
     """Say whether an object waits for its finalizers."""
     return bool(metadata(manifest).get("deletionTimestamp"))
@@ -175,7 +169,10 @@ def _check_destination(destination: Mapping[str, Any]) -> None:
     if name and name != IN_CLUSTER_NAME:
         raise InvalidSpecError(f"there are no clusters with this name: {name}")
     if server and server.rstrip("/") != IN_CLUSTER_URL:
-        raise InvalidSpecError(f'error getting cluster by server "{server}": not found')
+        raise InvalidSpecError(
+            f'error getting cluster by server "{server}": rpc error: code = NotFound desc = '
+            f'cluster "{server}" not found'
+        )
     if not server and not name:
         raise InvalidSpecError("Destination server missing from app spec")
 

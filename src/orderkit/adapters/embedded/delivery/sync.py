@@ -32,6 +32,7 @@ from orderkit.adapters.embedded.delivery.compare import (
     identity,
 )
 from orderkit.adapters.embedded.delivery.health import IsComposite, live_health
+from orderkit.adapters.embedded.delivery.projects import Project
 from orderkit.adapters.embedded.delivery.prune import Code, Result, prune_object
 from orderkit.adapters.embedded.delivery.spec import is_deleting
 from orderkit.core.errors import OrderkitError
@@ -43,7 +44,8 @@ from orderkit.ports.cluster import Cluster
 Phase = Literal["Running", "Terminating", "Succeeded", "Failed", "Error"]
 
 SKIP_MISSING = "SkipDryRunOnMissingResource=true"
-_CRD_WAIT_S = 5.0
+RESPECT = "RespectIgnoreDifferences=true"
+_CRD_WAIT_S = 20.0
 _SERVER_SET = ("managedFields", "creationTimestamp")
 _PHASES: dict[Code, str] = {
     "Synced": "Running",
@@ -80,6 +82,7 @@ class Work:
     destination: str
     options: frozenset[str]
     prune: bool
+    project: Project
     only: frozenset[Identity] | None = None
     """Just these objects (self-heal); an empty namespace stands for any."""
     results: Sequence[dict[str, Any]] = ()
@@ -107,12 +110,17 @@ class Syncer:
         if refused is not None:
             return refused
         tasks = _tasks(work)
-        invalid = [_unserved(task) for task in tasks if not self._may_try(task, tasks, work)]
+        namespace = self._missing_namespace(work)
+        invalid = [found for task in tasks if (found := self._invalid(task, tasks, work))]
+        if namespace and (refusal := work.project.refusal(NAMESPACE, None)):
+            resource = Resource(ObjectKey.of(namespace), namespace, None, "OutOfSync")
+            invalid.append(_unfit(Task(apply_step(namespace), resource), refusal))
         if invalid:
-            return _failed("one or more synchronization tasks are not valid", invalid)
-        problem = self._ensure_namespace(work)
-        if problem:
-            return Outcome("Failed", f"namespace auto creation failed: {problem}", [])
+            return _outcome("Failed", "one or more synchronization tasks are not valid", invalid)
+        made = self._apply(namespace) if namespace else Result("Synced", "")
+        if made.code == "SyncFailed":
+            text = f"the namespace failed to apply, reason: {made.message}"
+            return Outcome("Failed", text, [])
         outcome = self._run(tasks, work)
         return replace(outcome, results=_with_finished(work.results, tasks, outcome.results))
 
@@ -157,9 +165,10 @@ class Syncer:
         if task.step.prune:
             live = task.resource.live or {}
             return prune_object(self._cluster, live, is_allowed=work.prune, options=work.options)
-        if task.resource.status == "Synced":
+        respected = task.resource.respected if RESPECT in work.options else None
+        if task.resource.status == "Synced" and (respected or not task.resource.respected):
             return Result("Synced", f"{_said(task.key)} unchanged")
-        return self._apply(task.resource.target or {})
+        return self._apply(respected or task.resource.target or {})
 
     def _apply(self, target: Manifest) -> Result:
         wanted = copy.deepcopy(target)
@@ -205,6 +214,14 @@ class Syncer:
         live = self._comparer.live(task.key)
         return live is not None and is_deleting(live)
 
+    def _invalid(self, task: Task, tasks: Iterable[Task], work: Work) -> Task | None:
+        """Return a task that cannot be tried, with the reason; None if it can."""
+        if task.resource.refusal:
+            return _unfit(task, task.resource.refusal)
+        if self._may_try(task, tasks, work):
+            return None
+        return _unserved(task, work.destination)
+
     def _may_try(self, task: Task, tasks: Iterable[Task], work: Work) -> bool:
         """Say whether a task's kind is served, or is allowed to appear during this sync."""
         if task.resource.is_served or self._cluster.serves(task.key.kind):
@@ -215,23 +232,25 @@ class Syncer:
             other.step.creates == ("kind", kind.group, kind.kind) for other in tasks
         )
 
-    def _ensure_namespace(self, work: Work) -> str:
-        """Create the destination for ``CreateNamespace=true``; it is neither tracked nor pruned."""
+    def _missing_namespace(self, work: Work) -> Manifest | None:
+        """
+        Return the destination to be made for ``CreateNamespace=true``, if it is to be made.
+
+        It is neither tracked nor pruned.
+        """
         namespace = work.destination
         if "CreateNamespace=true" not in work.options or not namespace:
-            return ""
+            return None
         key = ObjectKey(NAMESPACE, namespace)
         if any(identity(one.key) == identity(key) for one in work.comparison.resources):
-            return ""
+            return None
         if self._comparer.live(key) is not None and not work.namespace_metadata:
-            return ""
-        wanted = {
+            return None
+        return {
             "apiVersion": "v1",
             "kind": "Namespace",
             "metadata": {**work.namespace_metadata, "name": namespace},
         }
-        result = self._apply(wanted)
-        return result.message if result.code == "SyncFailed" else ""
 
 
 def _said(key: ObjectKey) -> str:
@@ -304,15 +323,19 @@ def _noted(result: Result, verdict: Health | None) -> Result:
     return replace(result, message=verdict.message) if verdict and verdict.message else result
 
 
-def _unserved(task: Task) -> Task:
+def _unserved(task: Task, destination: str) -> Task:
     kind = task.key.kind
-    group_kind = f"{kind.group}/{kind.kind}"
+    place = f"{task.key.namespace or destination}/{task.key.name}"
     text = (
-        f"The Kubernetes API could not find {group_kind} for requested resource "
-        f'{task.key.namespace}/{task.key.name}. Make sure the "{kind.kind}" CRD is installed on '
-        "the destination cluster."
+        f"The Kubernetes API could not find {kind.group}/{kind.kind} for requested resource "
+        f'{place}. Make sure the "{kind.kind}" CRD is installed on the destination cluster.'
     )
-    return replace(task, result=Result("SyncFailed", text), phase="Failed")
+    return _unfit(task, text)
+
+
+def _unfit(task: Task, text: str) -> Task:
+    """Return a task that was found unfit before anything was tried; it has no phase."""
+    return replace(task, result=Result("SyncFailed", text), phase="")
 
 
 def _waiting(what: str, tasks: Sequence[Task]) -> str:
@@ -320,9 +343,11 @@ def _waiting(what: str, tasks: Sequence[Task]) -> str:
     return f"waiting for {what} {tasks[0]}{more}"
 
 
-def _failed(text: str, failed: Sequence[Task], tasks: Sequence[Task] = ()) -> Outcome:
-    reasons = sorted({task.result.message for task in failed if task.result})
-    return _outcome("Failed", f"{text}, reason: {','.join(reasons)}", tasks or failed)
+def _failed(text: str, failed: Sequence[Task], tasks: Sequence[Task]) -> Outcome:
+    results = [task.result for task in failed if task.result]
+    reasons = sorted({one.message for one in results if one.code == "SyncFailed"})
+    reason = f", reason: {','.join(reasons)}" if reasons else ""  # a bad health is no reason
+    return _outcome("Failed", f"{text}{reason}", tasks)
 
 
 def _outcome(phase: Phase, message: str, tasks: Sequence[Task]) -> Outcome:

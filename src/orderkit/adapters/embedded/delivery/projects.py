@@ -1,0 +1,184 @@
+"""
+What an AppProject permits: source repositories, destinations, kinds.
+
+The rules are Argo CD's (read from its source, 3.2, and tried on it): globs in which ``*`` stops at
+a slash in repositories and nowhere else, ``!`` in front forbids, forbidding wins. A
+cluster-scoped kind needs an entry in ``clusterResourceWhitelist``; for namespaced kinds an absent
+``namespaceResourceWhitelist`` permits all, an empty one none. A source or destination that is not
+permitted makes the Application's spec invalid; a kind or namespace fails the sync of what needs
+it, and objects of it that are there are not seen, so never pruned.
+
+Not looked at: roles, sync windows, signature keys, orphaned resources, source namespaces,
+``permitOnlyProjectScopedClusters`` (there is one cluster).
+
+Called by ``reconcile``, ``compare`` and ``sync``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from orderkit.adapters.embedded.delivery.spec import (
+    IN_CLUSTER_NAME,
+    IN_CLUSTER_URL,
+    AppSpec,
+    InvalidSpecError,
+)
+from orderkit.adapters.embedded.globs import compile_glob
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
+
+_DENY = "!"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """An AppProject, read once. Lists of kinds are pairs of group and kind, with wildcards."""
+
+    name: str
+    sources: tuple[str, ...] = ("*",)
+    destinations: tuple[Mapping[str, Any], ...] = ()
+    cluster_kinds: tuple[tuple[str, str], ...] = ()
+    cluster_denied: tuple[tuple[str, str], ...] = ()
+    namespaced_kinds: tuple[tuple[str, str], ...] | None = None
+    """None: all."""
+    namespaced_denied: tuple[tuple[str, str], ...] = ()
+
+    def refusal(self, kind: Kind, namespace: str | None) -> str:
+        """
+        Say why an object may not be delivered; empty if it may.
+
+        Args:
+            namespace: None if the kind is cluster-scoped.
+        """
+        if not self.permits_kind(kind, is_namespaced=namespace is not None):
+            return f"resource {kind.group}:{kind.kind} is not permitted in project {self.name}"
+        if namespace is not None and not self.permits_namespace(namespace):
+            return f"namespace {namespace} is not permitted in project '{self.name}'"
+        return ""
+
+    def permits(self, key: ObjectKey) -> bool:
+        """Say whether an object that is there is this project's to see and delete."""
+        return not self.refusal(key.kind, key.namespace or None)
+
+    def permits_kind(self, kind: Kind, *, is_namespaced: bool) -> bool:
+        """Say whether objects of a kind may be delivered."""
+        if is_namespaced:
+            allowed, denied = self.namespaced_kinds, self.namespaced_denied
+        else:
+            allowed, denied = self.cluster_kinds, self.cluster_denied
+        return (allowed is None or _is_listed(kind, allowed)) and not _is_listed(kind, denied)
+
+    def permits_namespace(self, namespace: str) -> bool:
+        """Say whether this namespace of the one cluster is a permitted destination."""
+        found = False
+        for each in self.destinations:
+            named, served = (
+                _glob(each, "name", IN_CLUSTER_NAME),
+                _glob(each, "server", IN_CLUSTER_URL),
+            )
+            placed = _glob(each, "namespace", namespace)
+            if (named or served) and placed:
+                found = True
+            elif _forbids(each, named=named, served=served, placed=placed):
+                return False
+        return found
+
+    def permits_source(self, url: str) -> bool:
+        """Say whether Applications may deliver from a repository."""
+        wanted, found = _normal(url), False
+        for pattern in self.sources:
+            if pattern.startswith(_DENY):
+                if _matches(_normal(pattern[1:]), wanted, separator="/"):
+                    return False
+                found = True  # as in Argo CD: what is not forbidden is thereby permitted
+            elif _matches(_normal(pattern), wanted, separator="/"):
+                found = True
+        return found
+
+
+def read_project(project: Manifest) -> Project:
+    """Read an AppProject."""
+    spec = dig(project, "spec", default={}) or {}
+    return Project(
+        name=str(metadata(project)["name"]),
+        sources=tuple(map(str, spec.get("sourceRepos") or ())),
+        destinations=tuple(spec.get("destinations") or ()),
+        cluster_kinds=_kinds(spec.get("clusterResourceWhitelist") or ()),
+        cluster_denied=_kinds(spec.get("clusterResourceBlacklist") or ()),
+        namespaced_kinds=_whitelist(spec.get("namespaceResourceWhitelist")),
+        namespaced_denied=_kinds(spec.get("namespaceResourceBlacklist") or ()),
+    )
+
+
+def check_project(spec: AppSpec, project: Manifest | None) -> Project:
+    """
+    Return what an Application's project permits, proved to permit the Application itself.
+
+    Raises:
+        InvalidSpecError: It does not exist, or permits not this source or destination.
+    """
+    if project is None:
+        raise InvalidSpecError(
+            f"Application referencing project {spec.project} which does not exist"
+        )
+    found = read_project(project)
+    url, namespace = spec.source.repo_url, spec.destination_namespace
+    if not found.permits_source(url):
+        raise InvalidSpecError(f"application repo {url} is not permitted in project '{found.name}'")
+    if not found.permits_namespace(namespace):
+        raise InvalidSpecError(
+            f"application destination server '{IN_CLUSTER_URL}' and namespace '{namespace}' do "
+            f"not match any of the allowed destinations in project '{found.name}'"
+        )
+    return found
+
+
+def _whitelist(found: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, str], ...] | None:
+    return None if found is None else _kinds(found)
+
+
+def _kinds(found: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    return tuple((str(one.get("group", "")), str(one.get("kind", ""))) for one in found)
+
+
+def _is_listed(kind: Kind, rules: Sequence[tuple[str, str]]) -> bool:
+    return any(
+        fnmatchcase(kind.kind, name) and fnmatchcase(kind.group, group) for group, name in rules
+    )
+
+
+def _glob(rule: Mapping[str, Any], field: str, value: str) -> bool:
+    pattern = str(rule.get(field) or "")
+    if pattern.startswith(_DENY):
+        return not _matches(pattern[1:], value)
+    return _matches(pattern, value)
+
+
+def _forbids(rule: Mapping[str, Any], *, named: bool, served: bool, placed: bool) -> bool:
+    """Say whether a rule that does not match is one that forbids."""
+    name, server, namespace = (
+        str(rule.get(field) or "").startswith(_DENY) for field in ("name", "server", "namespace")
+    )
+    return (
+        (name and not named)
+        or (server and not served and placed)
+        or (namespace and not placed and served)
+    )
+
+
+def _matches(pattern: str, value: str, *, separator: str = "") -> bool:
+    if pattern == "*":
+        return True
+    try:
+        return compile_glob(pattern, separator).fullmatch(value) is not None
+    except InvalidInputError:
+        return False  # Argo CD takes a pattern that is none for one that matches nothing
+
+
+def _normal(url: str) -> str:
+    """Write a repository's address as Argo CD compares it: lower case, without ``.git``."""
+    return url.strip().lower().removesuffix(".git")

@@ -1,0 +1,168 @@
+"""
+Argo CD's messages in words for people, and what to do about each.
+
+A message goes through several programs on its way (``Failed to load target state: failed to
+generate manifest for source 1 of 1: rpc error: code = Unknown desc = …``); what those add is
+taken off. The texts are those of Argo CD 3.2.11, as observed; unknown ones are passed on.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_WRAPPINGS = re.compile(
+    r"^(?:Failed to load (?:target|live) state: "
+    r"|failed to generate manifest for source \d+ of \d+: "
+    r"|rpc error: code = \w+ desc = "
+    r"|Manifest generation error \(cached\): "
+    r"|ComparisonError: "
+    r"|one or more objects failed to apply, reason: "
+    r"|failed to list refs: )"
+)
+_RETRYING = re.compile(r"\. Retrying attempt #\d+ at [^.]+\.$|\s*\(retried \d+ times\)\.$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A message we know, its words (a template of `re.Match.expand`), and advice."""
+
+    pattern: re.Pattern[str]
+    words: str
+    advice: str
+
+
+def _known(pattern: str, words: str, advice: str) -> _Known:
+    return _Known(re.compile(pattern, re.DOTALL), words, advice)
+
+
+_KNOWN = (
+    _known(
+        r"^(.*): app path does not exist$",
+        r"the repository has no folder \1",
+        "put it back; a folder that shall be empty needs a .gitkeep",
+    ),
+    _known(
+        r"unable to resolve '([^']*)' to a commit SHA",
+        r"the repository has no branch or commit \1",
+        "look at targetRevision of the Application and at the repository's branches",
+    ),
+    _known(
+        r"^repository not found",
+        "the repository does not exist, or Argo CD's credentials do not show it",
+        "look at the repository on the forge and at Argo CD's repository secrets",
+    ),
+    _known(
+        r"^authentication required",
+        "the repository is private and Argo CD has no credentials for it",
+        "add a Secret labelled argocd.argoproj.io/secret-type: repo-creds for the forge's address",
+    ),
+    _known(
+        r"^authorization failed|^authentication failed|Invalid username or token",
+        "the forge refuses Argo CD's credentials",
+        "renew the Secret labelled argocd.argoproj.io/secret-type: repo-creds",
+    ),
+    _known(
+        r'^Get "([^"]*?)/info/refs[^"]*": (.*)$',
+        r"the forge cannot be reached at \1: \2",
+        "see whether the forge runs and whether Argo CD can reach it under this address",
+    ),
+    _known(
+        r'^Failed to unmarshal "([^"]+)": (?:failed to unmarshal manifest: )?(.*)$',
+        r"\1 is no readable YAML: \2",
+        "correct the file with a new commit",
+    ),
+    _known(
+        r"^connection error: desc = .*?(dial tcp [^\"]*)\"?$",
+        r"Argo CD's repo-server does not answer: \1",
+        "see whether argocd-repo-server runs; afterwards a refresh is needed",
+    ),
+    _known(
+        r"^Application referencing project (\S+) which does not exist$",
+        r"its AppProject \1 does not exist",
+        "see whether the team's file in the ledger was delivered",
+    ),
+    _known(
+        r"^application repo (\S+) is not permitted in project '([^']*)'",
+        r"AppProject \2 does not allow the repository \1",
+        "an order lives in its team's organisation: order it again there",
+    ),
+    _known(
+        r"^application destination server '[^']*' and namespace '([^']*)' do not match any of the"
+        r" allowed destinations in project '([^']*)'",
+        r"AppProject \2 does not allow the namespace \1",
+        "look at destinations of the AppProject",
+    ),
+    _known(
+        r"^resource (\S*):(\S+) is not permitted in project (\S+)$",
+        r"AppProject \3 does not allow objects of kind \1:\2",
+        "take it out of the repository, or let the team order a kit that has this kind",
+    ),
+    _known(
+        r"^namespace (\S+) is not permitted in project '?([^']*)'?",
+        r"AppProject \2 does not allow the namespace \1",
+        "take it out of the repository",
+    ),
+    _known(
+        r'^The Kubernetes API could not find version "([^"]*)" of ([^/]*)/(\S+) for requested',
+        r"the cluster does not know the kind \3 of \2 in version \1",
+        "see whether its definition was delivered: kubectl get crd",
+    ),
+    _known(
+        r"^The Kubernetes API could not find ([^/]*)/(\S+) for requested resource",
+        r"the cluster does not know the kind \2 of \1",
+        "see whether its definition was delivered: kubectl get crd",
+    ),
+    _known(
+        r'^namespaces "([^"]*)" not found$',
+        r"the namespace \1 does not exist",
+        "see whether what makes it was delivered",
+    ),
+    _known(
+        r"^Skipping sync attempt to \S+: auto-sync will wipe out all resources$",
+        "the repository holds no manifest any more, and Argo CD refuses to remove everything",
+        "put the manifest back, or end the order: orderkit destroy",
+    ),
+    _known(
+        r"^(\S+) is part of applications (.*)$",
+        r"\1 is delivered by more than one Application: \2",
+        "take it out of all of them but one",
+    ),
+    _known(
+        r"^admission webhook|denied request: |is forbidden: ValidatingAdmissionPolicy",
+        "",
+        "correct it with a new commit, as the message says",
+    ),
+    _known(
+        r" is invalid: |cannot be handled as a |strict decoding error|unknown field",
+        "",
+        "correct the file with a new commit",
+    ),
+)
+
+
+def plain(message: str) -> str:
+    """Return a message of Argo CD in words for people, on one line."""
+    bare = _bare(message)
+    known = _find(bare)
+    found = known.pattern.search(bare) if known and known.words else None
+    told = found.expand(known.words) if known and found else bare
+    return " ".join(told.split())
+
+
+def advice_for(message: str) -> str:
+    """Return what to do about a message; empty if it is not known."""
+    known = _find(_bare(message))
+    return known.advice if known else ""
+
+
+def _bare(message: str) -> str:
+    """Take off what other programs put around a message."""
+    text = _RETRYING.sub("", message.strip())
+    while found := _WRAPPINGS.match(text):
+        text = text[found.end() :]
+    return text.strip()
+
+
+def _find(bare: str) -> _Known | None:
+    return next((known for known in _KNOWN if known.pattern.search(bare)), None)

@@ -1,0 +1,210 @@
+"""``orderkit bootstrap`` on a platform whose parts run: planned, carried out, repeated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from commands import Command, Done
+
+from orderkit.core.installation import Installation
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.objects import APPLICATION, XRD, ObjectKey
+from orderkit.flows.bootstrapping.repositoryaccess import SECRET, SECRET_NAME
+from orderkit.flows.bootstrapping.settings import ARGOCD_CM
+from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.refreshing import application_key
+from orderkit.ports.forge import FileChange, Operation
+
+from .conftest import Bare
+
+
+def steps(done: Done) -> dict[str, str]:
+    """Return each step's verdict."""
+    return {step["step"]: step["verdict"] for step in done.json["steps"]}
+
+
+def heads(site: Bare) -> list[CommitSha | None]:
+    forge = site.platform.forge
+    return [forge.head(repo) for repo in (site.platform.pack_repo, site.platform.ledger)]
+
+
+def test_a_plan_tells_every_step_and_writes_nothing(site: Bare, orderkit: Command) -> None:
+    done = orderkit("bootstrap", "--plan", "--json")
+
+    found = steps(done)
+    assert done.code == 0, done.err
+    assert [found[name] for name in ("forge", "cluster", "argocd")] == ["already so"] * 3
+    assert {found[name] for name in ("settings", "pack", "ledger", "root", "team ae86")} == {
+        "would create"
+    }
+    assert found["probe"] == "would create"
+    assert heads(site) == [None, None]
+    assert site.platform.cluster.list(APPLICATION).items == ()
+    assert site.platform.cluster.get(ARGOCD_CM) is None
+
+
+def test_a_bootstrap_ends_with_a_probe_that_left_its_tombstone_only(
+    site: Bare, orderkit: Command
+) -> None:
+    done = orderkit("bootstrap", "--json")
+
+    assert done.code == 0, done.err
+    told = {step["step"]: step["detail"] for step in done.json["steps"]}
+    assert "stage=stage1 delivered" in told["probe"]
+    platform = site.platform
+    assert platform.cluster.serves(XRD)
+    assert platform.forge.repo(RepoId("ae86", "garage-ae86")) is None
+    assert platform.cluster.get(application_key("garage-ae86")) is None
+    assert [e for e in platform.catalog.entities() if e["kind"] == "Component"] == []
+    paths = [str(path) for path in ledger_snapshot(platform).blobs]
+    assert "apps/ae86/garage-ae86.yaml" not in paths
+    assert [path for path in paths if "tombstone" in path]
+
+
+def test_a_repeated_bootstrap_writes_nothing(site: Bare, orderkit: Command) -> None:
+    assert orderkit("bootstrap", "--no-probe").code == 0
+    before = heads(site)
+
+    done = orderkit("bootstrap", "--no-probe", "--json")
+
+    assert set(steps(done).values()) == {"already so"}
+    assert heads(site) == before
+    assert set(steps(orderkit("bootstrap", "--no-probe", "--plan", "--json")).values()) == {
+        "already so"
+    }
+
+
+def test_every_template_is_a_location_of_the_portal(site: Bare, orderkit: Command) -> None:
+    orderkit("bootstrap", "--no-probe")
+
+    names = [e["metadata"]["name"] for e in site.platform.catalog.entities(kind="Template")]
+
+    assert sorted(names) == ["garage", "garage.end", "garage.stage"]
+
+
+def test_a_plan_names_what_has_been_changed_by_hand(site: Bare, orderkit: Command) -> None:
+    assert orderkit("bootstrap", "--no-probe").code == 0
+    root = application_key("root")
+    patch = {"spec": {"source": {"targetRevision": "elsewhere"}}}
+    site.platform.cluster.patch(root, patch, owner="somebody")
+    site.platform.catalog.unregister(site.platform.catalog.locations()[0].target)
+
+    found = steps(orderkit("bootstrap", "--no-probe", "--plan", "--json"))
+    done = orderkit("bootstrap", "--no-probe", "--json")
+
+    assert (found["root"], found["portal"]) == ("would change", "would create")
+    assert (steps(done)["root"], steps(done)["portal"]) == ("changed", "created")
+    live = site.platform.cluster.get(root) or {}
+    assert live["spec"]["source"]["targetRevision"] == "main"
+
+
+def test_an_order_of_people_is_no_probe(site: Bare, orderkit: Command) -> None:
+    assert orderkit("bootstrap", "--no-probe").code == 0
+    with_service = orderkit("bootstrap", "--json")
+    assert with_service.code == 0, with_service.err
+    repo = RepoId("ae86", "garage-ae86")
+    site.platform.forge.ensure_repo(repo, description="somebody's")
+    write = FileChange(PurePosixPath("README.md"), b"mine\n", None)
+    site.platform.forge.write(repo, [write], Operation("mine", "user:default/eve", "mine"))
+
+    done = orderkit("bootstrap", "--json")
+
+    assert done.code == 0, done.err
+    assert steps(done)["probe"] == "left out"
+    assert "ae86/garage-ae86 is no order" in done.json["steps"][-1]["detail"]
+    assert len(site.platform.forge.commits(repo)) == 1
+    site.platform.forge.delete_repo(repo)
+
+
+def test_another_platforms_pack_is_not_written_over(site: Bare, orderkit: Command) -> None:
+    assert orderkit("bootstrap", "--no-probe").code == 0
+    before = heads(site)
+    other = site.written("other", name="another", registry="registry.example.org")
+
+    planned = orderkit("bootstrap", "--plan", "--json", platform_file=other)
+    done = orderkit("bootstrap", "--no-probe", platform_file=other)
+
+    assert steps(planned)["pack"] == "fails"
+    assert done.code == 4
+    assert "holds the pack of platform 'embedded'" in done.err
+    assert "--replace-pack" in done.err
+    assert heads(site) == before
+
+
+def test_a_wrong_token_is_told_with_its_file(site: Bare, orderkit: Command, tmp_path: Path) -> None:
+    token = tmp_path / "wrong"
+    token.write_text("0123456789012345678901234567890123456789")
+    forge = replace(site.settings.forge, token_file=token)
+
+    done = orderkit("bootstrap", platform_file=site.written("wrong", forge=forge))
+
+    assert done.code == 1
+    assert "forge: " in done.err
+    assert str(token) in done.err
+
+
+def test_an_unreachable_forge_stops_before_anything_is_written(
+    site: Bare, orderkit: Command
+) -> None:
+    forge = replace(site.settings.forge, url="http://127.0.0.1:9")
+
+    done = orderkit("bootstrap", "--json", platform_file=site.written("gone", forge=forge))
+
+    assert done.code == 1
+    assert [step["verdict"] for step in done.json["steps"]] == ["fails"]
+    assert "127.0.0.1:9" in done.json["steps"][0]["detail"]
+
+
+def test_a_plan_goes_on_after_what_fails(site: Bare, orderkit: Command) -> None:
+    forge = replace(site.settings.forge, url="http://127.0.0.1:9")
+
+    done = orderkit(
+        "bootstrap", "--plan", "--json", platform_file=site.written("gone", forge=forge)
+    )
+
+    found = steps(done)
+    assert done.code == 1
+    assert (found["forge"], found["argocd"]) == ("fails", "already so")
+
+
+def test_a_too_old_argo_cd_is_refused(site: Bare, orderkit: Command) -> None:
+    done = orderkit(
+        "bootstrap",
+        platform_file=site.written("old", installation=Installation(argocd_version="2.10.7")),
+    )
+
+    assert done.code == 4
+    assert "Argo CD 2.10.7 is older than 3.0" in done.err
+
+
+def test_a_broken_pack_is_told_before_anything_is_asked(
+    site: Bare, orderkit: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "pack.yaml").write_text("apiVersion: orderkit.dev/v1alpha1\nkind: Pack\n")
+    before = heads(site)
+
+    done = orderkit("bootstrap", "--pack", str(tmp_path))
+
+    assert done.code == 2
+    assert "pack.yaml" in done.err
+    assert heads(site) == before
+
+
+def test_private_repositories_get_argo_cd_a_credential(
+    site: Bare, orderkit: Command, tmp_path: Path
+) -> None:
+    """And a forge with an authority of its own is trusted under its host's name."""
+    token, authority = tmp_path / "read", tmp_path / "ca.pem"
+    token.write_text("read-only-token\n")
+    authority.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    forge = replace(site.settings.forge, private=True, read_token_file=token)
+    file = site.written("private", forge=forge)
+
+    assert orderkit("bootstrap", "--no-probe", platform_file=file).code == 0
+
+    secret = site.platform.cluster.get(ObjectKey(SECRET, SECRET_NAME, "argocd")) or {}
+    assert secret["metadata"]["labels"]["argocd.argoproj.io/secret-type"] == "repo-creds"
+    assert secret["data"]["password"] == "cmVhZC1vbmx5LXRva2Vu"
+    again = orderkit("bootstrap", "--no-probe", "--json", platform_file=file)
+    assert steps(again)["repositories"] == "already so"

@@ -1,0 +1,62 @@
+"""The forge of a cluster that idpbuilder made is trusted by the authority kept in that cluster."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orderkit.adapters.embedded import serving
+from orderkit.adapters.embedded.certificates import ensure_certificate
+from orderkit.adapters.embedded.forge import EmbeddedForge
+from orderkit.adapters.idpbuildercertificate import SECRET
+from orderkit.cli.connecting import connect
+from orderkit.core.errors import NotFoundError, OrderkitError
+from orderkit.core.installation import Installation, Target
+from orderkit.core.objects import Manifest
+
+from .conftest import Bare
+
+TOKEN = "0123456789abcdef0123456789abcdef01234567"
+
+
+def secret(pem: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": SECRET.name, "namespace": SECRET.namespace},
+        "data": {"ca.crt": base64.b64encode(pem.encode()).decode()},
+    }
+
+
+def test_a_forge_with_that_authority_is_reached_over_tls(
+    site: Bare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "tls").mkdir()
+    certificate = ensure_certificate(tmp_path / "tls")
+    forge = EmbeddedForge(tmp_path / "forge", behaviour="1.26")
+    forge.ensure_user("warden", "secret", admin=True)
+    forge.ensure_token("warden", "test", TOKEN, ("all",))
+    server = serving.HttpServer(forge.app, serving.bind("forge", 0), certificate)
+    server.start()
+    try:
+        (tmp_path / "token").write_text(TOKEN)
+        endpoint = replace(site.settings.forge, url=server.url, token_file=tmp_path / "token")
+        on_idpbuilder = Installation(Target.IDPBUILDER)
+        settings = replace(site.settings, forge=endpoint, installation=on_idpbuilder)
+        with pytest.raises(NotFoundError, match="idpbuilder's authority is not in the cluster"):
+            connect(settings)
+        site.platform.cluster.apply(secret(certificate.authority.read_text()), owner="test")
+
+        assert connect(settings).forge.user() == "warden"
+
+        untrusting = replace(settings, installation=Installation(Target.CLUSTER))
+        with pytest.raises(OrderkitError, match="certificate"):
+            connect(untrusting).forge.user()
+    finally:
+        server.stop()
+        forge.close()
+        site.platform.cluster.delete(SECRET)

@@ -1,0 +1,141 @@
+"""The folder for ``idpbuilder create``, judged by idpbuilder's own rules, for both routings."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import idpbuilderrules
+import pytest
+import yaml
+
+from orderkit.cli.main import run
+from orderkit.core import idpbuilder
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.names import RepoId
+from orderkit.flows.actions.publishing import repository_of
+
+EXAMPLES = Path(__file__).parents[2] / "bootstrap" / "idpbuilder"
+BY_PATH = "https://cnoe.localtest.me:8443/gitea"
+BY_NAME = "https://gitea.cnoe.localtest.me:8443"
+LEDGER = "platform/ledger.git"
+
+
+@pytest.fixture(
+    scope="module", params=[("platform.yaml", BY_PATH), ("platform-subdomains.yaml", BY_NAME)]
+)
+def written(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, str]:
+    """A folder as the command writes it, and the Gitea's address."""
+    example, gitea = request.param
+    out = tmp_path_factory.mktemp("idpbuilder") / "out"
+    arguments = ["--platform", str(EXAMPLES / example), "--out", str(out)]
+    assert run(["platform", "render", "--target", "idpbuilder", *arguments]) == 0
+    return out, gitea
+
+
+def test_it_is_one_package_whose_pack_goes_where_platform_yaml_says(
+    written: tuple[Path, str],
+) -> None:
+    folder, gitea = written
+
+    (root,) = idpbuilderrules.packages(folder / "packages", gitea=gitea)
+
+    url = f"{gitea}/{idpbuilder.pack_repository()}.git"
+    assert root.application["metadata"]["name"] == "root"
+    assert root.application["spec"]["source"]["repoURL"] == url
+    assert root.pushed[url] / root.application["spec"]["source"]["path"] == (
+        folder / "packages" / "pack" / "gitops" / "apps"
+    )
+
+
+def test_layers_name_the_addresses_themselves_because_nobody_rewrites_them(
+    written: tuple[Path, str],
+) -> None:
+    folder, gitea = written
+    (root,) = idpbuilderrules.packages(folder / "packages", gitea=gitea)
+    apps = folder / "packages" / "pack" / "gitops" / "apps"
+    known = {*root.pushed, f"{gitea}/{LEDGER}"}
+
+    layers = [yaml.safe_load(path.read_text()) for path in sorted(apps.glob("*.yaml"))]
+
+    assert layers
+    assert {layer["spec"]["source"]["repoURL"] for layer in layers} <= known
+    assert "argocd-settings" not in {layer["metadata"]["name"] for layer in layers}
+    ours = [each for each in layers if each["spec"]["source"]["repoURL"] in root.pushed]
+    for layer in ours:
+        assert (folder / "packages" / "pack" / layer["spec"]["source"]["path"]).is_dir()
+
+
+def test_argo_cds_settings_replace_what_idpbuilder_ships_and_lose_nothing(
+    written: tuple[Path, str],
+) -> None:
+    ships = {("ConfigMap", "argocd-cm")}
+
+    (settings,) = idpbuilderrules.custom_objects(written[0] / "argocd-cm.yaml", ships=ships)
+
+    data = settings["data"]
+    assert set(idpbuilder.SHIPPED) <= set(data)
+    assert "ProviderConfigUsage" in data["resource.exclusions"]
+    assert data["timeout.reconciliation"] == "60s"
+    assert "resource.customizations.health.argoproj.io_Application" in data
+    assert settings["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd"
+
+
+def test_the_readme_names_the_flags_of_these_addresses(written: tuple[Path, str]) -> None:
+    folder, gitea = written
+
+    text = (folder / "README.md").read_text()
+
+    assert ("--use-path-routing" in text) is (gitea == BY_PATH)
+    assert "-p packages -c argocd:argocd-cm.yaml" in text
+
+
+def test_cnoes_backstage_gets_steps_with_its_own_actions(written: tuple[Path, str]) -> None:
+    """With these inputs: host and path of Gitea in repoUrl, a named cluster for the Job."""
+    folder, gitea = written
+    kit = folder / "packages" / "pack" / "templates" / "garage"
+    template = yaml.safe_load((kit / "template.yaml").read_text())
+
+    steps = {step["id"]: step for step in template["spec"]["steps"]}
+    host = template["spec"]["parameters"][0]["properties"]["forge_host"]["default"]
+    wanted = f"{host}?owner=ae86&repo=garage-ae86"
+
+    assert [step["action"] for step in steps.values()] == [
+        "fetch:template",
+        "publish:gitea",
+        "cnoe:kubernetes:apply",
+        "catalog:register",
+    ]
+    assert host == gitea.removeprefix("https://")
+    assert steps["order"]["input"]["clusterName"] == "local"
+    assert repository_of(wanted, base_url=gitea) == RepoId("ae86", "garage-ae86")
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("https://gitea.example.org", "no port"),
+        ("https://cnoe.localtest.me:8443", "neither path nor subdomain"),
+        ("https://cnoe.localtest.me:8443/git", "another path"),
+    ],
+)
+def test_an_address_that_is_not_idpbuilders_is_refused(url: str, reason: str) -> None:
+    with pytest.raises(InvalidInputError, match="is no address of idpbuilder's Gitea"):
+        idpbuilder.addresses(url)
+    assert reason
+
+
+def test_a_pack_repository_that_idpbuilder_would_not_push_to_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="is not the repository") as error:
+        idpbuilder.cluster_name(RepoId("platform", "pack"))
+    assert "giteaAdmin/idpbuilder-localdev-root-pack" in error.value.hint
+    assert error.value.field == "spec.packRepository"
+
+
+def test_settings_that_idpbuilder_would_take_for_a_template_are_refused() -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-cm}\ndata: {a: '{{ b }}'}\n"
+    files = {PurePosixPath("gitops/argocd/argocd-cm.yaml"): text.encode()}
+
+    with pytest.raises(InvalidInputError, match="a Go template"):
+        idpbuilder.settings(files)

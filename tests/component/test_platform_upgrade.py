@@ -1,0 +1,202 @@
+"""``orderkit platform upgrade``: a commit per layer, each ready before the next is written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from commands import Done
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.packfolder import ROOMS, reference_pack
+from orderkit.cli.main import run
+from orderkit.cli.running import Running, RunRequest, running
+from orderkit.core.objects import CONFIG_MAP, FUNCTION, ObjectKey, dig
+from orderkit.flows.refreshing import application_key
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
+
+Orderkit = Callable[..., Done]
+READY = ":__ORDERKIT_VERSION_FUNCTION_AUTO_READY__"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("upgrade")
+
+
+@pytest.fixture(scope="module")
+def pack(place: Path) -> Path:
+    """A copy of the reference pack, as the platform got it at first."""
+    copy = place / "pack"
+    copy.mkdir()
+    for room in ROOMS:
+        if (reference_pack() / room).is_dir():
+            shutil.copytree(reference_pack() / room, copy / room)
+    shutil.copy(reference_pack() / "pack.yaml", copy / "pack.yaml")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def platform(place: Path, pack: Path) -> Iterator[Running]:
+    request = RunRequest(place / "state", pack, Ports(0, 0, 0, 0), ())
+    with running(request, on_step=lambda *_: None) as found:
+        yield found
+
+
+@pytest.fixture
+def orderkit(platform: Running, pack: Path, capsys: pytest.CaptureFixture[str]) -> Orderkit:
+    settings = platform.embedded.state.folder / "platform.yaml"
+
+    def command(verb: str, *flags: str) -> Done:
+        capsys.readouterr()
+        where = ("--pack", str(pack), "--platform", str(settings))
+        code = run(["platform", verb, *where, *flags])
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return command
+
+
+def swap(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def messages(platform: Running) -> list[str]:
+    """First lines of the pack repository's commits, newest first."""
+    found = platform.platform.forge.commits(platform.platform.pack_repo)
+    return [commit.message.splitlines()[0] for commit in found]
+
+
+def test_a_platform_that_is_as_it_should_be_is_left_alone(
+    orderkit: Orderkit, platform: Running
+) -> None:
+    before = messages(platform)
+
+    assert orderkit("render", "--diff").code == 0
+    assert "nothing to do" in orderkit("upgrade", "--plan").out
+    assert orderkit("upgrade").out == "nothing to do: every layer is as it should be and ready\n"
+    assert messages(platform) == before
+
+
+def test_each_layer_gets_its_own_commit_and_forms_come_last(
+    orderkit: Orderkit, platform: Running, pack: Path
+) -> None:
+    before = messages(platform)
+    swap(pack / "pack.yaml", "function-auto-ready: v0.7.0", "function-auto-ready: v0.8.0")
+    swap(pack / "gitops/apis/garage/definition.yaml", "A tuning garage", "A garage")
+
+    shown = orderkit("render", "--diff")
+    plan = orderkit("upgrade", "--plan", "--json")
+    assert messages(platform) == before, "nothing is written yet"
+    done = orderkit("upgrade", "--json")
+
+    assert shown.code == 10
+    assert "+          description: A garage for one team." in shown.out
+    waves = {wave["name"]: wave for wave in plan.json["waves"]}
+    assert list(waves) == ["functions", "apis", "portal"]
+    move = {"kind": "Function", "name": "function-auto-ready"}
+    assert waves["functions"]["moves"] == [{**move, "before": "v0.7.0", "after": "v0.8.0"}]
+    assert waves["apis"]["files"] == {"gitops/apis/garage/definition.yaml": "changed"}
+    assert "pack.yaml" in waves["portal"]["files"]
+    assert (done.code, list(done.json["commits"])) == (0, ["functions", "apis", "portal"])
+    written = messages(platform)[: len(messages(platform)) - len(before)]
+    assert [line.partition(":")[0] for line in written] == ["portal", "apis", "functions"]
+    assert "function-auto-ready v0.7.0 → v0.8.0" in written[-1]
+    live = platform.platform.cluster.get(ObjectKey(FUNCTION, "function-auto-ready"))
+    assert str(dig(live, "spec", "package")).endswith(":v0.8.0")
+    apis = platform.platform.cluster.get(application_key("apis"))
+    assert dig(apis, "status", "operationState", "syncResult", "revision") in (
+        done.json["commits"]["apis"],
+        done.json["commits"]["portal"],
+    )
+    assert orderkit("upgrade").out.startswith("nothing to do")
+
+
+def test_a_layer_that_never_gets_ready_stops_it_and_the_same_command_goes_on(
+    orderkit: Orderkit, platform: Running, pack: Path
+) -> None:
+    foreign = pack / "gitops/functions/more.yaml"
+    foreign.write_text(
+        "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: function-moon}\n"
+        "spec: {package: registry.example.org/x/function-moon:v1.0.0}\n"
+    )
+    swap(pack / "gitops/apis/garage/definition.yaml", "A garage", "A fine garage")
+    before = len(messages(platform))
+
+    stopped = until(
+        SystemClock(),
+        lambda: orderkit("upgrade", "--timeout", "1"),
+        lambda done: 'no runner for "function-moon"' in done.err,
+        timeout_s=90,
+        what="the reason why the layer is not healthy",
+    )
+    again = orderkit("upgrade", "--timeout", "1")
+
+    assert (stopped.code, again.code) == (5, 5)
+    assert "stopped at layer functions" in stopped.err
+    assert "repeat the same command" in stopped.err
+    assert len(messages(platform)) == before + 1, "nothing after the layer, nothing twice"
+
+    foreign.unlink()
+    done = orderkit("upgrade", "--json")
+
+    assert (done.code, list(done.json["commits"])) == (0, ["functions", "apis", "portal"])
+
+
+def test_a_layer_comes_and_goes_with_what_it_delivers(
+    orderkit: Orderkit, platform: Running, pack: Path
+) -> None:
+    app, inside = pack / "gitops/apps/extra.yaml", pack / "gitops/extra/map.yaml"
+    text = (pack / "gitops/apps/functions.yaml").read_text()
+    text = text.replace(": functions", ": extra").replace("gitops/functions", "gitops/extra")
+    app.write_text(text.replace('"40"', '"45"').replace("crossplane-system", "default"))
+    inside.parent.mkdir()
+    inside.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n")
+
+    came = orderkit("upgrade", "--json")
+    delivered = platform.platform.cluster.get(ObjectKey(CONFIG_MAP, "extra", "default"))
+    until(  # an operation that waits for a layer pins its commit: it would wait for ever
+        SystemClock(),
+        lambda: platform.platform.cluster.get(application_key("root")) or {},
+        lambda root: (
+            dig(root, "status", "sync", "status") == "Synced" and not root.get("operation")
+        ),
+        timeout_s=90,
+        what="root being done with the layer that came",
+    )
+    app.unlink()
+    shutil.rmtree(inside.parent)
+    went = orderkit("upgrade", "--json")
+
+    assert (came.code, list(came.json["commits"])) == (0, ["extra", "portal"])
+    assert delivered
+    assert (went.code, list(went.json["commits"])) == (0, ["extra", "portal"])
+    until(
+        SystemClock(),
+        lambda: platform.platform.cluster.get(application_key("extra")),
+        lambda found: found is None,
+        timeout_s=90,
+        what="the Application going",
+    )
+    kept = platform.platform.cluster.get(ObjectKey(CONFIG_MAP, "extra", "default"))
+    assert kept, "a layer without its Application leaves what it delivered"
+
+
+def test_a_broken_manifest_is_told_before_anything_is_written(
+    orderkit: Orderkit, platform: Running, pack: Path
+) -> None:
+    before = messages(platform)
+    broken = pack / "gitops/functions/broken.yaml"
+    broken.write_text("kind: [\n")
+
+    refused = orderkit("upgrade")
+    broken.unlink()
+
+    assert refused.code in (1, 2)
+    assert "broken.yaml" in refused.err
+    assert messages(platform) == before

@@ -1,0 +1,3 @@
+module orderkit/tests/lab/argocdcrds
+
+go 1.24.0

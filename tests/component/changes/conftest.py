@@ -9,13 +9,12 @@ from dataclasses import replace
 import pytest
 from bays import Bay, new_bay
 from changingpack import changing_pack
-from commands import Command, Done
+from commands import Command, in_process
 from faultproxy import Plan, open_proxy
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.gitea import GiteaForge, turns
 from orderkit.cli.connecting import token
-from orderkit.cli.main import run
 from orderkit.cli.running import Running, RunRequest, running
 from orderkit.flows.platform import Platform
 
@@ -39,15 +38,7 @@ def platform(site: Running) -> Platform:
 @pytest.fixture
 def orderkit(site: Running, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run ``orderkit ARGUMENTS`` against the platform."""
-    settings = site.embedded.state.folder / "platform.yaml"
-
-    def command(*arguments: str) -> Done:
-        capsys.readouterr()
-        code = run([*arguments, "--platform", str(settings)])
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
-
-    return command
+    return in_process(site.embedded.state.folder / "platform.yaml", capsys)
 
 
 @pytest.fixture
@@ -64,7 +55,11 @@ def quiet_bay(site: Running) -> Bay:
 
 @pytest.fixture
 def through(site: Running, monkeypatch: pytest.MonkeyPatch) -> Through:
-    """Return the platform as a client sees it through a proxy that follows a plan."""
+    """
+    Return the platform as a client sees it through a proxy that follows a plan.
+
+    The client waits long: a rival's whole change may happen before its answer comes.
+    """
     monkeypatch.setattr(turns, "PAUSE_FIRST_S", 0.001)
     monkeypatch.setattr(turns, "PAUSE_MAX_S", 0.01)
 
@@ -72,7 +67,7 @@ def through(site: Running, monkeypatch: pytest.MonkeyPatch) -> Through:
     def opened(plan: Plan) -> Iterator[Platform]:
         with (
             open_proxy(site.settings.forge.url) as proxy,
-            GiteaForge(proxy.url, token=token(site.settings.forge), read_timeout_s=1.0) as forge,
+            GiteaForge(proxy.url, token=token(site.settings.forge), read_timeout_s=120) as forge,
         ):
             proxy.plan = plan
             yield replace(site.platform, forge=forge)

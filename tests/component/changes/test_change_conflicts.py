@@ -278,11 +278,11 @@ def test_a_change_gets_past_an_operation_that_retries_a_bad_commit(
         platform.clock,
         lambda: platform.cluster.get(application_key(bay.order)) or {},
         lambda found: dig(found, "status", "operationState", "retryCount", default=0) > 0,
-        timeout_s=30,
+        timeout_s=90,
         what="a retry of the bad commit",
     )
     bay.edit("apiVersion: blog.opsbogus.dev/v9", "apiVersion: blog.opsbogus.dev/v1alpha1")
 
-    done = orderkit("change", bay.order, "stage=stage2", "--timeout", "30", "--json")
+    done = orderkit("change", bay.order, "stage=stage2", "--timeout", "180", "--json")
 
     assert (done.code, done.json["ready"]) == (0, True), done.err

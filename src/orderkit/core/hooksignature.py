@@ -1,0 +1,32 @@
+"""
+How the service knows that a webhook comes from the forge: a key, and a signature with it.
+
+The key is derived from the service's own secret, so that whoever has that needs no second one to
+register a webhook, and whoever sees a webhook's settings on the forge learns nothing of the
+service's secret. Pure; called by the service and by the flow that registers webhooks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+PATH = "/v1/webhooks/gitea"
+"""Where the service takes webhooks."""
+HEADER = "X-Gitea-Signature"
+_PURPOSE = b"orderkit/webhooks/gitea/v1"
+
+
+def hook_key(secret: str) -> str:
+    """Return the webhooks' key of a service; `secret` is the service's own."""
+    return hmac.new(secret.encode(), _PURPOSE, hashlib.sha256).hexdigest()
+
+
+def signature(key: str, data: bytes) -> str:
+    """Return what the forge sends for a body."""
+    return hmac.new(key.encode(), data, hashlib.sha256).hexdigest()
+
+
+def is_signed(key: str, data: bytes, given: str) -> bool:
+    """Say whether a signature is that of the body. Takes as long for a wrong one as for a right."""
+    return hmac.compare_digest(signature(key, data).encode(), given.encode(errors="replace"))

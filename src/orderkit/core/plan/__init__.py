@@ -1,0 +1,28 @@
+"""
+What a change will do, down to composed resources, before anybody merges it.
+
+`assemble` makes of an XR everything that is composed for it; `compare` makes a `Plan` of two
+assemblies; `dangers` says what to think about. How a plan is shown stands in `markdown` and
+`structured`. Pure: what exists in the cluster, and the pack's stations, are the caller's part.
+"""
+
+from orderkit.core.plan.assembling import Assembly, Blueprint, Fault, Guess, Workshop, assemble
+from orderkit.core.plan.comparing import Action, Plan, ResourceChange, compare
+from orderkit.core.plan.dangers import Code, Danger
+from orderkit.core.plan.guessing import guessed
+
+__all__ = [
+    "Action",
+    "Assembly",
+    "Blueprint",
+    "Code",
+    "Danger",
+    "Fault",
+    "Guess",
+    "Plan",
+    "ResourceChange",
+    "Workshop",
+    "assemble",
+    "compare",
+    "guessed",
+]

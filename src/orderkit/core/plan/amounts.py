@@ -1,0 +1,54 @@
+"""
+Read the amounts that are paid for from a resource: at a path, exactly, or not at all.
+
+Pure. Called by ``cost``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from orderkit.core.objects import Manifest
+from orderkit.core.plan.prices import steps_of
+
+
+class UnreadableError(Exception):
+    """An amount cannot be read; says why."""
+
+
+def number_of(value: Any, path: str) -> Decimal:
+    """
+    Read a number or a Kubernetes quantity exactly.
+
+    Raises:
+        UnreadableError: It is none, or negative.
+    """
+    from orderkit.core.cel.quantities import NoQuantity, Unsure, parse  # lazy: its package is large
+
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise UnreadableError(f"{path} is no amount")
+    try:
+        number = parse(repr(value) if isinstance(value, float) else str(value))
+    except (NoQuantity, Unsure) as error:
+        raise UnreadableError(f"{path}: {error}") from error
+    if number < 0:
+        raise UnreadableError(f"{path} is negative: {number}")
+    return number
+
+
+def values_at(manifest: Manifest, path: str) -> list[Any]:
+    """Return what stands at a path; several where it goes through each of a list."""
+    found: list[Any] = [manifest]
+    for step in steps_of(path):
+        found = [each for value in found for each in _stepped(value, step)]
+    return [each for each in found if each is not None]
+
+
+def _stepped(value: Any, step: str | int | None) -> Sequence[Any]:
+    if step is None:
+        return value if isinstance(value, list) else ()
+    if isinstance(step, int):
+        return value[step : step + 1] if isinstance(value, list) else ()
+    return (value[step],) if isinstance(value, Mapping) and step in value else ()

@@ -1,0 +1,303 @@
+"""
+What an order costs a month before and after a change, as far as a price table tells.
+
+Each line says its sum: how many times how much of what times which price. What has no price is
+named, never taken for free; an amount that cannot be read is named too. All in exact decimals,
+rounded only where they are written. Limits ("up to") are added up apart from what is surely paid.
+
+Pure. Called by the flow that plans.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from typing import Any
+
+from orderkit.core.change.values import same
+from orderkit.core.objects import Kind, Manifest
+from orderkit.core.plan.amounts import UnreadableError, number_of, values_at
+from orderkit.core.plan.assembling import Assembly, key_text
+from orderkit.core.plan.prices import UNITS, Price, PriceTable
+from orderkit.core.plan.references import identities
+
+_DIGITS = 200
+"""Enough for every product here to be exact."""
+_CENT = Decimal("0.01")
+_TIMES = " × "  # noqa: RUF001 - as people write it
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """One resource at one price."""
+
+    path: str
+    """Empty: the order's own XR."""
+    resource: str
+    title: str
+    reckoned: str
+    """How it came about, as a sum that can be checked by hand."""
+    monthly: Decimal
+    up_to: bool = False
+    assumes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What one side of a change costs a month."""
+
+    lines: tuple[CostLine, ...]
+    without: Mapping[str, int]
+    """Kinds without a price, and how many of each."""
+    unread: tuple[str, ...] = ()
+    """Amounts that cannot be read, as sentences."""
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """Tell what has no price, with its number."""
+        return tuple(f"{kind} ({n})" if n > 1 else kind for kind, n in self.without.items())
+
+    @property
+    def total(self) -> Decimal:
+        """What is surely paid."""
+        return _sum(line.monthly for line in self.lines if not line.up_to)
+
+    @property
+    def limit(self) -> Decimal:
+        """What may be paid beside it, at most."""
+        return _sum(line.monthly for line in self.lines if line.up_to)
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a change costs, and by which table."""
+
+    table: PriceTable
+    before: Bill
+    after: Bill
+
+    @property
+    def short(self) -> str:
+        """Return what changes, in few words."""
+        limit = self.after.limit - self.before.limit
+        more = self.sums.difference
+        told = [signed(more)] if more else []
+        told += [f"up to {signed(limit)}"] if limit else []
+        return f"{', '.join(told)} {self.table.currency} a month" if told else "same costs"
+
+    @property
+    def sums(self) -> Sums:
+        """What is paid on both sides."""
+        one, other = self.before, self.after
+        return Sums(self.table, (one.total, other.total), (one.limit, other.limit))
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What is paid a month, each before and after."""
+
+    table: PriceTable
+    totals: tuple[Decimal, Decimal]
+    """What is surely paid."""
+    limits: tuple[Decimal, Decimal]
+    """What may be paid beside it, at most."""
+
+    @property
+    def difference(self) -> Decimal:
+        """How much more is surely paid; negative: less."""
+        with localcontext(prec=_DIGITS):
+            return self.totals[1] - self.totals[0]
+
+    def __str__(self) -> str:
+        change = f" ({signed(self.difference)})" if self.difference else ""
+        more = f", and up to {_steps(self.limits)}" if any(self.limits) else ""
+        return f"{_steps(self.totals)} {self.table.currency} a month{change}{more}"
+
+
+def costs_of(before: Assembly, after: Assembly, table: PriceTable) -> Costs:
+    """Return what an order costs on both sides of a change."""
+    return Costs(table, _bill(before, table), _bill(after, table))
+
+
+def summed(found: Sequence[Costs]) -> Sums | None:
+    """Return what several orders cost together, all by one table; None if there are none."""
+    if not found:
+        return None
+    return Sums(
+        found[0].table,
+        (_sum(each.before.total for each in found), _sum(each.after.total for each in found)),
+        (_sum(each.before.limit for each in found), _sum(each.after.limit for each in found)),
+    )
+
+
+def _steps(amounts: tuple[Decimal, Decimal]) -> str:
+    return " → ".join(dict.fromkeys(map(money, amounts)))
+
+
+def money(amount: Decimal) -> str:
+    """Write an amount with two decimals."""
+    with localcontext(prec=_DIGITS):
+        return f"{amount.quantize(_CENT, ROUND_HALF_EVEN):,f}"
+
+
+def signed(amount: Decimal) -> str:
+    """Write a difference with its sign."""
+    return f"+{money(amount)}" if amount > 0 else money(amount)
+
+
+def plain(number: Decimal) -> str:
+    """Write a number exactly, without what says nothing."""
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _sum(amounts: Iterator[Decimal]) -> Decimal:
+    with localcontext(prec=_DIGITS):
+        return sum(amounts, Decimal(0))
+
+
+def _bill(assembly: Assembly, table: PriceTable) -> Bill:
+    lines: list[CostLine] = []
+    without: Counter[str] = Counter()
+    unread: list[str] = []
+    for path, manifest in {"": assembly.xr, **assembly.resources}.items():
+        meant = _meant(manifest, table)
+        if meant is None:
+            without[Kind.of(manifest).kind] += bool(path)
+            continue
+        prices = list(_holding(meant, table))
+        if not prices:
+            unread.append(f"{key_text(meant)}: no price's conditions hold")
+        for price in prices:
+            try:
+                lines.append(_line(path, meant, price, table))
+            except UnreadableError as error:
+                unread.append(f"{key_text(meant)}: {error}")
+    kinds = {kind: number for kind, number in sorted(without.items()) if number}
+    return Bill(tuple(lines), kinds, tuple(dict.fromkeys(unread)))
+
+
+def _meant(manifest: Manifest, table: PriceTable) -> Manifest | None:
+    """Return the object that has a price: the resource, or what a provider's wrapper makes."""
+    for each in identities(manifest):
+        if any(_is_of(each, price) for price in table.prices):
+            return each
+    return None
+
+
+def _is_of(manifest: Manifest, price: Price) -> bool:
+    kind = Kind.of(manifest)
+    return kind.kind == price.kind and price.group in (None, kind.group)
+
+
+def _holding(manifest: Manifest, table: PriceTable) -> Iterator[Price]:
+    """Yield the prices that count for a resource; with conditions, those that hold."""
+    for price in table.prices:
+        if _is_of(manifest, price) and all(
+            [same(each, wanted) for each in values_at(manifest, path)] == [True]
+            for path, wanted in price.when.items()
+        ):
+            yield price
+
+
+def _line(path: str, manifest: Manifest, price: Price, table: PriceTable) -> CostLine:
+    with localcontext(prec=_DIGITS):
+        factors: list[tuple[Decimal, str]] = []
+        if price.count:
+            factors.append(_factor(manifest, price.count, "one", Decimal(1)))
+        if price.per:
+            factors.append(_factor(manifest, price.per, price.unit, price.absent))
+        factors.append((price.price, f"{plain(price.price)} {table.currency}"))
+        if price.hourly:
+            hours = Decimal(table.hours_per_month)
+            factors.append((hours, f"{hours} h"))
+        monthly = Decimal(1)
+        for number, _ in factors:
+            monthly *= number
+    return CostLine(
+        path,
+        key_text(manifest),
+        price.title or price.kind,
+        _TIMES.join(told for _, told in factors),
+        monthly,
+        price.up_to,
+        price.assumes,
+    )
+
+
+def _factor(
+    manifest: Manifest, path: str, unit: str, absent: Decimal | None
+) -> tuple[Decimal, str]:
+    """Return an amount in its unit, and how it is told."""
+    found = values_at(manifest, path)
+    if not found:
+        if absent is None:
+            raise UnreadableError(f"{path} is not set")
+        return absent, _shown(absent, unit, "assumed")
+    amount = sum((number_of(each, path) for each in found), Decimal(0)) / UNITS[unit]
+    return amount, _shown(amount, unit, path.rpartition(".")[2])
+
+
+def _shown(amount: Decimal, unit: str, of: str) -> str:
+    rounded = amount.quantize(Decimal("0.000001")).normalize() if unit != "one" else amount
+    told = plain(rounded)
+    told = f"{'' if rounded == amount else 'about '}{told}"
+    return f"{told} {unit} {of}" if unit != "one" else f"{told} {of}"
+
+
+def costs_json(costs: Costs) -> dict[str, Any]:
+    """Return costs as data: amounts are texts, because JSON's numbers are no decimals."""
+    return {
+        **sums_json(costs.sums),
+        "before": [_line_json(line) for line in costs.before.lines],
+        "after": [_line_json(line) for line in costs.after.lines],
+        "notPriced": list(costs.after.unpriced),
+        "notReckoned": list(costs.after.unread),
+    }
+
+
+def sums_json(sums: Sums) -> dict[str, Any]:
+    """Return sums and what they are reckoned by as data, amounts as texts."""
+    table = sums.table
+    before, after = map(plain, sums.totals)
+    return {
+        "currency": table.currency,
+        "table": table.name,
+        "source": table.source,
+        "date": table.date,
+        "monthly": {"before": before, "after": after, "difference": plain(sums.difference)},
+        "upTo": dict(zip(("before", "after"), map(plain, sums.limits), strict=True)),
+    }
+
+
+def _line_json(line: CostLine) -> dict[str, Any]:
+    return {
+        "path": line.path,
+        "resource": line.resource,
+        "title": line.title,
+        "reckoned": line.reckoned,
+        "monthly": plain(line.monthly),
+        "upTo": line.up_to,
+        "assumes": line.assumes,
+    }
+
+
+def changed_lines(costs: Costs) -> Iterator[tuple[CostLine | None, CostLine | None]]:
+    """Yield what is paid for differently: before and after, either may be missing."""
+    old = _by_place(costs.before.lines)
+    new = _by_place(costs.after.lines)
+    for place in {**old, **new}:
+        if old.get(place) != new.get(place):
+            yield old.get(place), new.get(place)
+
+
+def _by_place(lines: Sequence[CostLine]) -> dict[tuple[str, str, int], CostLine]:
+    found: dict[tuple[str, str, int], CostLine] = {}
+    seen: Counter[tuple[str, str]] = Counter()
+    for line in lines:
+        place = (line.path, line.title)
+        found[*place, seen[place]] = line
+        seen[place] += 1
+    return found

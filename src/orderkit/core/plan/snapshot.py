@@ -1,0 +1,207 @@
+"""
+What a plan was made from, as a file: orders, and every object that was looked at.
+
+A plan made from a snapshot needs no cluster: in a pack's CI, in a review, years later. The file is
+JSON, and the same state gives the same bytes; maps keep their order. Left out: what the API server
+counts for itself (versions, managers of fields), and secrets: of a Secret, also one wrapped in a
+provider's Object, only the names of its keys are kept.
+
+Pure; ``flows.planning.recording`` makes and uses snapshots.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from orderkit.core.documents import API_VERSION
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.secrets import redact
+
+KIND = "PlanSnapshot"
+VERSION = 1
+"""Of the format; another one is refused."""
+LEFT_OUT = ""
+"""What stands in the place of a Secret's values."""
+_COUNTED = {"managedFields", "resourceVersion", "selfLink"}
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""A whole second copy of the object, secrets too."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedOrder:
+    """An order as it was read."""
+
+    order: str
+    kit: str
+    xr: Manifest
+    """As Git had it, or the cluster."""
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Orders and the world around them, at one moment."""
+
+    orders: tuple[RecordedOrder, ...]
+    pack: str
+    """Which pack was published: a commit, or a digest of its files."""
+    schemas: Mapping[str, str]
+    """Digest of the XRD of each kind of XR, by ``Kind.group``."""
+    asked: tuple[ObjectKey, ...] = ()
+    """Every object that was asked for, also those that were not there."""
+    listed: tuple[tuple[Kind, str], ...] = ()
+    """Kinds that were listed, each with a namespace; empty: all."""
+    objects: tuple[Manifest, ...] = ()
+    plurals: Mapping[Kind, str | None] = field(default_factory=dict)
+    """The resource name of each kind that was asked for; None: it was not served."""
+    clustered: bool = field(default=True)
+    """Whether a cluster was asked at all."""
+
+    def order(self, name: str) -> RecordedOrder:
+        """
+        Return one order.
+
+        Raises:
+            InvalidInputError: The snapshot is of others; they are named.
+        """
+        for each in self.orders:
+            if each.order == name:
+                return each
+        known = ", ".join(each.order for each in self.orders[:_NAMED])
+        more = f" and {len(self.orders) - _NAMED} more" if len(self.orders) > _NAMED else ""
+        raise InvalidInputError("--snapshot", name, f"is not in it: it is of {known}{more}")
+
+
+_NAMED = 5
+
+
+def to_text(snapshot: Snapshot) -> str:
+    """Return the file's text. Deterministic: the same state gives the same bytes."""
+    objects = sorted(map(cleaned, snapshot.objects), key=_place)
+    found = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "format": VERSION,
+        "pack": snapshot.pack,
+        "clustered": snapshot.clustered,
+        "schemas": dict(sorted(snapshot.schemas.items())),
+        "orders": [
+            {"order": o.order, "team": o.team, "kit": o.kit, "xr": cleaned(o.xr)}
+            for o in sorted(snapshot.orders, key=lambda o: o.order)
+        ],
+        "asked": [key.to_json() for key in sorted(set(snapshot.asked))],
+        "listed": [
+            {"apiVersion": kind.api_version, "kind": kind.kind, "namespace": namespace}
+            for kind, namespace in sorted(set(snapshot.listed))
+        ],
+        "served": [
+            {"apiVersion": kind.api_version, "kind": kind.kind, "plural": snapshot.plurals[kind]}
+            for kind in sorted(snapshot.plurals)
+        ],
+        "objects": objects,
+    }
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    return redact(text) + "\n"
+
+
+def from_text(text: str, *, name: str) -> Snapshot:
+    """
+    Read a snapshot.
+
+    Args:
+        name: What messages call the file.
+
+    Raises:
+        InvalidInputError: It is none, or of another version of the format.
+    """
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InvalidInputError("--snapshot", name, f"is no JSON: {error}") from error
+    if not isinstance(found, dict) or found.get("kind") != KIND:
+        raise InvalidInputError(
+            "--snapshot", name, f"is no {KIND}", hint="'orderkit plan … --record FILE' writes one"
+        )
+    if (found.get("apiVersion"), found.get("format")) != (API_VERSION, VERSION):
+        raise InvalidInputError(
+            "--snapshot",
+            name,
+            f"has format {found.get('format')!r} of {found.get('apiVersion')!r}; "
+            f"this Orderkit reads {VERSION} of {API_VERSION}",
+            hint="record it again",
+        )
+    try:
+        return _read(found)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InvalidInputError(
+            "--snapshot",
+            name,
+            f"is damaged: {type(error).__name__}: {error}",
+            hint="record it again",
+        ) from error
+
+
+def _read(found: dict[str, Any]) -> Snapshot:
+    orders = (
+        RecordedOrder(str(o["order"]), str(o["kit"]), _object(o["xr"]), str(o["team"]))
+        for o in found["orders"]
+    )
+    return Snapshot(
+        tuple(orders),
+        str(found["pack"]),
+        {str(key): str(each) for key, each in found["schemas"].items()},
+        tuple(map(ObjectKey.from_json, found["asked"])),
+        tuple(
+            (Kind.parse(e["apiVersion"], e["kind"]), str(e["namespace"])) for e in found["listed"]
+        ),
+        tuple(map(_object, found["objects"])),
+        {Kind.parse(e["apiVersion"], e["kind"]): e["plural"] for e in found["served"]},
+        clustered=bool(found["clustered"]),
+    )
+
+
+def _object(found: Any) -> Manifest:
+    ObjectKey.of(found)
+    return cast("Manifest", found)
+
+
+def cleaned(manifest: Manifest) -> Manifest:
+    """Return an object as it is recorded: without counters, and without a Secret's values."""
+    meta = {key: part for key, part in metadata(manifest).items() if key not in _COUNTED}
+    notes = meta.get("annotations")
+    if isinstance(notes, dict) and _APPLIED in notes:
+        meta["annotations"] = {key: text for key, text in notes.items() if key != _APPLIED}
+    found = {**manifest, "metadata": meta} if meta else dict(manifest)
+    return cast("Manifest", _without_secrets(found))
+
+
+def _without_secrets(value: Any) -> Any:
+    """Empty the values of a Secret, wherever in an object one is written."""
+    if isinstance(value, list):
+        return [_without_secrets(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _without_secrets(entry) for key, entry in value.items()}
+    if (inner.get("apiVersion"), inner.get("kind")) != ("v1", "Secret"):
+        return inner
+    for key in ("data", "stringData"):
+        if isinstance(inner.get(key), dict):
+            inner[key] = dict.fromkeys(inner[key], LEFT_OUT)
+    return inner
+
+
+def hidden(objects: Iterable[Manifest]) -> tuple[str, ...]:
+    """Name the Secrets among objects whose values a snapshot does not have."""
+    return tuple(
+        f"Secret {dig(each, 'metadata', 'namespace', default='')}/{metadata(each).get('name')}"
+        for each in objects
+        if Kind.of(each) == Kind("", "v1", "Secret")
+    )
+
+
+def _place(manifest: Manifest) -> ObjectKey:
+    return ObjectKey.of(manifest)

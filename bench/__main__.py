@@ -11,20 +11,27 @@ import sys
 from collections.abc import Callable, Iterator
 
 from bench import (
+    agents,
     change,
+    delivery,
     edit,
     forge,
+    functions,
     kits,
     kittest,
+    ledger,
+    planning,
     platform,
     rendering,
     service,
     startup,
     validating,
+    watching,
 )
 from bench.figure import Figure
 
 SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
+    "agents": agents.figures,
     "startup": startup.figures,
     "render": rendering.figures,
     "order": platform.figures,
@@ -33,8 +40,13 @@ SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
     "edit": edit.figures,
     "kits": kits.figures,
     "kittest": kittest.figures,
+    "planning": planning.figures,
     "forge": forge.figures,
+    "functions": functions.figures,
+    "delivery": delivery.figures,
     "service": service.figures,
+    "watcher": watching.figures,
+    "ledger": ledger.figures,
 }
 
 

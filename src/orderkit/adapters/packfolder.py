@@ -19,6 +19,8 @@ from orderkit.core.documents import Files
 from orderkit.core.errors import InvalidInputError, NotFoundError
 
 ROOMS = ("templates", "day2", "stations", "gitops")
+SCHEMAS = "schemas"
+"""Where a pack may keep CRDs that somebody else delivers: plans judge by them."""
 DOCS = "docs/kits"
 """Where the kits' generated pages lie."""
 _FILE_MAX_BYTES = 1_000_000
@@ -57,7 +59,7 @@ def read_folder(folder: Path, *, docs: bool = False) -> Files:
             "pack", str(folder), "has no pack.yaml", hint="give the root of a pack"
         )
     found = {PurePosixPath("pack.yaml"): (folder / "pack.yaml").read_bytes()}
-    for room in (*ROOMS, *((DOCS,) if docs else ())):
+    for room in (*ROOMS, SCHEMAS, *((DOCS,) if docs else ())):
         for path in sorted((folder / room).rglob("*")):
             if path.is_dir() or not _NOISE.isdisjoint(path.parts):
                 continue
@@ -98,7 +100,7 @@ def _unpacked(archive: bytes) -> Files:
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for member in tar:
             path = PurePosixPath(member.name)
-            inside = path.parts[0] in ROOMS or path == PurePosixPath("pack.yaml")
+            inside = path.parts[0] in (*ROOMS, SCHEMAS) or path == PurePosixPath("pack.yaml")
             if member.isdir() or not (inside or path.is_relative_to(DOCS)):
                 continue
             content = tar.extractfile(member) if member.isreg() else None
@@ -162,7 +164,7 @@ def pack_commit(folder: Path, files: Files) -> str:
     The checkout's HEAD if git has exactly these files; otherwise (a wheel, a dirty tree) a
     digest of the files, so that two different packs never have the same identity.
     """
-    rooms = ["pack.yaml", *ROOMS]
+    rooms = ["pack.yaml", *ROOMS, SCHEMAS]
     changed = _git(folder, "status", "--porcelain", "--", *rooms)
     if changed == "":
         head = _git(folder, "rev-parse", "HEAD")

@@ -1,14 +1,16 @@
 """
 Load the stations of a pack folder.
 
-``stations/<name>/station.py`` defines ``station``. Each folder is imported as a package under
-a private name, so two packs (or two versions of one) never meet in ``sys.modules``. A station
-runs as part of this process with all its rights: load only packs you trust as much as Orderkit.
+``stations/<name>/station.py`` defines ``station``; or ``stations``, a mapping by name, and each is
+then called ``<folder>/<name>``. A folder is imported as a package under a private name, so two
+packs (or two versions of one) never meet in ``sys.modules``. A station runs as part of this
+process with all its rights: load only packs you trust as much as Orderkit.
 
 A folder that cannot be loaded does not hurt the others: its station is a `BrokenStation`,
 which refuses every order of that kit with the reason.
 
-Called by the embedded platform and by the commands that check and try kits.
+Called by the embedded platform, by the commands that check and try kits, and by the processes of
+``orderkit function``.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import itertools
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +29,8 @@ from types import ModuleType
 from orderkit.core.errors import OrderkitError
 from orderkit.core.station import Station, StationRequest, StationResponse
 
-FOLDER, MODULE, FUNCTION = "stations", "station", "station"
+FOLDER, MODULE, FUNCTION, SEVERAL = "stations", "station", "station", "stations"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _loads = itertools.count(1)
 
 
@@ -54,21 +58,29 @@ def load_stations(pack: Path) -> Mapping[str, Station]:
 
     Loads anew on every call. A pack without ``stations`` has none.
     """
-    root, load = pack / FOLDER, next(_loads)
+    return stations_in(pack / FOLDER)
+
+
+def stations_in(root: Path) -> Mapping[str, Station]:
+    """Return the stations of a folder of stations, as `load_stations` does for a pack's."""
+    load = next(_loads)
     if not root.is_dir():
         return {}
     folders = (f for f in root.iterdir() if f.is_dir() and not f.name.startswith((".", "_")))
-    return {folder.name: _station(folder, load) for folder in sorted(folders)}
+    found: dict[str, Station] = {}
+    for folder in sorted(folders):
+        found |= _stations(folder, load)
+    return found
 
 
-def _station(folder: Path, load: int) -> Station:
+def _stations(folder: Path, load: int) -> dict[str, Station]:
     try:
         return _loaded(folder, f"_orderkit_pack_{load}_{folder.name.replace('-', '_')}")
     except StationLoadError as error:
-        return BrokenStation(folder.name, str(error))
+        return {folder.name: BrokenStation(folder.name, str(error))}
 
 
-def _loaded(folder: Path, name: str) -> Station:
+def _loaded(folder: Path, name: str) -> dict[str, Station]:
     if not (folder / f"{MODULE}.py").is_file():
         raise StationLoadError(f"{FOLDER}/{folder.name}/{MODULE}.py is missing")
     try:
@@ -76,11 +88,25 @@ def _loaded(folder: Path, name: str) -> Station:
         module = importlib.import_module(f"{name}.{MODULE}")
     except Exception as error:
         raise StationLoadError(f"{type(error).__name__}: {error}") from error
-    found = getattr(module, FUNCTION, None)
-    if not callable(found):
-        raise StationLoadError(f"{FOLDER}/{folder.name}/{MODULE}.py defines no {FUNCTION}()")
-    station: Station = found
-    return station
+    return _defined(folder.name, module)
+
+
+def _defined(folder: str, module: ModuleType) -> dict[str, Station]:
+    """Return what a module offers: one station, or several by name."""
+    several: object = getattr(module, SEVERAL, None)
+    if several is None:
+        found = getattr(module, FUNCTION, None)
+        if not callable(found):
+            raise StationLoadError(f"{FOLDER}/{folder}/{MODULE}.py defines no {FUNCTION}()")
+        return {folder: found}
+    if not isinstance(several, Mapping) or not several:
+        raise StationLoadError(f"{FOLDER}/{folder}/{MODULE}.py: {SEVERAL} is no mapping by name")
+    for name, station in several.items():
+        if not isinstance(name, str) or not _NAME.match(name) or not callable(station):
+            raise StationLoadError(
+                f"{FOLDER}/{folder}/{MODULE}.py: {SEVERAL}[{name!r}] is no station of a plain name"
+            )
+    return {f"{folder}/{name}": station for name, station in several.items()}
 
 
 def _package(folder: Path, name: str) -> ModuleType:

@@ -31,6 +31,9 @@ _operation_option = click.option(
 _dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Check it all, show the diff and stop. Nothing is written."
 )
+_accept_loss_option = click.option(
+    "--accept-loss", is_flag=True, help="Go on although the plan says that data is deleted."
+)
 _how_option = click.option(
     "--pr/--direct",
     "reviewed",
@@ -64,6 +67,7 @@ _no_wait_option = click.option("--no-wait", is_flag=True, help="Return once it i
 @_operation_option
 @requester_option
 @_dry_run_option
+@_accept_loss_option
 @_no_wait_option
 @timeout_option(120.0)
 @platform_option
@@ -80,6 +84,7 @@ def change_command(
     operation: str | None,
     requester: str | None,
     dry_run: bool,
+    accept_loss: bool,
     no_wait: bool,
     timeout_s: float,
     platform_file: str | None,
@@ -94,7 +99,7 @@ def change_command(
 
     Example: orderkit change garage-ae86 stage=stage3 --reason "race day" --dry-run
     """
-    from orderkit.cli import changeviews
+    from orderkit.cli import changeviews, inputs
     from orderkit.flows.changing import ChangeRequest
 
     if bool(assignments) == (values is not None):
@@ -102,7 +107,7 @@ def change_command(
     platform = connect_to(platform_file)
     wanted = ChangeRequest(
         order=order,
-        edits=changeviews.edits(assignments),
+        edits=inputs.edits(assignments),
         requester=_person(requester),
         base=base,
         reason=reason,
@@ -110,6 +115,7 @@ def change_command(
         how=_how(reviewed),
         operation=operation,
         dry_run=dry_run,
+        accept_loss=accept_loss,
     )
     entered = None if values is None else changeviews.entered(values, whole=whole)
     done = _changed(platform, wanted, entered)
@@ -135,6 +141,7 @@ def _changed(platform: Platform, wanted: ChangeRequest, entered: Entered | None)
 @_operation_option
 @requester_option
 @_dry_run_option
+@_accept_loss_option
 @_no_wait_option
 @timeout_option(120.0)
 @platform_option
@@ -147,6 +154,7 @@ def revert_command(
     operation: str | None,
     requester: str | None,
     dry_run: bool,
+    accept_loss: bool,
     no_wait: bool,
     timeout_s: float,
     platform_file: str | None,
@@ -171,6 +179,7 @@ def revert_command(
         how=_how(reviewed),
         operation=operation,
         dry_run=dry_run,
+        accept_loss=accept_loss,
     )
     done = revert(platform, wanted)
     wait_s = None if no_wait else timeout_s

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import click
 
+from orderkit.cli import planviews
 from orderkit.cli.output import Progress, emit_json
-from orderkit.core import assignments
-from orderkit.core.change import FieldEdit
-from orderkit.core.change.values import path_text
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.orderstate import OrderState, short
 from orderkit.flows.changing import Changed
 from orderkit.flows.changing.entering import Entered
 from orderkit.flows.history import HistoryEntry
 from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
-
-
-def edits(texts: Iterable[str]) -> tuple[FieldEdit, ...]:
-    """
-    Read ``field=value``, ``+=``, ``-=`` and ``field-``; values are read by their field later.
-
-    Raises:
-        InvalidInputError: One is no edit.
-    """
-    found = (assignments.parse(text, as_text=True) for text in texts)
-    return tuple(
-        FieldEdit(path_text(each.path), each.op.value, each.value, typed=True) for each in found
-    )
 
 
 def entered(text: str, *, whole: bool) -> Entered:
@@ -93,6 +77,8 @@ def show_changed(result: Finished, as_json: bool) -> None:
     click.echo(f"{done.order}: {_headline(done)}")
     if done.diff:
         click.echo(done.diff.rstrip("\n"))
+    if done.foretold is not None:
+        planviews.show_within(done.foretold.plan, done.foretold.why_not)
     for warning in done.warnings:
         click.echo(f"  mind        {warning}")
     if done.pull is not None and done.state != "committed":

@@ -7,6 +7,7 @@ The embedded platform is reached like any other: over HTTP, by its addresses.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,14 @@ from orderkit.adapters.gitea.credentials import Sources
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core import settings as platform_settings
 from orderkit.core.errors import NotFoundError
+from orderkit.core.installation import Target
 from orderkit.core.secrets import register
 from orderkit.core.settings import Endpoint, PlatformSettings
 from orderkit.flows.platform import Platform
+from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
+from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 
 if TYPE_CHECKING:
@@ -57,7 +61,8 @@ def load_settings(given: str | None) -> PlatformSettings:
             f"no platform: {path} cannot be read ({error.strerror})",
             hint="start one with 'orderkit up', or name one with --platform FILE",
         ) from error
-    return platform_settings.parse(text, folder=path.resolve().parent, name=str(path))
+    folder = path.resolve().parent
+    return platform_settings.parse(text, folder=folder, name=str(path), home=Path.home())
 
 
 def token(endpoint: Endpoint) -> str:
@@ -161,19 +166,42 @@ def connect(settings: PlatformSettings) -> Platform:
     Raises:
         OrderkitError: A file that platform.yaml names cannot be used, or what `connect_forge` says.
     """
-    cluster = KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context)
     service = ProxyTarget(settings.service.url, {SECRET_HEADER: token(settings.service)})
     portal_token = token(settings.portal)
+    portal = BackstagePortal(
+        settings.portal.url, token=portal_token, proxies={SERVICE_PROXY: service}
+    )
+    return connect_with(settings, BackstageCatalog(settings.portal.url, token=portal_token), portal)
+
+
+def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -> Platform:
+    """
+    Make the ports of a platform with this catalog and portal.
+
+    Raises:
+        OrderkitError: As `connect` says.
+    """
+    cluster = KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context)
     return Platform(
         name=settings.name,
-        forge=connect_forge(settings.forge, cluster),
+        forge=connect_forge(_trusting(settings, cluster), cluster),
         cluster=cluster,
-        catalog=BackstageCatalog(settings.portal.url, token=portal_token),
-        portal=BackstagePortal(
-            settings.portal.url, token=portal_token, proxies={SERVICE_PROXY: service}
-        ),
+        catalog=catalog,
+        portal=portal,
         clock=SystemClock(),
         pack_repo=settings.pack,
         ledger=settings.ledger,
         teams=settings.teams,
+        functions=settings.functions,
     )
+
+
+def _trusting(settings: PlatformSettings, cluster: Cluster) -> Endpoint:
+    """Return the forge's endpoint; on idpbuilder it is trusted by the authority it has there."""
+    forge = settings.forge
+    on_idpbuilder = settings.installation.target is Target.IDPBUILDER
+    if not on_idpbuilder or forge.ca_file or not forge.url.startswith("https://"):
+        return forge
+    from orderkit.adapters.idpbuildercertificate import authority_file  # lazy: seldom needed
+
+    return replace(forge, ca_file=authority_file(cluster))

@@ -9,7 +9,7 @@ import click
 from orderkit.cli.options import json_option, platform_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from orderkit.flows.checking import Finding
 
@@ -23,14 +23,18 @@ def doctor_command(platform_file: str | None, as_json: bool) -> int:
 
     Example: orderkit doctor
     """
+    return show("orderkit.doctor/v1", list(_findings(platform_file)), as_json)
+
+
+def show(schema: str, findings: Sequence[Finding], as_json: bool) -> int:
+    """Print findings as a table or as JSON; return the exit code."""
     from orderkit.cli.output import emit_json, emit_table
 
-    findings = list(_findings(platform_file))
     failed = any(finding.verdict == "fail" for finding in findings)
     if as_json:
         keys = ("what", "verdict", "detail", "advice")
         rows = [{key: getattr(finding, key) for key in keys} for finding in findings]
-        emit_json("orderkit.doctor/v1", {"ok": not failed, "findings": rows})
+        emit_json(schema, {"ok": not failed, "findings": rows})
         return int(failed)
     emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.what, f.verdict, f.detail) for f in findings])
     for finding in findings:

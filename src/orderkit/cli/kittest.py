@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orderkit.cli.options import json_option, pack_folder_option
+from orderkit.cli.options import function_option, json_option, pack_folder_option
 
 if TYPE_CHECKING:
     from orderkit.flows.kits.testing import Tested, TestReport
@@ -21,6 +21,7 @@ _FAILED = 1
 @click.option("-k", "pattern", default="", metavar="PATTERN", help="Only KIT/CASE that match.")
 @click.option("--update", is_flag=True, help="Write what is expected anew; then read the diff.")
 @click.option("--junit", "junit_file", metavar="FILE", help="Also write a JUnit report.")
+@function_option
 @json_option
 def kit_test(
     kits: tuple[str, ...],
@@ -28,6 +29,7 @@ def kit_test(
     pattern: str,
     update: bool,
     junit_file: str | None,
+    function_texts: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """
@@ -35,9 +37,11 @@ def kit_test(
 
     Example: orderkit kit test garage -k refused
     """
+    from orderkit.core.functionprocesses import processes_given
     from orderkit.flows.kits.testing import Wanted, run_tests
 
-    report = run_tests(Wanted(Path(pack_folder), kits, pattern, update))
+    processes = processes_given(function_texts)
+    report = run_tests(Wanted(Path(pack_folder), kits, pattern, update, processes))
     if junit_file:
         from orderkit.cli.junit import junit
 

@@ -16,6 +16,7 @@ from orderkit.core import errors
 
 _COMMANDS = {
     "up": ("platform", "Run the embedded platform until ctrl-C."),
+    "bootstrap": ("bootstrap", "Bring a platform up, or show what that would take."),
     "doctor": ("doctor", "Say what is missing and what to do about it."),
     "demo": ("demo", "Show the whole loop on a platform of its own."),
     "order": ("orders", "Order a kit and wait until it is Ready."),
@@ -25,6 +26,7 @@ _COMMANDS = {
     "status": ("orders", "Say how one order is, at which commit, and why."),
     "trace": ("orders", "Show an order's tree and what fails first."),
     "events": ("orders", "Tell what the cluster said about an order in the last hour."),
+    "plan": ("plan", "Say what a change will do, down to composed resources."),
     "change": ("changes", "Change fields of a living order through Git."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
@@ -33,8 +35,9 @@ _COMMANDS = {
     "kit": ("kit", "Start, write, check and test the kits of a pack."),
     "init": ("init", "Start a pack: a repository for kits of your own."),
     "serve": ("serve", "Run the HTTP service for portals and programs."),
+    "function": ("function", "Serve a pack's stations to Crossplane over gRPC."),
     "access": ("serve", "Let programs use the service."),
-    "platform": ("platform", "Look at what publishing a pack would publish."),
+    "platform": ("platform", "See what a platform would get, and upgrade it."),
     "validate": ("validate", "Validate orders' files as the API server will."),
     "edit": ("edit", "Edit values of a YAML file and leave every other byte alone."),
     "render": ("render", "Render a skeleton as the portal would, or check it."),

@@ -22,6 +22,13 @@ platform_option = click.option(
     metavar="FILE",
     help="The platform's platform.yaml. Default: what 'orderkit up' wrote.",
 )
+function_option = click.option(
+    "--function",
+    "function_texts",
+    multiple=True,
+    metavar="NAME=HOST:PORT",
+    help="A Composition function that runs there (gRPC, plain text); may be repeated.",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object with a schema field."
 )

@@ -215,6 +215,12 @@ def events_command(order: str, limit: int, platform_file: str | None, as_json: b
     help="Delete the order's repository, which frees the name, or archive it. "
     "Without either: as the kit says.",
 )
+@click.option(
+    "--take",
+    metavar="NAME[=true|false]",
+    multiple=True,
+    help="Let go too what would stay, by a name of the kit's end; may be repeated.",
+)
 @click.option("--confirm", metavar="ORDER", help="Refuse unless this is the order's id too.")
 @click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 @requester_option
@@ -224,6 +230,7 @@ def events_command(order: str, limit: int, platform_file: str | None, as_json: b
 def destroy_command(
     order: str,
     delete_repository: bool | None,
+    take: tuple[str, ...],
     confirm: str | None,
     reason: str,
     requester: str | None,
@@ -252,10 +259,25 @@ def destroy_command(
         repository=None if delete_repository is None else _survivor(delete=delete_repository),
         timeout_s=timeout_s,
         reason=reason,
+        take=_taken(take),
     )
     progress = Progress(enabled=False if as_json else None)
     ended = destroying.destroy(connect_to(platform_file), wanted, on_step=progress)
     views.show_ended(ended, as_json)
+
+
+def _taken(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names that are meant: what a form left empty or false is not."""
+    from orderkit.core.errors import InvalidInputError
+
+    found = []
+    for text in given:
+        name, assigned, value = text.partition("=")
+        if value not in ("", "true", "false"):
+            raise InvalidInputError("take", text, "is no NAME, NAME=true or NAME=false")
+        if value == "true" or not assigned:
+            found.append(name)
+    return tuple(found)
 
 
 def _survivor(*, delete: bool) -> Survivor:

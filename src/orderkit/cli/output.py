@@ -18,9 +18,9 @@ import click
 Row = tuple[str, ...]
 
 
-def emit_json(schema: str, value: dict[str, Any]) -> None:
+def emit_json(schema: str, value: dict[str, Any], *, indent: int | None = 2) -> None:
     """Print one JSON object; `schema` is for example ``orderkit.order/v1``."""
-    click.echo(json.dumps({"schema": schema, **value}, indent=2, ensure_ascii=False))
+    click.echo(json.dumps({"schema": schema, **value}, indent=indent, ensure_ascii=False))
 
 
 def emit_table(head: Row, rows: Sequence[Row]) -> None:
@@ -42,11 +42,11 @@ class Progress:
         if self._enabled:
             elapsed_s = time.monotonic() - self._begin_s
             label = click.style(f"{step:<14}", bold=True)
-            click.echo(f"{elapsed_s:6.2f} s  {label} {summary}", err=True, color=_color())
+            click.echo(f"{elapsed_s:6.2f} s  {label} {summary}", err=True, color=colored())
 
 
-def _color() -> bool | None:
-    """Colour on a terminal only, and never with NO_COLOR."""
+def colored() -> bool | None:
+    """Return what click wants to know: colour on a terminal only, and never with NO_COLOR."""
     import os
 
     return False if os.environ.get("NO_COLOR") else None

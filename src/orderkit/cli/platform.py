@@ -1,4 +1,4 @@
-"""``orderkit up`` keeps an embedded platform running; ``platform render`` looks ahead."""
+"""``orderkit up`` keeps an embedded platform running; ``platform`` renders and upgrades any."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from orderkit.cli.options import (
     json_option,
     platform_option,
     profile_option,
+    requester_option,
     state_option,
     state_path,
 )
+from orderkit.cli.platformcheck import platform_check
+from orderkit.cli.platformhook import platform_webhook
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from pathlib import Path, PurePosixPath
 
     from orderkit.cli.running import Running
+    from orderkit.core.profile import Profile
+    from orderkit.core.settings import PlatformSettings
+    from orderkit.flows.packrendering import PlatformValues
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORGE_BEHAVIOURS = ("1.26", "1.24", "forgejo")
@@ -27,53 +33,164 @@ FORGE_BEHAVIOURS = ("1.26", "1.24", "forgejo")
 
 @click.group("platform")
 def platform_command() -> None:
-    """Look at what a platform is made of."""
+    """Look at what a platform is made of, and move it on."""
+
+
+_pack_option = click.option(
+    "--pack", "pack_folder", metavar="DIR", help="The pack to render. Default: ours."
+)
+
+
+platform_command.add_command(platform_check)
+platform_command.add_command(platform_webhook)
 
 
 @platform_command.command("render")
-@click.option("--out", required=True, metavar="DIR", help="A new or empty folder.")
-@click.option("--pack", "pack_folder", metavar="DIR", help="The pack to render. Default: ours.")
+@click.option("--out", metavar="DIR", help="A new or empty folder to write to.")
+@click.option(
+    "--diff", is_flag=True, help="Show what differs from what the platform has; exit 10 if any."
+)
+@_pack_option
 @click.option(
     "--profile",
     metavar="service|natural",
     help="How a portal runs templates. Default: what platform.yaml says.",
 )
+@click.option(
+    "--target",
+    type=click.Choice(["pack", "idpbuilder"]),
+    default="pack",
+    show_default=True,
+    help="What is published, or the folder that 'idpbuilder create' takes.",
+)
 @platform_option
 @json_option
+@click.pass_context
 def platform_render(
-    out: str,
+    ctx: click.Context,
+    out: str | None,
     pack_folder: str | None,
     profile: str | None,
+    target: str,
     platform_file: str | None,
+    *,
+    diff: bool,
     as_json: bool,
 ) -> None:
     """
     Write what publishing the pack to the platform would publish; nothing is published.
 
-    The portal's profile is applied and every value of the platform is baked in.
+    The delivery tree is fitted to the platform, the portal's profile is applied and every value
+    of the platform is baked in. With --diff the platform's pack repository is read.
 
     Example: orderkit platform render --out ./published --profile natural
     """
+    from orderkit.cli import upgradeviews, views
+    from orderkit.cli.connecting import connect, load_settings
+    from orderkit.core.profile import read_profile
+
+    if not (out or diff) or (diff and target != "pack"):
+        raise click.UsageError("say where to with --out DIR, or --diff what is published")
+    settings = load_settings(platform_file)
+    wanted = read_profile("--profile", profile) if profile else settings.profile
+    rendered, values = _rendered(settings, pack_folder, wanted)
+    if target == "idpbuilder":
+        from orderkit.core import idpbuilder
+
+        rendered = idpbuilder.package(rendered, forge_url=settings.forge.url, pack=settings.pack)
+    if out:
+        _write(rendered, out)
+    if diff:
+        from orderkit.flows.upgrading import plan_upgrade
+
+        plan = plan_upgrade(connect(settings), rendered)
+        upgradeviews.show_differences(plan, as_json=as_json)
+        ctx.exit(10 if plan.differing else 0)
+    views.show_rendered_pack(values, sorted(rendered), str(out), as_json)
+
+
+def _rendered(
+    settings: PlatformSettings, pack_folder: str | None, profile: Profile
+) -> tuple[dict[PurePosixPath, bytes], PlatformValues]:
     from pathlib import Path
 
     from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
-    from orderkit.adapters.templatefolder import check_free, write_tree
-    from orderkit.cli import views
-    from orderkit.cli.connecting import load_settings
-    from orderkit.core.profile import read_profile
-    from orderkit.core.render import SkeletonFile
     from orderkit.flows.packrendering import render_pack, values_of
 
-    check_free(Path(out))
-    settings = load_settings(platform_file)
     pack = Path(pack_folder) if pack_folder else reference_pack()
     files = read_folder(pack)
-    wanted = read_profile("--profile", profile) if profile else settings.profile
-    commit = pack_commit(pack, files)
-    values = values_of(settings, commit, profile=wanted)
-    rendered = render_pack(files, values)
+    values = values_of(settings, pack_commit(pack, files), profile=profile)
+    return render_pack(files, values), values
+
+
+def rendered_for(settings: PlatformSettings, pack: Path) -> Mapping[PurePosixPath, bytes]:
+    """
+    Return a pack's files as publishing it to a platform would publish them.
+
+    Raises:
+        InvalidInputError: It is no pack, it is broken, or a value of the platform is missing.
+    """
+    return _rendered(settings, str(pack), settings.profile)[0]
+
+
+def _write(rendered: Mapping[PurePosixPath, bytes], out: str) -> None:
+    from pathlib import Path
+
+    from orderkit.adapters.templatefolder import check_free, write_tree
+    from orderkit.core.render import SkeletonFile
+
+    check_free(Path(out))
     write_tree({path: SkeletonFile(data) for path, data in rendered.items()}, Path(out))
-    views.show_rendered_pack(values, sorted(rendered), out, as_json)
+
+
+@platform_command.command("upgrade")
+@_pack_option
+@click.option("--plan", is_flag=True, help="Show what each wave would change, and stop.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long one layer may take to become ready.",
+)
+@requester_option
+@platform_option
+@json_option
+def platform_upgrade(
+    pack_folder: str | None,
+    timeout_s: float,
+    requester: str | None,
+    platform_file: str | None,
+    *,
+    plan: bool,
+    as_json: bool,
+) -> None:
+    """
+    Move the platform to another pack, or to what platform.yaml says now, wave by wave.
+
+    Each layer gets one commit, and the next is written when it is ready. Exit code 5: a layer
+    is not; the same command goes on there.
+
+    Example: orderkit platform upgrade --pack ../our-pack --plan
+    """
+    from orderkit.cli import upgradeviews
+    from orderkit.cli.connecting import connect, load_settings
+    from orderkit.cli.output import Progress
+    from orderkit.flows.platform import default_requester
+    from orderkit.flows.upgrading import UpgradeRequest, plan_upgrade, upgrade
+
+    settings = load_settings(platform_file)
+    rendered, values = _rendered(settings, pack_folder, settings.profile)
+    platform = connect(settings)
+    if plan:
+        upgradeviews.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
+        return
+    asker = requester or default_requester()
+    wanted = UpgradeRequest(rendered, values.pack_commit, asker, timeout_s)
+    done = upgrade(platform, wanted, on_step=Progress(enabled=False if as_json else None))
+    upgradeviews.show_upgraded(done, as_json=as_json)
 
 
 def _port(name: str, default: int, what: str) -> Callable[[F], F]:
@@ -133,7 +250,6 @@ def up_command(
 
     Example: orderkit up --team ae86 --team rx7
     """
-    import signal
     import threading
     from pathlib import Path
 
@@ -141,6 +257,7 @@ def up_command(
     from orderkit.adapters.packfolder import reference_pack
     from orderkit.cli.output import Progress
     from orderkit.cli.running import RunRequest, running
+    from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
     from orderkit.core.profile import read_profile
     from orderkit.core.settings import read_values
 
@@ -148,12 +265,10 @@ def up_command(
 
     def asked_to_stop(*_: object) -> None:
         """End at once what still starts: a layer that never gets healthy holds nobody up."""
-        stop.set()
+        set_by_signal(stop)
         if not serves.is_set():
             raise KeyboardInterrupt
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, asked_to_stop)
     wanted = RunRequest(
         state_path(state_folder),
         Path(pack_folder) if pack_folder else reference_pack(),
@@ -163,10 +278,13 @@ def up_command(
         PortalWanted(read_profile("--profile", profile), signed_by),
         read_values(values),
     )
-    with running(wanted, on_step=Progress(enabled=True)) as platform:
+    with (
+        asked_to_end(asked_to_stop),
+        running(wanted, on_step=Progress(enabled=True)) as platform,
+    ):
         serves.set()
         click.echo(_welcome(platform, wanted.pack))
-        stop.wait()
+        wait_for_signal(stop)
 
 
 def _welcome(running: Running, pack: Path) -> str:

@@ -47,21 +47,20 @@ def serve_command(
 
     Example: orderkit serve --platform platform.yaml --audit-log audit.jsonl
     """
-    import signal
     import threading
     from pathlib import Path
 
     from orderkit.cli.serving import ServeRequest, Tls, check_listening, serving
+    from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
 
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     tls = Tls.of(certificate, key)
     check_listening(host, tls, behind_tls=behind_tls)
     audit = Path(audit_log) if audit_log else None
-    with serving(ServeRequest(platform_file, host, port, tls, audit)) as url:
+    wanted = ServeRequest(platform_file, host, port, tls, audit)
+    with asked_to_end(lambda *_: set_by_signal(stop)), serving(wanted) as url:
         click.echo(f"Orderkit's service runs: {url}\nStop with ctrl-C.")
-        stop.wait()
+        wait_for_signal(stop)
 
 
 @click.group("access")

@@ -2,8 +2,9 @@
 The demo's stages about changes: by hand, a conflict, a refusal, a pull request.
 
 The order stands at stage2. A developer pushes stage3; somebody whose form was opened before that
-asks for stage1 and is shown both values; nobody may give the bay to another team; asked again
-with open eyes, stage1 becomes a pull request, is merged on the forge, and delivered.
+asks for stage1 and is shown both values; nobody may give the bay to another team; the plan says
+what stage1 does to what is assembled; asked again with open eyes, stage1 becomes a pull request,
+is merged on the forge, and delivered.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from orderkit.core.change import FieldConflictError, FieldEdit
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha
 from orderkit.core.orderstate import short
+from orderkit.core.plan.assembling import key_text
 from orderkit.flows import orders
 from orderkit.flows.changing import Changed, ChangeRequest, change
 from orderkit.flows.delivering import await_commit
 from orderkit.flows.history import history
+from orderkit.flows.planning.requests import plan_edits
 from orderkit.ports.forge import MergeStyle, Operation
 from orderkit.ports.requesters import Requester
 
@@ -47,6 +50,7 @@ def tell(story: Story, running: Running, clone: Path) -> None:
     _by_hand(story, running, clone)
     _conflict(story, running, str(seen))
     _refused(story, running)
+    _planned(story, running)
     _reviewed(story, running)
     _told(story, running)
 
@@ -69,14 +73,17 @@ def _by_hand(story: Story, running: Running, clone: Path) -> None:
 
 
 def _ask(running: Running, field: str, value: str, base: str | None = None) -> Changed:
-    wanted = ChangeRequest(
+    return change(running.platform, _wanted(field, value, base))
+
+
+def _wanted(field: str, value: str, base: str | None = None) -> ChangeRequest:
+    return ChangeRequest(
         order=ORDER,
         edits=(FieldEdit(field, "set", value),),
         requester=Requester(_EVE),
         base=base,
         reason="the race is over",
     )
-    return change(running.platform, wanted)
 
 
 def _conflict(story: Story, running: Running, seen: str) -> None:
@@ -99,6 +106,15 @@ def _refused(story: Story, running: Running) -> None:
         story.stage("refused", str(error))
         return
     expect(False, "the team of an order cannot be changed")  # noqa: FBT003
+
+
+def _planned(story: Story, running: Running) -> None:
+    plan = plan_edits(running.platform, _wanted("stage", "stage1"))
+    (found,) = plan.changes
+    told = [str(field) for field in found.fields]
+    expect(told == ["data.stage stage3 → stage1"], f"the plan names the field: {told}")
+    expect(plan.after.ready and not plan.unknowns, f"the plan is whole: {plan.unknowns}")
+    story.stage("planned", f"{plan.summary}: {key_text(found.manifest)}, {told[0]}")
 
 
 def _reviewed(story: Story, running: Running) -> None:

@@ -32,7 +32,7 @@ REQUESTER = "user:default/demo"
 XGARAGE = ObjectKey(Kind("blog.opsbogus.dev", "v1alpha1", "XGarage"), ORDER)
 BAY = ObjectKey(NAMESPACE, ORDER)
 SPEC_SHEET = ObjectKey(CONFIG_MAP, "spec-sheet", ORDER)
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 class ExpectationError(OrderkitError):

@@ -21,11 +21,10 @@ from orderkit.flows.ordering import Ordered
 from orderkit.flows.orders import OrderReport
 from orderkit.flows.packrendering import PlatformValues
 from orderkit.flows.registering import Registered
-from orderkit.flows.teams import TeamAdded
 from orderkit.flows.tracing import Node, Trace
 
 
-def assignments(texts: Iterable[str]) -> dict[str, str]:
+def assignments(texts: Iterable[str], *, example: str = "stage=stage2") -> dict[str, str]:
     """
     Read ``field=value`` arguments.
 
@@ -36,7 +35,7 @@ def assignments(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         field, separator, value = text.partition("=")
         if not separator or not field:
-            raise UsageError(f"'{text}' is not FIELD=VALUE", hint="for example stage=stage2")
+            raise UsageError(f"'{text}' is not FIELD=VALUE", hint=f"for example {example}")
         if field in found:
             raise UsageError(f"{field} is given twice: '{found[field]}' and '{value}'")
         found[field] = value
@@ -94,6 +93,8 @@ def show_status(report: OrderReport, as_json: bool) -> None:
     click.echo(f"{report.entry.order} of team {report.entry.team}: {state.phase}")
     if state.reason:
         click.echo(f"  reason      {state.reason}")
+    if state.advice:
+        click.echo(f"  what to do  {state.advice}")
     click.echo(f"  commit      {short(state.head or '-')} in {report.repository_url}")
     click.echo(f"  delivered   {short(state.revision or '-')}")
     click.echo(f"  XR          {report.xr or '-'}")
@@ -113,6 +114,8 @@ def show_trace(result: Trace, as_json: bool) -> None:
     emit_table(("OBJECT", "SYNCED", "READY", "REASON"), rows)
     if failing:
         click.echo(f"\nfirst failing: {failing.key}: {failing.reason}")
+    if result.report.state.advice:
+        click.echo(f"what to do: {result.report.state.advice}")
 
 
 def _rows(node: Node, own: str, below: str) -> Iterator[Row]:
@@ -184,24 +187,6 @@ def show_ended(result: Ended, as_json: bool) -> None:
         click.echo(f"  gone  {key}")
     for kept in record.survives:
         click.echo(f"  kept  {kept}")
-
-
-def show_team_added(result: TeamAdded, as_json: bool) -> None:
-    """Show what adding a team came to."""
-    if as_json:
-        emit_json("orderkit.team/v1", {"team": result.team, "created": result.created})
-        return
-    click.echo(f"team {result.team} {'may order now' if result.created else 'was there already'}")
-
-
-def show_teams(teams: Iterable[str], as_json: bool) -> None:
-    """Show all teams."""
-    names = list(teams)
-    if as_json:
-        emit_json("orderkit.teams/v1", {"teams": names})
-        return
-    for name in names:
-        click.echo(name)
 
 
 def show_rendered_pack(

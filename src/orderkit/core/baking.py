@@ -31,8 +31,13 @@ BUILT_IN = (
     "SERVICE_URL",
     "PORTAL_URL",
     "CLUSTER_NAME",
+    "PACK_REPOSITORY",
+    "LEDGER_REPOSITORY",
+    "CROSSPLANE_CHARTS",
 )
 """Values that every platform has; platform.yaml may add others."""
+VERSION = "VERSION_"
+"""Begins the values that ``spec.versions`` of pack.yaml gives."""
 BAKED_FOLDERS = ("templates", "day2", "gitops")
 """Where sentinels may stand. Other files are published as they are."""
 
@@ -64,20 +69,30 @@ def _bake_one(path: PurePosixPath, data: bytes, values: Mapping[str, str]) -> by
         name = match[1].decode()
         if name not in values:
             raise InvalidInputError(
-                str(path),
+                where(match),
                 match[0].decode(),
                 "is a sentinel this platform has no value for",
-                hint=f"values: {', '.join(sorted(values))}",
+                hint=_hint(name, values),
             )
         return values[name].encode()
+
+    def where(match: re.Match[bytes]) -> str:
+        return f"{path}:{match.string.count(bytes([10]), 0, match.start()) + 1}"
 
     baked = SENTINEL.sub(value, data)
     left = _LIKE.search(baked)
     if left is not None:
         raise InvalidInputError(
-            str(path),
+            where(left),
             left[0].decode(),
             "looks like a sentinel and is none",
             hint="write __ORDERKIT_NAME__ in capitals",
         )
     return baked
+
+
+def _hint(name: str, values: Mapping[str, str]) -> str:
+    if name.startswith(VERSION):
+        pin = name.removeprefix(VERSION).lower().replace("_", "-")
+        return f"pin {pin} in spec.versions of pack.yaml"
+    return f"values: {', '.join(sorted(values))}"

@@ -7,7 +7,7 @@ shows the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -34,6 +34,8 @@ class Step:
     input: Mapping[str, Any] = field(default_factory=dict)
     required: Requirements = field(default_factory=dict)
     """Fetched before the first call, whatever the function asks for."""
+    unserved: tuple[str, ...] = ()
+    """What the step gives its function in a cluster, and nobody can give it here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,12 @@ class World:
     scope_of: ScopeOf = lambda _: True
     foreign: Collection[str] = ()
     """Functions that are installed but cannot run in this process."""
+    remote: Collection[str] = ()
+    """Functions that are processes of their own: they need all that their step gives them."""
+    passing: bool = False
+    """Pass by what cannot run here, and tell it (`Composed.opaque`); else it is an error."""
+    attributed: Mapping[str, str] = field(default_factory=dict)
+    """Which step asked for an observed resource so far, by logical name, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,8 @@ class Desired:
 
     manifest: Manifest
     ready: bool
+    renamed: bool = False
+    """The function would name it otherwise; what exists keeps its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,12 @@ class Composed:
     """Smallest time to live of all steps; 0 means none."""
     context: Mapping[str, Any] = field(default_factory=dict)
     requirements: tuple[Selector, ...] = ()
+    opaque: Mapping[str, str] = field(default_factory=dict)
+    """Why a step was passed by, by its name. What it would have done is in none of the rest."""
+    kept: Mapping[str, Manifest] = field(default_factory=dict)
+    """Observed resources that an opaque step may want: neither asked for nor deleted."""
+    made_by: Mapping[str, str] = field(default_factory=dict)
+    """The step that asked for a resource first, by logical name."""
 
     @property
     def ready_condition(self) -> Condition:
@@ -118,9 +134,18 @@ def steps_of(spec: Mapping[str, Any]) -> tuple[Step, ...]:
                 str(wanted.get("requirementName", "")): _selector(wanted)
                 for wanted in dig(entry, "requirements", "requiredResources", default=None) or ()
             },
+            unserved=tuple(_unserved(entry)),
         )
         for entry in spec.get("pipeline") or ()
     )
+
+
+def _unserved(entry: Mapping[str, Any]) -> Iterator[str]:
+    for given in dig(entry, "credentials", default=None) or ():
+        if dig(given, "source") != "None":
+            yield f'credentials "{dig(given, "name", default="")}"'
+    if dig(entry, "requirements", "requiredSchemas", default=None):
+        yield "schemas"
 
 
 def _selector(wanted: Mapping[str, Any]) -> Selector:

@@ -11,7 +11,7 @@ Used by ``core.pipeline`` and by the embedded assembly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 ConditionStatus = Literal["True", "False", "Unknown"]
@@ -28,6 +28,8 @@ class Condition:
     status: ConditionStatus
     reason: str
     message: str = ""
+    dated: bool = field(default=True, compare=False)
+    """Whether it says of which generation it is. What a function says does not, in Crossplane."""
 
 
 RESPONSIVE = Condition("Responsive", "True", "WatchCircuitClosed")
@@ -78,8 +80,9 @@ def _set(entries: list[dict[str, Any]], new: Condition, generation: int, now: st
         "status": new.status,
         "reason": new.reason,
         "lastTransitionTime": now,
-        "observedGeneration": generation,
     }
+    if new.dated:
+        entry["observedGeneration"] = generation
     if new.message:
         entry["message"] = new.message
     for index, old in enumerate(entries):

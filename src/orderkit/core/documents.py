@@ -22,6 +22,27 @@ NAME: dict[str, Any] = {
 }
 """What a pack or a kit may be called."""
 
+DATA_KIND: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "description": "Whether objects of a kind hold data that goes with them.",
+    "required": ["kind"],
+    "properties": {
+        "group": {"type": "string", "description": "Its API group. Default: any."},
+        "kind": {"type": "string"},
+        "holds": {"type": "boolean", "default": True},
+    },
+}
+"""An entry of ``plan.dataKinds`` in pack.yaml and kit.yaml."""
+DataKinds = Mapping[tuple[str, str], bool]
+"""By group (``*``: any) and kind."""
+
+
+def data_kinds(spec: Mapping[str, Any]) -> dict[tuple[str, str], bool]:
+    """Read ``plan.dataKinds`` of a spec that was checked before."""
+    entries = (spec.get("plan") or {}).get("dataKinds") or ()
+    return {(e.get("group", "*"), e["kind"]): e.get("holds", True) for e in entries}
+
 
 def document(
     kind: str, spec: dict[str, Any], *, required: list[str] | None = None

@@ -12,11 +12,20 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import Kind, Manifest, annotations_of, controller, labels_of, metadata
+from orderkit.core.objects import (
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    controller,
+    dig,
+    labels_of,
+    metadata,
+)
 from orderkit.core.plaindata import copied
 
 COMPOSITE_LABEL = "crossplane.io/composite"
@@ -101,6 +110,16 @@ def references(resources: Iterable[Manifest], xr: Manifest) -> tuple[dict[str, s
     return tuple(sorted(found, key=lambda r: "".join(r.get(key, "") for key in keys)))
 
 
+def composed_keys(xr: Manifest) -> Iterator[ObjectKey]:
+    """Yield what an XR composes; what a namespaced one composes is in its own namespace."""
+    listed = dig(xr, "spec", "crossplane", "resourceRefs") or dig(
+        xr, "spec", "resourceRefs", default=()
+    )
+    own = str(metadata(xr).get("namespace") or "")
+    for reference in listed or ():
+        yield ObjectKey.from_json({**reference, "namespace": own or reference.get("namespace", "")})
+
+
 def dress(
     logical_name: str,
     resource: Manifest,
@@ -112,13 +131,15 @@ def dress(
     """
     Return a desired resource as it is applied, and a warning if its namespace was overridden.
 
+    `resource` stays as it is; all but its metadata is shared with the result.
+
     Raises:
         UndressableError: No kind, an unusable name, another controller, or a scope that a
             namespaced XR may not compose.
     """
-    manifest: Manifest = copied(resource)
+    meta = copied(resource.get("metadata", {}))
+    manifest: Manifest = {**resource, "metadata": meta}
     kind = _kind(logical_name, manifest)
-    meta = manifest.setdefault("metadata", {})
     if observed is not None:
         _take_over_name(meta, metadata(observed))
     warning = _place(logical_name, kind, meta, xr, scope_of)

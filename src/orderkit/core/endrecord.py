@@ -19,6 +19,8 @@ from orderkit.core.objects import ObjectKey
 
 Step = Literal["marked", "emptying", "removing", "unregistering", "closing"]
 STEPS: tuple[Step, ...] = get_args(Step)
+Phase = Literal["first"] | Step
+"""What an end tells of while it runs; ``first`` comes before anything is recorded."""
 Survivor = Literal["archive", "delete"]
 """What becomes of the repository."""
 

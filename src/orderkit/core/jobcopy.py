@@ -37,6 +37,8 @@ _HEAD = (
     "Jobs in the cluster do what the service does elsewhere."
 )
 _OF_ORDER = re.compile(r"orders/(?P<order>.+)/(?P<what>changes|end)")
+_DOLLARS = ' | replace("$", "$$")'
+"""A kubelet replaces ``$(NAME)`` in arguments, and makes one dollar of two."""
 _EXPRESSION = re.compile(r"\$\{\{(?P<inner>((?!\$\{\{).)*)\}\}", re.DOTALL)
 
 Body = Mapping[str, Any]
@@ -107,17 +109,29 @@ def _change(order: str, body: Body) -> list[str]:
 
 
 def _end(order: str, body: Body) -> list[str]:
-    return ["destroy", *_options(body, "confirm", "reason", "requester"), "--", order]
+    take = [f"--take={name}={value}" for name, value in body.get("take", {}).items()]
+    return ["destroy", *_options(body, "confirm", "reason", "requester"), *take, "--", order]
 
 
 def _options(body: Body, *names: str) -> list[str]:
     """Write options with their values; each value is one argument, whatever stands in it."""
-    return [f"--{name}={body[name]}" for name in names if name in body]
+    told = {name: body[name] for name in names if name in body}
+    if "reason" in told:
+        told["reason"] = _free_text(told["reason"])
+    return [f"--{name}={value}" for name, value in told.items()]
+
+
+def _free_text(value: str) -> str:
+    """Write the expression of a text that may hold anything, or nothing."""
+    found = _EXPRESSION.fullmatch(value)
+    if found is None:
+        return value
+    return f'${{{{ ({found["inner"].strip()}) | default("", true){_DOLLARS} }}}}'
 
 
 def _json_of(value: Any) -> str:
     """Write one expression that is rendered as the JSON of a value full of expressions."""
-    return f"${{{{ {_literal(value)} | dump }}}}"
+    return f"${{{{ {_literal(value)} | dump{_DOLLARS} }}}}"
 
 
 def _literal(value: Any) -> str:

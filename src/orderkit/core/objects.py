@@ -7,6 +7,7 @@ delivery, flows) uses these types.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -28,6 +29,7 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @classmethod
+    @functools.lru_cache(maxsize=1_000)  # of every object, many times over; there are few kinds
     def parse(cls, api_version: str, kind: str) -> Self:
         """Read ``group/version`` or ``version``."""
         group, _, version = api_version.rpartition("/")
@@ -125,7 +127,7 @@ def labels_of(manifest: Manifest) -> dict[str, str]:
 def dig(value: object, *path: str, default: Any = None) -> Any:
     """Follow map keys; return `default` as soon as one is missing or the value is no map."""
     for step in path:
-        if not isinstance(value, Mapping) or step not in value:
+        if not isinstance(value, (dict, Mapping)) or step not in value:  # dict: at once
             return default
         value = value[step]
     return value

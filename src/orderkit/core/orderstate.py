@@ -1,23 +1,26 @@
 """
 Say how an order is doing, from what Argo CD and Crossplane wrote about it.
 
-No single field tells: a ComparisonError leaves health Healthy and the revision a branch name
-(observed on Argo CD 3.2.11); Ready keeps its last value when a pipeline fails (observed on
-Crossplane 2.3.4). So *delivered* is Synced at the very commit by an operation that succeeded,
-and *ready* is delivered plus Synced and Ready, both observed at the current generation.
+No single field tells: ``core.applicationstate`` says so of Argo CD's, and Ready keeps its last
+value when a pipeline fails (observed on Crossplane 2.3.4). So *delivered* is Synced at the very
+commit by an operation that succeeded, and *ready* is delivered plus Synced and Ready, both
+observed at the current generation. Responsive, too: it is said when a round begins, and a round
+that began before a change says Synced and Ready of the changed generation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from orderkit.core.applicationstate import Hindrance, delivers_nothing, hindrance, short
 from orderkit.core.names import CommitSha
 from orderkit.core.objects import Manifest, condition, dig, metadata
 
-Phase = Literal["Registered", "Delivering", "Assembling", "Ready", "Failing", "Ending", "Ended"]
+__all__ = ["OrderState", "Phase", "delivery_failure", "judge", "short", "undelivered"]
 
-_ERROR_CONDITIONS = ("InvalidSpecError", "ComparisonError", "SyncError", "DeletionError")
+Phase = Literal["Registered", "Delivering", "Assembling", "Ready", "Failing", "Ending", "Ended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class OrderState:
     reason: str
     head: CommitSha | None = None
     revision: str | None = None
+    advice: str = ""
+    """What a person can do about `reason`; empty where nothing is known or needed."""
 
     @property
     def ready(self) -> bool:
@@ -47,62 +52,54 @@ def judge(
         ending: The ledger holds its end mark.
     """
     revision = dig(application, "status", "sync", "revision")
-    phase, reason = _judge(application, xr, head or revision, ending=ending)
-    return OrderState(phase, reason, head, revision)
+    phase, why = _judge(application, xr, head or revision, ending=ending)
+    return OrderState(phase, why.reason, head, revision, why.advice)
 
 
 def _judge(
     application: Manifest | None, xr: Manifest | None, commit: str | None, *, ending: bool
-) -> tuple[Phase, str]:
+) -> tuple[Phase, Hindrance]:
     if ending:
-        return "Ending", "its end is under way; repeat 'orderkit destroy' to finish it"
+        why = Hindrance("its end is under way", "repeat 'orderkit destroy' to finish it")
+        return "Ending", why
     if application is None:
-        return "Registered", "Argo CD has no Application for it yet"
-    failure = delivery_failure(application)
-    waiting = undelivered(application, commit)
-    if waiting:
-        return ("Failing", failure) if failure else ("Delivering", waiting)
+        return "Registered", Hindrance("Argo CD has no Application for it yet")
+    found = hindrance(application, commit)
+    if found:
+        return ("Failing" if found.failing else "Delivering"), found
     if xr is None:
-        return "Assembling", "its composite resource is not in the cluster"
+        return ("Failing", _NOTHING) if delivers_nothing(application) else ("Assembling", _ABSENT)
     problem = xr_failure(xr)
     if problem:
-        return "Failing", problem
+        return "Failing", Hindrance(problem)
     unready = xr_unready(xr)
-    return ("Assembling", unready) if unready else ("Ready", "")
+    advice = _SELDOM if unready and xr_seldom(xr) else ""
+    return "Assembling" if unready else "Ready", Hindrance(unready, advice)
+
+
+_ABSENT = Hindrance("its composite resource is not in the cluster")
+_NOTHING = Hindrance(
+    "Argo CD finds no object in its repository",
+    "a file without apiVersion, kind and metadata is passed over in silence: look into manifests/",
+)
+
+
+_SELDOM = (
+    "Crossplane took the order's events for a loop and looks at it every 30 s only, for five "
+    "minutes: start it with --circuit-breaker-burst=1000 (docs/functions.md)"
+)
 
 
 def undelivered(application: Manifest, commit: str | None) -> str:
     """Say why the Application is not delivered at `commit`; empty when it is."""
-    sync = dig(application, "status", "sync", default={})
-    operation = dig(application, "status", "operationState", default={})
-    revision = sync.get("revision")
-    if not revision or sync.get("status") == "Unknown":
-        return "Argo CD has not read the repository yet"
-    if commit and revision != commit:
-        return f"Git is at {short(commit)}, Argo CD has seen {short(revision)}"
-    if "operation" in application or operation.get("phase") == "Running":
-        return f"Argo CD is applying {short(revision)}"
-    if sync.get("status") != "Synced":
-        return f"the cluster differs from {short(revision)}"
-    if operation and operation.get("phase") != "Succeeded":
-        return f"the last sync ended as {operation.get('phase')}"
-    return ""
+    found = hindrance(application, commit)
+    return found.reason if found else ""
 
 
 def delivery_failure(application: Manifest) -> str:
-    """Return the first reason Argo CD gives for not delivering, or nothing."""
-    for wanted in _ERROR_CONDITIONS:
-        for entry in dig(application, "status", "conditions", default=()):
-            if entry.get("type") == wanted:
-                return str(entry.get("message", wanted))
-    operation = dig(application, "status", "operationState", default={})
-    failed = operation.get("phase") in ("Failed", "Error")
-    if not failed and not operation.get("retryCount"):
-        return ""
-    for resource in dig(operation, "syncResult", "resources", default=()):
-        if resource.get("status") == "SyncFailed":
-            return f"{resource.get('kind')} {resource.get('name')}: {resource.get('message', '')}"
-    return str(operation.get("message", "")) if failed else ""
+    """Return what is wrong with the delivery, or nothing: it is done or under way."""
+    found = hindrance(application)
+    return found.reason if found and found.failing else ""
 
 
 def xr_failure(xr: Manifest) -> str:
@@ -120,12 +117,38 @@ def xr_unready(xr: Manifest) -> str:
         found = condition(xr, type_)
         if found is None or found.get("observedGeneration", generation) != generation:
             return "Crossplane has not looked at the newest values yet"
-        if found.get("status") != "True":
+        if found.get("status") != "True" or _is_torn(found):
             return str(found.get("message") or found.get("reason") or f"{type_} is not True")
+    begun = condition(xr, "Responsive") or {}
+    if begun.get("observedGeneration", generation) != generation:
+        return "Crossplane has not looked at the newest values yet"
     return ""
 
 
-def short(revision: str) -> str:
-    """Cut a commit id for people; a branch name stays whole."""
-    is_commit = len(revision) == 40 and all(c in "0123456789abcdef" for c in revision)  # noqa: PLR2004 - SHA-1 in hex
-    return revision[:8] if is_commit else revision
+def _is_torn(found: Mapping[str, Any]) -> bool:
+    """
+    Say whether a True condition still carries the message of its False.
+
+    Crossplane writes an XR's status twice in a round, and the first time with conditions of the
+    round before: for a moment Ready is True again, with the message of what is unready.
+    """
+    return str(found.get("message") or "").startswith("Unready resources")
+
+
+def part_unready(part: Manifest) -> str:
+    """
+    Return what is wrong with anything an order is made of; empty when nothing is known to be.
+
+    What keeps no condition Synced (kagent's Agents, Kyverno's Policies) is judged by Ready alone.
+    """
+    if condition(part, "Synced"):
+        return xr_failure(part) or xr_unready(part)
+    ready = condition(part, "Ready")
+    if ready is None or ready.get("status") == "True":
+        return ""
+    return str(ready.get("message") or ready.get("reason") or "Ready is not True")
+
+
+def xr_seldom(xr: Manifest) -> bool:
+    """Say whether Crossplane's circuit breaker is open: events of this XR's parts are dropped."""
+    return (condition(xr, "Responsive") or {}).get("status") == "False"

@@ -10,20 +10,41 @@ come from a folder, a wheel or a repository is the caller's business.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orderkit.core import yamltext
-from orderkit.core.documents import NAME, Files, document
+from orderkit.core.documents import DATA_KIND, NAME, DataKinds, Files, data_kinds, document
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.reading import read_kit
 
 __all__ = ["PACK_SCHEMA", "Files", "Kit", "Pack", "read_pack"]
 
+_NAMES = {"type": "array", "items": NAME, "uniqueItems": True}
+_VERSION = {
+    "type": "string",
+    "pattern": r"^v?[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.-]*$",
+    "description": "pin one release, as v1.2.3: a moving tag is another package tomorrow",
+}
 PACK_SCHEMA = document(
     "Pack",
-    {"title": {"type": "string"}, "kits": {"type": "array", "items": NAME, "uniqueItems": True}},
+    {
+        "title": {"type": "string"},
+        "kits": _NAMES,
+        "providers": _NAMES,
+        "versions": {
+            "type": "object",
+            "propertyNames": {"pattern": "^[a-z][a-z0-9]*(-[a-z0-9]+)*$"},
+            "additionalProperties": _VERSION,
+        },
+        "plan": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"dataKinds": {"type": "array", "items": DATA_KIND}},
+        },
+    },
     required=["kits"],
 )
 
@@ -35,6 +56,12 @@ class Pack:
     name: str
     kit_names: tuple[str, ...]
     files: Files
+    providers: tuple[str, ...] | None = None
+    """Folders of ``gitops/providers`` that its kits need; None: all it has."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The release of everything the pack delivers and did not make."""
+    data_kinds: DataKinds = field(default_factory=dict)
+    """Kinds of which the pack says that they hold data, or do not."""
 
     def kit(self, name: str) -> Kit:
         """
@@ -75,4 +102,12 @@ def read_pack(files: Files) -> Pack:
     if data is None:
         raise InvalidInputError("pack.yaml", None, "is missing: this is no pack")
     found = yamltext.load(data, name="pack.yaml", schema=PACK_SCHEMA)
-    return Pack(found["metadata"]["name"], tuple(found["spec"]["kits"]), files)
+    spec = found["spec"]
+    return Pack(
+        found["metadata"]["name"],
+        tuple(spec["kits"]),
+        files,
+        tuple(spec["providers"]) if "providers" in spec else None,
+        spec.get("versions", {}),
+        data_kinds(spec),
+    )

@@ -6,6 +6,9 @@ dressed resources, deletions, references, status, conditions, events. It follows
 FunctionComposer (2.3 and later) step by step, texts included. It does no I/O: required
 resources and the scope of kinds come through callables.
 
+A step that cannot run here (`OpaqueError`, a function that is not known) is an error, unless the
+world lets it pass: then nothing is claimed of what it wants, changes or drops.
+
 Not done here: applying (which can fail per resource), the Synced condition that follows from
 it, selection of the Composition. Not known here at all: credentials and schemas of steps.
 
@@ -16,17 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from orderkit.core import dressing
 from orderkit.core.composed import COMPOSE_REASON, Composed, Desired, Event, Step, World
 from orderkit.core.conditions import SYSTEM_TYPES, Condition
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import Manifest
+from orderkit.core.lending import Lender
+from orderkit.core.objects import Manifest, labels_of, metadata
 from orderkit.core.plaindata import NotPlainError, copied
 from orderkit.core.station import (
+    OpaqueError,
     Ready,
     Resource,
+    Result,
     Selector,
     Severity,
     State,
@@ -62,6 +68,7 @@ def compose(xr: Manifest, steps: Sequence[Step], world: World) -> Composed:
             events=tuple(run.events),
             conditions=tuple(run.conditions),
             requirements=tuple(run.requirements),
+            opaque=run.opaque,
         )
 
 
@@ -70,55 +77,80 @@ class _Run:
 
     def __init__(self, xr: Manifest, world: World) -> None:
         self._xr, self._world = xr, world
-        self._observed = State(
-            Resource(xr),
-            {
-                name: Resource(
-                    manifest, connection_details=dict(world.connection_details.get(name, {}))
-                )
-                for name, manifest in world.observed.items()
-            },
+        self._observed = _Borne.given(
+            State(
+                Resource(xr),
+                {
+                    name: Resource(
+                        manifest, connection_details=dict(world.connection_details.get(name, {}))
+                    )
+                    for name, manifest in world.observed.items()
+                },
+            )
         )
-        self._desired = State()
+        self._desired = _Borne.given(State())
         self._context: dict[str, Any] = {}
         self._ttl_s = 0.0
         self.events: list[Event] = []
         self.conditions: list[Condition] = []
         self.requirements: list[Selector] = []
+        self.opaque: dict[str, str] = {}
+        self._made_by: dict[str, str] = {}
+        self._ran: set[str] = set()
 
     def step(self, step: Step) -> None:
-        response = self._settled(step)
+        try:
+            self._take(step)
+        except OpaqueError as error:
+            self._pass_by(step, str(error), error)
+        except ComposeError as error:
+            if not self.opaque:
+                raise
+            named = ", ".join(f'"{name}"' for name in self.opaque)
+            self._pass_by(step, f"without what {named} does it fails: {error}", error)
+
+    def _pass_by(self, step: Step, why: str, error: Exception) -> None:
+        """Go on as if the step did nothing, and keep in mind that it may do anything."""
+        if not self._world.passing:
+            raise ComposeError(
+                f'cannot run Composition pipeline step "{step.name}": cannot run Function '
+                f'"{step.function}": {why}'
+            ) from error
+        self.opaque[step.name] = why
+
+    def _take(self, step: Step) -> None:
+        response, desired = self._settled(step)
         self.requirements += [*step.required.values(), *response.requirements.values()]
         if response.ttl_s > 0:
             self._ttl_s = min(self._ttl_s or response.ttl_s, response.ttl_s)
-        self._desired, self._context = response.desired, response.context
-        self.conditions += [c for c in response.conditions if c.type not in SYSTEM_TYPES]
+        own = [said for said in response.conditions if said.type not in SYSTEM_TYPES]
+        self.conditions += [replace(said, dated=False) for said in own]
         for result in response.results:
             if result.severity is Severity.FATAL:
                 raise ComposeError(
                     f'pipeline step "{step.name}" returned a fatal result: {result.message}'
                 )
-            kind: Literal["Normal", "Warning"] = (
-                "Normal" if result.severity is Severity.NORMAL else "Warning"
-            )
-            message = f'Pipeline step "{step.name}": {result.message}'
-            self.events.append(Event(kind, result.reason or COMPOSE_REASON, message))
+            self.events.append(_event(step, result))
+        self._desired, self._context = desired, response.context
+        self._ran.add(step.name)
+        for name in desired.state.resources:
+            self._made_by.setdefault(name, step.name)
 
-    def _settled(self, step: Step) -> StationResponse:
+    def _settled(self, step: Step) -> tuple[StationResponse, _Borne]:
         """Call the step's function until it asks for nothing new."""
         function = self._function(step)
         given = {name: self._fetched(step, s) for name, s in step.required.items()}
         sent, context, asked = given, self._context, dict[str, Selector]()
         for iteration in range(MAX_ITERATIONS + 1):
-            response = self._call(step, function, sent, context)
+            response, desired = self._call(step, function, sent, context)
             fatal = any(result.severity is Severity.FATAL for result in response.results)
             if fatal or response.requirements == asked:
-                return response
+                return response, desired
             asked = dict(response.requirements)
             found = {name: self._fetched(step, s) for name, s in asked.items()}
             resolved = {**given, **found}
             if iteration == 0 and resolved == sent:
-                return response
+                return response, desired
             sent, context = resolved, response.context
         raise ComposeError(
             f'cannot run Composition pipeline step "{step.name}": requirements didn\'t stabilize '
@@ -128,7 +160,11 @@ class _Run:
     def _function(self, step: Step) -> Station:
         function = self._world.functions.get(step.function)
         if function is not None:
+            if step.unserved and step.function in self._world.remote:
+                raise OpaqueError(f"{step.function} cannot be given {', '.join(step.unserved)}")
             return function
+        if self._world.passing:
+            raise OpaqueError(f"{step.function} runs in the cluster only")
         if step.function in self._world.foreign:
             known = ", ".join(sorted(self._world.functions)) or "none"
             raise ComposeError(
@@ -156,20 +192,21 @@ class _Run:
         function: Station,
         required: Mapping[str, tuple[Manifest, ...]],
         context: Mapping[str, Any],
-    ) -> StationResponse:
+    ) -> tuple[StationResponse, _Borne]:
         """Call once, with copies in and copies out, as if over a wire."""
         request = StationRequest(
-            observed=_copy(self._observed),
-            desired=_copy(self._desired),
+            observed=self._observed.lent(),
+            desired=self._desired.lent(),
             context=copied(dict(context)),
             input=copied(dict(step.input)),
             required={name: tuple(copied(m) for m in items) for name, items in required.items()},
         )
         try:
             response = function(request)
-            return replace(
-                response, desired=_copy(response.desired), context=copied(response.context)
-            )
+            desired = self._desired.after(response.desired)
+            return replace(response, context=copied(response.context)), desired
+        except OpaqueError:
+            raise
         except NotPlainError as error:
             raise _unusable(step, f"returned data that cannot be sent: {error}") from error
         except Exception as error:  # a function may raise whatever it likes
@@ -178,26 +215,39 @@ class _Run:
     def result(self) -> Composed:
         resources = {
             name: self._dressed(name, resource)
-            for name, resource in sorted(self._desired.resources.items())
+            for name, resource in sorted(self._desired.state.resources.items())
         }
-        status = dict(self._desired.composite.resource.get("status") or {})
+        dropped = {
+            name: manifest
+            for name, manifest in sorted(self._world.observed.items())
+            if name not in resources
+        }
+        kept = {name: each for name, each in dropped.items() if self._is_kept(name)}
+        status = dict(self._desired.state.composite.resource.get("status") or {})
         status.pop("conditions", None)
         return Composed(
             resources=resources,
             deletions={
                 name: manifest
-                for name, manifest in sorted(self._world.observed.items())
-                if name not in resources and dressing.is_controlled_by(manifest, self._xr)
+                for name, manifest in dropped.items()
+                if name not in kept and dressing.is_controlled_by(manifest, self._xr)
             },
             references=dressing.references([d.manifest for d in resources.values()], self._xr),
             status=status,
             conditions=tuple(self.conditions),
             events=tuple(self.events),
-            ready=self._desired.composite.ready,
+            ready=self._desired.state.composite.ready,
             ttl_s=self._ttl_s,
             context=self._context,
             requirements=tuple(self.requirements),
+            opaque=self.opaque,
+            kept=kept,
+            made_by=self._made_by,
         )
+
+    def _is_kept(self, name: str) -> bool:
+        """Say whether only a step that was passed by can want a resource."""
+        return bool(self.opaque) and self._world.attributed.get(name) not in self._ran
 
     def _dressed(self, name: str, resource: Resource) -> Desired:
         try:
@@ -212,7 +262,29 @@ class _Run:
             raise ComposeError(str(error)) from error
         if overridden:
             self.events.append(Event("Warning", "NamespaceOverridden", overridden))
-        return Desired(manifest, resource.ready is Ready.TRUE)
+        renamed = _is_renamed(resource.resource, manifest, self._xr)
+        return Desired(manifest, resource.ready is Ready.TRUE, renamed)
+
+
+def _is_renamed(wanted: Manifest, dressed: Manifest, xr: Manifest) -> bool:
+    """Say whether a new object would have another name or namespace than this one."""
+    asked, kept = metadata(wanted), metadata(dressed)
+    if not metadata(xr).get("namespace") and asked.get("namespace") != kept.get("namespace"):
+        return True
+    if asked.get("name"):
+        return bool(asked["name"] != kept.get("name"))
+    prefix = asked.get("generateName") or f"{labels_of(xr).get(dressing.COMPOSITE_LABEL)}-"
+    return not str(kept.get("name") or "").startswith(prefix)
+
+
+def _event(step: Step, result: Result) -> Event:
+    kind: Literal["Normal", "Warning"] = (
+        "Normal" if result.severity is Severity.NORMAL else "Warning"
+    )
+    odd = " returned a result of unknown severity (assuming warning)"
+    told = odd if result.severity is Severity.UNSPECIFIED else ""
+    message = f'Pipeline step "{step.name}"{told}: {result.message}'
+    return Event(kind, result.reason or COMPOSE_REASON, message)
 
 
 def _unusable(step: Step, why: str) -> ComposeError:
@@ -221,16 +293,43 @@ def _unusable(step: Step, why: str) -> ComposeError:
     )
 
 
-def _copy(state: State) -> State:
-    return State(
-        _copy_resource(state.composite, "the XR"),
-        {name: _copy_resource(r, name) for name, r in state.resources.items()},
-    )
+class _Borne:
+    """A state that is carried from function to function. `state` is to be read only."""
+
+    def __init__(self, state: State, lender: Lender[str | None]) -> None:
+        self.state, self._lender = state, lender
+
+    @classmethod
+    def given(cls, state: State) -> Self:
+        """Begin with a state that nobody changes meanwhile."""
+        return cls(state, Lender.of(_manifests(state)))
+
+    def lent(self) -> State:
+        """Return it as a function may have it."""
+        return self._with(self._lender.lend((None, *self.state.resources)), self.state)
+
+    def after(self, given: State) -> _Borne:
+        """Return what a function made of it; raises NotPlainError."""
+        found = _manifests(given)
+        lender = self._lender.kept(found, names=_NAMES)
+        return _Borne(self._with({key: lender.original(key) for key in found}, given), lender)
+
+    def _with(self, manifests: Mapping[str | None, Manifest], state: State) -> State:
+        return State(
+            _resource(manifests[None], state.composite),
+            {name: _resource(manifests[name], part) for name, part in state.resources.items()},
+        )
 
 
-def _copy_resource(resource: Resource, name: str) -> Resource:
-    return Resource(
-        copied(resource.resource, name),
-        Ready(resource.ready),
-        dict(resource.connection_details),
-    )
+_NAMES: Mapping[str | None, str] = {None: "the XR"}
+
+
+def _manifests(state: State) -> dict[str | None, Manifest]:
+    found: dict[str | None, Manifest] = {None: state.composite.resource}
+    found.update((name, resource.resource) for name, resource in state.resources.items())
+    return found
+
+
+def _resource(manifest: Manifest, like: Resource) -> Resource:
+    ready = like.ready if type(like.ready) is Ready else Ready(like.ready)
+    return Resource(manifest, ready, dict(like.connection_details))

@@ -30,6 +30,39 @@ def copied(value: Any, path: str = "") -> Any:
     Raises:
         NotPlainError: The value holds a date, a set, bytes, a key that is no text, NaN, ...
     """
+    try:
+        return _plain(value)
+    except _OddError:
+        return _told(value, path)
+
+
+class _OddError(Exception):
+    """Something that must be looked at with its path."""
+
+
+def _plain(value: Any) -> Any:
+    """Copy what is of JSON's own types, which is nearly everything, in half the time."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is dict:
+        found = {}
+        for key, entry in value.items():
+            if type(key) is not str:
+                raise _OddError
+            found[key] = entry if type(entry) is str else _plain(entry)
+        return found
+    if kind is list:
+        return [entry if type(entry) is str else _plain(entry) for entry in value]
+    if kind is int and -_EXACT_MAX <= value <= _EXACT_MAX:
+        return value
+    if kind is float and -_EXACT_MAX <= value <= _EXACT_MAX:
+        return int(value) if value.is_integer() else value
+    raise _OddError
+
+
+def _told(value: Any, path: str) -> Any:
+    """Copy with the path at hand, to name what cannot be copied."""
     if isinstance(value, str | bool) or value is None:
         return value
     if isinstance(value, int):
@@ -37,9 +70,9 @@ def copied(value: Any, path: str = "") -> Any:
     if isinstance(value, float):
         return _number(value, path)
     if isinstance(value, dict):
-        return {_key(key, path): copied(entry, f"{path}.{key}") for key, entry in value.items()}
+        return {_key(key, path): _told(entry, f"{path}.{key}") for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [copied(entry, f"{path}[{index}]") for index, entry in enumerate(value)]
+        return [_told(entry, f"{path}[{index}]") for index, entry in enumerate(value)]
     raise NotPlainError(path, f"is a {type(value).__name__}, which no Kubernetes object can hold")
 
 

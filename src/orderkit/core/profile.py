@@ -70,7 +70,7 @@ def apply_profile(
 
     found = dict(files)
     if profile is Profile.JOB:
-        for path in sorted(path for path in files if _is_form_of_change(path)):
+        for path in sorted(path for path in files if is_form_of_change(path)):
             found[path] = job_copy(files[path], name=str(path))
     for path in sorted(path for path in files if path.match(TEMPLATES)):
         wanted = _wanted(files[path], str(path), profile)
@@ -90,7 +90,8 @@ def apply_profile(
     return found
 
 
-def _is_form_of_change(path: PurePosixPath) -> bool:
+def is_form_of_change(path: PurePosixPath) -> bool:
+    """Say whether a file of a pack is the form of a change or of an end."""
     return path.match(CHANGE_TEMPLATES) and path.parts[1] != JOBS_FOLDER
 
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
-from orderkit.core import access, yamltext
+from orderkit.core import access, functionprocesses, yamltext
 from orderkit.core.access import AccessSettings
-from orderkit.core.baking import BUILT_IN, NAME, SAFE
+from orderkit.core.baking import BUILT_IN, NAME, SAFE, VERSION
 from orderkit.core.documents import API_VERSION
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.functionprocesses import FunctionProcess, processes_spec, read_processes
+from orderkit.core.installation import SCHEMAS, Installation, read_installation
 from orderkit.core.names import RepoId
 from orderkit.core.profile import Profile, read_profile
 
@@ -55,12 +57,25 @@ _FORGE = {
         "credentials": {"enum": ["auto", "environment", "file", "idpbuilder", "git"]},
         "caFile": {"type": "string", "minLength": 1},
         "allowHttp": {"type": "boolean"},
+        "private": {"type": "boolean"},
+        "readTokenFile": {"type": "string", "minLength": 1},
+    },
+}
+_PROBE = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "kit": {"type": "string", "minLength": 1},
+        "values": {"type": "object"},
     },
 }
 _REPOSITORY = {"type": "string", "pattern": r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"}
 _VALUES = {
     "type": "object",
-    "propertyNames": {"pattern": f"^{NAME}$", "not": {"enum": list(BUILT_IN)}},
+    "propertyNames": {
+        "pattern": f"^{NAME}$",
+        "not": {"anyOf": [{"enum": list(BUILT_IN)}, {"pattern": f"^{VERSION}"}]},
+    },
     "additionalProperties": {"type": "string", "pattern": f"^{SAFE}$"},
 }
 SCHEMA: dict[str, Any] = {
@@ -98,6 +113,13 @@ SCHEMA: dict[str, Any] = {
                 "registry": {"type": "string"},
                 "teams": {"type": "array", "items": {"type": "string"}},
                 "values": _VALUES,
+                **SCHEMAS,
+                "probe": _PROBE,
+                "plans": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {"functions": functionprocesses.SCHEMA},
+                },
             },
         },
     },
@@ -125,6 +147,30 @@ class Endpoint:
     """Certificates to trust instead of the usual ones (the forge's)."""
     allow_http: bool = False
     """Credentials may go over plain HTTP to another machine: a lab (the forge's)."""
+    private: bool = False
+    """The platform's repositories are private; Argo CD is given a credential (the forge's)."""
+    read_token_file: PurePath | None = None
+    """That credential: a token that may read; None: ours (the forge's)."""
+
+    def to_spec(self) -> dict[str, Any]:
+        """Return it as platform.yaml writes it, without what is the default."""
+        said = {
+            "tokenFile": str(self.token_file or ""),
+            "credentials": "" if self.credentials == "auto" else self.credentials,
+            "caFile": str(self.ca_file or ""),
+            "allowHttp": self.allow_http,
+            "private": self.private,
+            "readTokenFile": str(self.read_token_file or ""),
+        }
+        return {"url": self.url, **{key: value for key, value in said.items() if value}}
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOrder:
+    """What bootstrapping orders at its end. Empty: the first example of the pack's kits."""
+
+    kit: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,26 +200,18 @@ class PlatformSettings:
     """What the portal calls the cluster; only the profile ``job`` asks."""
     values: Mapping[str, str] = field(default_factory=dict)
     """What a pack's hidden fields are baked with, by their names in kit.yaml."""
+    installation: Installation = field(default_factory=Installation)
+    """The cluster the pack is delivered to."""
+    probe: ProbeOrder = field(default_factory=ProbeOrder)
+    functions: Sequence[FunctionProcess] = ()
+    """Composition functions that plans may call as processes of their own."""
 
     def to_yaml(self) -> str:
         """Write it as ``platform.yaml``, paths as they are."""
-
-        def endpoint(value: Endpoint) -> dict[str, Any]:
-            found: dict[str, Any] = {"url": value.url}
-            if value.token_file is not None:
-                found["tokenFile"] = str(value.token_file)
-            if value.credentials != "auto":
-                found["credentials"] = value.credentials
-            if value.ca_file is not None:
-                found["caFile"] = str(value.ca_file)
-            if value.allow_http:
-                found["allowHttp"] = True
-            return found
-
         cluster = {"kubeconfig": str(self.kubeconfig)}
         if self.context:
             cluster["context"] = self.context
-        portal = {**endpoint(self.portal), "profile": str(self.profile)}
+        portal = {**self.portal.to_spec(), "profile": str(self.profile)}
         if self.signed_by:
             portal["signedBy"] = self.signed_by
         if self.cluster_name != CLUSTER_NAME:
@@ -186,18 +224,30 @@ class PlatformSettings:
                 "kind": "Platform",
                 "metadata": {"name": self.name},
                 "spec": {
-                    "forge": endpoint(self.forge),
+                    "forge": self.forge.to_spec(),
                     "cluster": cluster,
                     "portal": portal,
-                    "service": self._service(endpoint(self.service)),
+                    "service": self._service(self.service.to_spec()),
                     "packRepository": str(self.pack),
                     "ledgerRepository": str(self.ledger),
                     "registry": self.registry,
                     "teams": list(self.teams),
                     **({"values": dict(self.values)} if self.values else {}),
+                    **self.installation.to_spec(),
+                    **self._probe(),
+                    **self._plans(),
                 },
             }
         )
+
+    def _probe(self) -> dict[str, Any]:
+        probe = {"kit": self.probe.kit, "values": dict(self.probe.values)}
+        said = {key: value for key, value in probe.items() if value}
+        return {"probe": said} if said else {}
+
+    def _plans(self) -> dict[str, Any]:
+        called = processes_spec(self.functions)
+        return {"plans": {"functions": called}} if called else {}
 
     def _service(self, spec: dict[str, Any]) -> dict[str, Any]:
         if self.service_public_url:
@@ -227,7 +277,8 @@ def read_values(assignments: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
-        if not equals or not re.fullmatch(NAME, name) or name in BUILT_IN:
+        own = re.fullmatch(NAME, name) and name not in BUILT_IN and not name.startswith(VERSION)
+        if not equals or not own:
             raise InvalidInputError(
                 "--value", assignment, "is no NAME=TEXT", hint="for example BASE_DOMAIN=example.org"
             )
@@ -239,9 +290,14 @@ def read_values(assignments: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> PlatformSettings:
+def parse(
+    text: str, *, folder: PurePath, name: str = "platform.yaml", home: PurePath | None = None
+) -> PlatformSettings:
     """
     Read ``platform.yaml``; `folder` is where the file lies.
+
+    Args:
+        home: What ``~/`` at the beginning of a path means; None: nothing special.
 
     Raises:
         InvalidInputError: A key or value the schema refuses.
@@ -254,7 +310,7 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
         found = spec[key]
 
         def file(name: str) -> PurePath | None:
-            return folder / found[name] if name in found else None
+            return _path(folder, found[name], home) if name in found else None
 
         return Endpoint(
             found["url"],
@@ -262,6 +318,8 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
             found.get("credentials", "auto"),
             file("caFile"),
             found.get("allowHttp", False),
+            found.get("private", False),
+            file("readTokenFile"),
         )
 
     def repository(key: str, default: RepoId) -> RepoId:
@@ -273,7 +331,7 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
         forge=endpoint("forge"),
         portal=endpoint("portal"),
         service=endpoint("service"),
-        kubeconfig=folder / spec["cluster"]["kubeconfig"],
+        kubeconfig=_path(folder, spec["cluster"]["kubeconfig"], home),
         context=spec["cluster"].get("context"),
         pack=repository("packRepository", PACK),
         ledger=repository("ledgerRepository", LEDGER),
@@ -286,4 +344,14 @@ def parse(text: str, *, folder: PurePath, name: str = "platform.yaml") -> Platfo
         registry=spec.get("registry", LOCAL_REGISTRY),
         cluster_name=portal.get("clusterName", CLUSTER_NAME),
         values=spec.get("values", {}),
+        installation=read_installation(spec),
+        probe=ProbeOrder(**spec.get("probe", {})),
+        functions=read_processes(
+            spec.get("plans", {}).get("functions", {}), lambda text: _path(folder, text, home)
+        ),
     )
+
+
+def _path(folder: PurePath, text: str, home: PurePath | None) -> PurePath:
+    """Return a file that platform.yaml names."""
+    return home / text[2:] if home and text.startswith("~/") else folder / text

@@ -8,7 +8,8 @@ stops when a round changes nothing, when the pipeline fails, or after a bounded 
 
 Not simulated: whether the API server would take an object (`core.validate`), RBAC, the first
 rounds that Crossplane loses when things are wanted before their Namespace exists (they simply
-appear; ``core.kit.checking`` judges that), what nested XRs compose in their turn, time.
+appear; ``core.kit.checking`` judges that), what nested XRs compose in their turn (a caller may
+tell what they come to show: `Surroundings.shows`), time.
 
 Used by ``kit check``, ``kit test`` and plans. Pure as long as the functions are.
 """
@@ -16,8 +17,9 @@ Used by ``kit check``, ``kit test`` and plans. Pure as long as the functions are
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from orderkit.core.composed import Composed, Fetch, ScopeOf, Step, World
@@ -70,6 +72,16 @@ class Surroundings:
     """Status of composed resources once they exist, by logical name, laid over `made_ready`'s."""
     scopes: Mapping[Kind, bool] = field(default_factory=dict)
     """Whether a kind is namespaced; where not given, `is_namespaced` decides."""
+    salt: str = ""
+    """Another one makes other uids of everything that has none yet."""
+    attributed: Mapping[str, str] = field(default_factory=dict)
+    """Which step asked for what is observed, by logical name, where that is known."""
+    composition: str = ""
+    """What functions see as the XR's Composition, if the XR names none; empty: nothing."""
+    look: Fetch | None = None
+    """Where requirements are looked up besides; what the simulation holds itself goes before."""
+    shows: Callable[[str, Manifest], Mapping[str, Any] | None] = lambda _name, _wanted: None
+    """The whole status that a composed resource comes to show; None: `made_ready`'s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,9 @@ class Simulation:
 
     @property
     def ready(self) -> bool:
-        """Say whether the XR is Ready in the end."""
+        """Say whether it is known that the XR is Ready in the end."""
+        if self.final.opaque:
+            return False
         return self.settled and self.final.ready_condition.status == "True"
 
     @property
@@ -144,12 +158,15 @@ def simulate(
     observed and fetched comes from `around`. Never raises for what a function does.
     """
     around = around or Surroundings()
-    xr = _prepared(xr)
+    xr = _prepared(xr, around.salt)
     observed: dict[str, Manifest] = dict(around.observed)
+    attributed = dict(around.attributed)
     done: list[Composed] = []
     for _ in range(rounds_max):
-        composed = compose(xr, steps, _world(world, around, observed, xr))
+        known = replace(world, attributed=attributed)
+        composed = compose(_seen(xr, around), steps, _world(known, around, observed, xr))
         done.append(composed)
+        attributed.update(composed.made_by)
         if composed.error:
             break
         shown, exists = _shown(xr, composed), _existing(composed, around, observed)
@@ -174,6 +191,17 @@ def finder(objects: Sequence[Manifest]) -> Fetch:
     return find
 
 
+def seeker(objects: Sequence[Manifest], look: Fetch | None) -> Fetch:
+    """Return a look-up in `objects` first, and then elsewhere."""
+    find = finder(objects)
+
+    def seek(selector: Selector, look: Fetch) -> list[Manifest]:
+        found = {_place(manifest): manifest for manifest in (*look(selector), *find(selector))}
+        return [found[place] for place in sorted(found)]
+
+    return find if look is None else partial(seek, look=look)
+
+
 def _matches(manifest: Manifest, selector: Selector) -> bool:
     if Kind.of(manifest) != Kind.parse(selector.api_version, selector.kind):
         return False
@@ -190,17 +218,31 @@ def _place(manifest: Manifest) -> str:
     return f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"
 
 
-def _prepared(xr: Manifest) -> Manifest:
+def _prepared(xr: Manifest, salt: str) -> Manifest:
     xr = root_labelled(xr)
     meta = metadata(xr)
-    return xr if meta.get("uid") else {**xr, "metadata": {**meta, "uid": preview_uid(xr)}}
+    if meta.get("uid"):
+        return xr
+    uid = preview_uid(xr)
+    salted = str(uuid.uuid5(uuid.UUID(uid), salt)) if salt else uid
+    return {**xr, "metadata": {**meta, "uid": salted}}
+
+
+def _seen(xr: Manifest, around: Surroundings) -> Manifest:
+    """Return the XR as functions see it: Crossplane has chosen its Composition before."""
+    spec = xr.get("spec") or {}
+    if not around.composition or "crossplane" in spec:
+        return xr
+    machinery = {"compositionRef": {"name": around.composition}}
+    return {**xr, "spec": {**spec, "crossplane": machinery}}
 
 
 def _world(
     world: World, around: Surroundings, observed: Mapping[str, Manifest], xr: Manifest
 ) -> World:
     objects = [*around.existing, *observed.values(), xr]
-    return replace(world, observed=observed, fetch=finder(objects), scope_of=_scope_of(around))
+    fetch = seeker(objects, around.look)
+    return replace(world, observed=observed, fetch=fetch, scope_of=_scope_of(around))
 
 
 def _scope_of(around: Surroundings) -> ScopeOf:
@@ -211,38 +253,45 @@ def _existing(
     composed: Composed, around: Surroundings, before: Mapping[str, Manifest]
 ) -> dict[str, Manifest]:
     """What the cluster holds after this round."""
-    return {
-        name: _exists(desired.manifest, before.get(name) or {}, around.statuses.get(name) or {})
+    return dict(composed.kept) | {
+        name: _exists(desired.manifest, before.get(name) or {}, around, name)
         for name, desired in composed.resources.items()
     }
 
 
-def _exists(wanted: Manifest, before: Manifest, status: Mapping[str, Any]) -> Manifest:
+def _exists(wanted: Manifest, before: Manifest, around: Surroundings, name: str) -> Manifest:
     """What becomes of a wanted object; a status that the function wrote into it has no effect."""
-    meta = {**metadata(wanted), "uid": metadata(before).get("uid") or _uid(wanted)}
-    ready = made_ready({**wanted, "metadata": meta, "status": before.get("status") or {}})
-    laid = overlaid(ready["status"], dict(status))
-    return {**ready, "status": laid} if laid else _without_status(ready)
+    meta = {**metadata(wanted), "uid": metadata(before).get("uid") or _uid(wanted, around.salt)}
+    made = {**wanted, "metadata": meta, "status": before.get("status") or {}}
+    shown = around.shows(name, made)
+    if shown is None:
+        shown = overlaid(made_ready(made)["status"], dict(around.statuses.get(name) or {}))
+    made["status"] = shown
+    return made if shown else _without_status(made)
 
 
 def _without_status(manifest: Manifest) -> Manifest:
     return {key: value for key, value in manifest.items() if key != "status"}
 
 
-def _uid(manifest: Manifest) -> str:
-    return str(uuid.uuid5(uuid.UUID(int=0), f"{Kind.of(manifest)} {_place(manifest)}"))
+def _uid(manifest: Manifest, salt: str) -> str:
+    return str(uuid.uuid5(uuid.UUID(int=0), f"{salt}{Kind.of(manifest)} {_place(manifest)}"))
 
 
 def _shown(xr: Manifest, composed: Composed) -> Manifest:
-    """Return the XR with the status that this round writes."""
+    """Return the XR with the status that this round writes; opaque steps keep theirs."""
     present = (xr.get("status") or {}).get("conditions") or []
+    ready = () if composed.opaque else (composed.ready_condition,)
     conditions = merged(
         present,
         RESPONSIVE,
         *composed.conditions,
         RECONCILE_SUCCESS,
-        composed.ready_condition,
+        *ready,
         generation=int(metadata(xr).get("generation") or 1),
         now=WHEN,
     )
-    return {**xr, "status": {**composed.status, "conditions": conditions}}
+    status = composed.status
+    if composed.opaque:
+        status = overlaid(xr.get("status") or {}, dict(status))
+    return {**xr, "status": {**status, "conditions": conditions}}

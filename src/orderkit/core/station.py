@@ -25,6 +25,7 @@ from orderkit.core.plaindata import overlaid
 
 __all__ = [
     "Condition",
+    "OpaqueError",
     "Ready",
     "Resource",
     "Result",
@@ -68,6 +69,15 @@ class Result:
     severity: Severity
     message: str
     reason: str = ""
+
+
+class OpaqueError(Exception):
+    """
+    A function cannot be run exactly here; the text names what it would need.
+
+    Only stand-ins of functions that are not the pack's raise it. A plan passes the step by and
+    says so; everybody else fails, in Crossplane's words.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +204,13 @@ class StationResponse:
         Ask to see objects; the station is called again with them in ``request.required``.
 
         Declare requirements before any branch: one that is not repeated never settles.
+
+        Raises:
+            TypeError: A name or namespace is no text: the wire could not carry it.
         """
+        for value in (match_name, "" if namespace is None else namespace):
+            if not isinstance(value, str):
+                raise TypeError(f'requirement "{name}": {value!r} is no text')
         self.requirements[name] = Selector(
             api_version, kind, match_name, dict(match_labels or {}), namespace
         )

@@ -72,6 +72,10 @@ def _check_name(kit: Kit, order: OrderId, xr: Manifest) -> None:
     name = metadata(xr).get("name")
     if name != wanted:
         raise InvalidInputError("metadata.name", name, f"is not {whose} '{wanted}'")
+    home = kit.namespace_of(xr.get("spec") or {})
+    found = metadata(xr).get("namespace")
+    if home and found != home:
+        raise InvalidInputError("metadata.namespace", found, f"is not '{home}', where it belongs")
 
 
 def _only_xr(kit: Kit, files: Mapping[PurePosixPath, bytes]) -> Manifest:

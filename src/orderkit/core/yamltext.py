@@ -68,6 +68,8 @@ def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, A
     """
     Read one document and check it against a JSON Schema.
 
+    A ``description`` in the part of the schema that refuses a value is the way out that is told.
+
     Args:
         name: What to call the file in messages.
 
@@ -100,7 +102,8 @@ def _invalid(name: str, text: str | bytes, problem: Any) -> InvalidInputError:
         field = place(name, text, steps, line_at=(*steps, unknown))
         return InvalidInputError(field, unknown, "is no known key", hint=hint)
     field = place(name, text, steps)
-    return InvalidInputError(field, problem.instance, f"is refused: {problem.message}")
+    hint = str(problem.schema.get("description", ""))
+    return InvalidInputError(field, problem.instance, f"is refused: {problem.message}", hint=hint)
 
 
 def place(name: str, text: str | bytes, steps: Steps, *, line_at: Steps | None = None) -> str:

@@ -41,6 +41,7 @@ from orderkit.flows.platform import (
     snapshot,
 )
 from orderkit.flows.registering import Registration, check_free, register
+from orderkit.flows.teamlimits import check_may_order, check_values
 from orderkit.ports.forge import FileChange, Operation
 
 CATALOG_FILE = PurePosixPath("catalog-info.yaml")
@@ -104,7 +105,7 @@ def adopt(platform: Platform, wanted: AdoptRequest) -> Adopted:
     Raises:
         NotFoundError: No such repository, XR or team; no kit has that kind.
         InvalidInputError: What is there is no order of the kit: its name, place or values.
-        RefusedError: The repository holds something else, or several XRs.
+        RefusedError: The repository holds something else, or several XRs; the team may not have it.
         AlreadyOrderedError: The order ended, or its id belongs to another team.
     """
     check_requester(wanted.requester)
@@ -119,12 +120,15 @@ def adopt(platform: Platform, wanted: AdoptRequest) -> Adopted:
             f"is not where this order belongs: {entry.repository}",
             hint="rename or transfer it on the forge, then repeat the command",
         )
-    paths = ledger_snapshot(platform).blobs
-    check_free(entry, paths)
+    seen = ledger_snapshot(platform)
+    check_free(entry, seen.blobs)
+    team = check_may_order(platform, entry, found.kit.name, seen)
+    if entry.application_path not in seen.blobs:
+        check_values(team, found.kit, found.xr)
     missing = _missing(platform, entry, found, rendered)
     if wanted.dry_run:
         head = platform.forge.head(entry.repository)
-        known = entry.application_path in paths
+        known = entry.application_path in seen.blobs
         return Adopted(entry, found.kit.name, tuple(missing), head, not known or bool(missing))
     return _taken(platform, wanted, entry, found, missing)
 

@@ -10,8 +10,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from orderkit.core.applicationstate import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
-from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, COMPOSITION, XRD, dig, metadata
+from orderkit.core.ledger import ORDER_LABEL
+from orderkit.core.objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    COMPOSITION,
+    XRD,
+    Manifest,
+    dig,
+    labels_of,
+    metadata,
+)
+from orderkit.flows.obstacles import obstacle
 from orderkit.flows.orders import list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.ports.requesters import Requesters
@@ -116,21 +128,38 @@ def _cluster(platform: Platform) -> Finding:
 
 
 def _layers(platform: Platform) -> Finding:
+    """Judge the Applications that are no orders: the platform's layers and the teams."""
     found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    bad = [
-        metadata(application)["name"]
+    layers = {
+        str(metadata(application)["name"]): application
         for application in found
-        if metadata(application).get("labels", {}).get("orderkit.dev/order") is None
-        and dig(application, "status", "health", "status") != "Healthy"
-    ]
-    if bad:
-        return Finding(
-            "layers",
-            "fail",
-            f"not healthy: {', '.join(sorted(bad))}",
-            f"kubectl -n {ARGOCD_NAMESPACE} describe application {min(bad)}",
-        )
-    return Finding("layers", "ok", f"{len(found)} Applications")
+        if ORDER_LABEL not in labels_of(application)
+    }
+    bad = {name: why for name, each in sorted(layers.items()) if (why := _unwell(platform, each))}
+    if not bad:
+        return Finding("layers", "ok", f"{len(found)} Applications")
+    first, why = next(
+        ((name, why) for name, why in bad.items() if why.failing), next(iter(bad.items()))
+    )
+    others = f"; also not well: {', '.join(name for name in bad if name != first)}"
+    return Finding(
+        "layers",
+        "fail",
+        f"{first}: {why.reason}" + (others if len(bad) > 1 else ""),
+        why.advice or f"kubectl -n {ARGOCD_NAMESPACE} describe application {first}",
+    )
+
+
+def _unwell(platform: Platform, application: Manifest) -> Hindrance | None:
+    """Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy."""
+    found = obstacle(platform, application)
+    if found:
+        return found
+    health = dig(application, "status", "health", default={})
+    if health.get("status") == "Healthy":
+        return None
+    told = health.get("message") or "what it delivers is not healthy"
+    return Hindrance(f"{health.get('status', 'Unknown')}: {told}")
 
 
 def _portal(platform: Platform) -> Finding:
@@ -156,6 +185,6 @@ def _orders(platform: Platform) -> Finding:
             "warn",
             f"{len(failing)} of {len(reports)} failing, first {first.entry.order}: "
             f"{first.state.reason}",
-            f"orderkit trace {first.entry.order}",
+            f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
         )
     return Finding("orders", "ok", f"{len(reports)}, none failing")

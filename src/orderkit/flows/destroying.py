@@ -17,22 +17,24 @@ for deleted XRs, so nothing here depends on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeVar
 
 from orderkit.core import ledger, orderstate, yamltext
-from orderkit.core.endrecord import EndRecord, Step, Survivor, parse
+from orderkit.core.endrecord import EndRecord, Phase, Survivor, parse
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import End, Kit
 from orderkit.core.ledger import OrderEntry
 from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
-from orderkit.core.objects import Manifest, ObjectKey, dig
+from orderkit.core.objects import Manifest, ObjectKey, dig, metadata
 from orderkit.core.orderfile import MANIFESTS
 from orderkit.flows import orders, tracing
 from orderkit.flows.absence import Absence, Remaining
+from orderkit.flows.endfirst import first_of, make_first, survivors
 from orderkit.flows.endguards import check_may_end
+from orderkit.flows.obstacles import obstacle
 from orderkit.flows.platform import (
     Platform,
     get_object,
@@ -42,7 +44,7 @@ from orderkit.flows.platform import (
     snapshot,
     write_ledger,
 )
-from orderkit.flows.refreshing import application_key, end_older_operation, refresh
+from orderkit.flows.refreshing import Urging, application_key, refresh
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import REASON_TRAILER, FileChange, Operation
 
@@ -62,6 +64,8 @@ class EndRequest:
     proof: str = ""
     """What proves the requester; empty: a claim."""
     reason: str = ""
+    take: tuple[str, ...] = ()
+    """What goes too although it would outlive the order, by the kit's names (``end.survives``)."""
 
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
@@ -80,7 +84,7 @@ class Ended:
 
 
 T = TypeVar("T")
-OnStep = Callable[[Step, str], None]
+OnStep = Callable[[Phase, str], None]
 
 
 def destroy(platform: Platform, wanted: EndRequest, *, on_step: OnStep) -> Ended:
@@ -96,14 +100,10 @@ def destroy(platform: Platform, wanted: EndRequest, *, on_step: OnStep) -> Ended
     paths = ledger_snapshot(platform).blobs
     entry = ledger.ending(paths, wanted.order)
     tombstones = ledger.tombstones(paths, wanted.order)
-    if entry is None and tombstones and wanted.order not in _living(paths):
+    if entry is None and tombstones and ledger.holder(paths, wanted.order) is None:
         return _already_ended(platform, wanted, tombstones[-1])
     entry = entry or orders.find(wanted.order, paths)
-    return _End(platform, entry, wanted, on_step).run(_record(platform, entry, wanted))
-
-
-def _living(paths: Iterable[PurePosixPath]) -> set[str]:
-    return {entry.order for entry in ledger.entries(paths)}
+    return _End(platform, entry, wanted, on_step).run(_record(platform, entry, wanted, on_step))
 
 
 def _already_ended(platform: Platform, wanted: EndRequest, tombstone: PurePosixPath) -> Ended:
@@ -138,15 +138,27 @@ def _write_tombstone(
     )
 
 
-def _record(platform: Platform, entry: OrderEntry, wanted: EndRequest) -> EndRecord:
+def _record(
+    platform: Platform, entry: OrderEntry, wanted: EndRequest, on_step: OnStep
+) -> EndRecord:
     text = read_text(platform, platform.ledger, entry.end_path, "main")
     if text is not None:
         record = parse(text, name=str(entry.end_path))
+        _check_taken(platform, record, wanted)
         return replace(record, repository="delete") if wanted.repository == "delete" else record
     found = tracing.trace(platform, entry.order)
     check_may_end(platform, entry, found.report.xr)
     kit = _kit(platform, found.report.kit)
     end = kit.end if kit else End()
+    xr = found.report.xr
+    firsts = first_of(kit, wanted.take) if kit else ()
+    asked, timeout_s = wanted.requester, wanted.timeout_s
+    if xr and firsts:
+        for first in firsts:
+            order = entry.order
+            done = make_first(platform, order, first, xr, requester=asked, timeout_s=timeout_s)
+            on_step("first", done)
+        found = tracing.trace(platform, entry.order)
     return EndRecord(
         order=entry.order,
         kit=found.report.kit,
@@ -155,8 +167,19 @@ def _record(platform: Platform, entry: OrderEntry, wanted: EndRequest) -> EndRec
         step="marked",
         started_at=platform.clock.now().isoformat(timespec="seconds"),
         must_be_gone=_parts(found),
-        survives=end.survives,
+        survives=survivors(platform, entry.order, kit) if kit else (),
     )
+
+
+def _check_taken(platform: Platform, record: EndRecord, wanted: EndRequest) -> None:
+    """Refuse to ask for more once the end is under way: no station runs any more."""
+    kit = _kit(platform, record.kit) if wanted.take else None
+    for each in kit.end.survives if kit else ():
+        if each.name in wanted.take and each.text in record.survives:
+            raise RefusedError(
+                f"{record.order} is ending already, without '{each.name}'",
+                hint=f"repeat it without that; {each.text} stays and is yours to remove",
+            )
 
 
 def _kit(platform: Platform, name: str) -> Kit | None:
@@ -223,7 +246,7 @@ class _End:
             forge_url=self._platform.forge.base_url,
             ending=True,
         )
-        write_ledger(
+        written = write_ledger(
             self._platform,
             {
                 self._entry.end_path: record.to_yaml(),
@@ -231,10 +254,9 @@ class _End:
             },
             self._operation(record, "ends"),
         )
-        refresh(self._platform, ledger.team_application(self._entry.team))
         wanted = application["spec"]["syncPolicy"]["automated"]
-        self._until(
-            self._application,
+        self._until_taken_over(
+            written.commit,
             lambda found: found is None or dig(found, "spec", "syncPolicy", "automated") == wanted,
             what="Argo CD taking over the end mark",
         )
@@ -255,14 +277,21 @@ class _End:
         commit = self._empty_repository(record)
         refresh(self._platform, self._entry.order)
         if commit and self._application() is not None:
+            urging = Urging(self._platform, self._entry.repository, commit)
+
+            def missing(found: Manifest) -> str:
+                """Say what is missing for the commit, or a later one, to be delivered."""
+                at = dig(found, "status", "sync", "revision") if urging.seen(found) else commit
+                return orderstate.undelivered(found, at)
+
             self._until(
                 self._application,
-                lambda found: found is None or not orderstate.undelivered(found, commit),
+                lambda found: found is None or not missing(found),
                 what=f"delivery of {orderstate.short(commit)}",
                 why_not=lambda found: "; ".join(
-                    filter(None, (orderstate.undelivered(found or {}, commit), absence.told()))
+                    filter(None, (missing(found or {}), absence.told()))
                 ),
-                on_look=lambda found: end_older_operation(self._platform, found or {}, commit),
+                on_look=lambda found: urging.look(found) if found else None,
             )
         self._until_gone(absence)
         self._on_step("emptying", f"{len(record.must_be_gone)} objects seen to be gone, twice")
@@ -310,13 +339,9 @@ class _End:
             self._wanted.proof,
             self._wanted.notes,
         )
-        write_ledger(self._platform, {self._entry.application_path: None}, record)
-        refresh(self._platform, ledger.team_application(self._entry.team))
-        self._until(
-            self._application,
-            lambda found: found is None,
-            what="the removal of the Application",
-            why_not=lambda found: orderstate.delivery_failure(found or {}),
+        written = write_ledger(self._platform, {self._entry.application_path: None}, record)
+        self._until_taken_over(
+            written.commit, lambda found: found is None, what="the removal of the Application"
         )
         self._on_step("removing", "the Application is gone")
 
@@ -343,6 +368,27 @@ class _End:
         done = "deleted" if record.repository == "delete" else "archived"
         self._on_step("closing", f"repository {repo} {done}, tombstone written")
         return ended
+
+    def _until_taken_over(
+        self, commit: CommitSha, done: Callable[[Manifest | None], bool], *, what: str
+    ) -> None:
+        """Wait until the team's Application made of the order's what a ledger commit says."""
+        team = application_key(ledger.team_application(self._entry.team))
+        urging = Urging(self._platform, self._platform.ledger, commit)
+
+        def urge(_: Manifest | None) -> None:
+            if parent := get_object(self._platform, team):
+                urging.look(parent)
+
+        def why_not(found: Manifest | None) -> str:
+            parent = get_object(self._platform, team)
+            for each in filter(None, (parent, found)):
+                if why := obstacle(self._platform, each):
+                    return f"{metadata(each)['name']}: {why.reason}"
+            return ""
+
+        refresh(self._platform, team.name)
+        self._until(self._application, done, what=what, why_not=why_not, on_look=urge)
 
     def _until(
         self,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.change.differences import FieldDifference, differences
@@ -123,15 +124,24 @@ class _Reader:
             found = self.at(CommitSha(ref))
             path = found.path if isinstance(found, XrFile) else None
             last = None
-            history = self._platform.forge.commits(
-                self._live.repository, ref=ref, path=path, limit=_PAGE
-            )
-            for commit in history:
+            for commit in self._all(CommitSha(ref), path):
                 last = commit
                 if commit.id not in seen:
                     seen.add(commit.id)
                     yield commit
             ref = self._earlier(last, path)
+
+    def _all(self, ref: CommitSha, path: PurePosixPath | None) -> Iterator[Commit]:
+        """Yield every commit of a path, reading more of them only as they are wanted."""
+        told, limit = 0, _PAGE
+        while True:
+            found = self._platform.forge.commits(
+                self._live.repository, ref=ref, path=path, limit=limit
+            )
+            yield from found[told:]
+            if len(found) < limit:
+                return
+            told, limit = len(found), limit * 2
 
     def _earlier(self, oldest: Commit | None, path: object) -> CommitSha | None:
         """Return where the history goes on under another name; None at its beginning."""

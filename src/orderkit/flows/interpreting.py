@@ -25,10 +25,12 @@ from orderkit.core.xrcheck import check_order_files
 from orderkit.flows import scaffolding
 from orderkit.flows.actions.sources import ForgeFolder
 from orderkit.flows.ordering import read_assignments
-from orderkit.flows.platform import Platform, published_pack, snapshot
+from orderkit.flows.platform import Platform, ledger_snapshot, published_pack, snapshot
 from orderkit.flows.publishing import operation, publish
+from orderkit.flows.references import check_references
 from orderkit.flows.registering import archived
 from orderkit.flows.scaffolding import StepEvent, TaskOptions, TaskResult
+from orderkit.flows.teamlimits import check_values, team_of
 from orderkit.ports.forge import FileChange, Forge
 
 BRANCH = "main"
@@ -152,8 +154,12 @@ def _services(
     def publish_files(request: scaffolding.PublishRequest) -> scaffolding.Published:
         kit = source.kit
         if kit is not None:
-            order = kit.order_id(template.validate(parameters))
-            check_order_files(kit, order, request.files)
+            answered = template.validate(parameters)
+            xr = check_order_files(kit, kit.order_id(answered), request.files)
+            if platform.forge.head(request.repo) is None:
+                seen = ledger_snapshot(platform)
+                check_values(team_of(platform, kit.team(answered), seen), kit, xr)
+                check_references(platform, kit, xr["spec"])
         is_order = orderfile.PATH in request.files
         commit = (publish if is_order else _publish)(platform.forge, request)
         url = f"{platform.forge.base_url}/{request.repo}"

@@ -24,8 +24,10 @@ from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.objects import Kind, Manifest, metadata
 from orderkit.core.orderfile import MANIFESTS, OrderFile
 from orderkit.core.orderstate import short
+from orderkit.core.teamfile import TeamFile
 from orderkit.flows import orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
+from orderkit.flows.teamlimits import team_of
 from orderkit.ports.forge import Commit
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -38,6 +40,8 @@ class LiveOrder:
     entry: OrderEntry
     kit: Kit
     record: OrderFile
+    team: TeamFile
+    """What its team may have."""
 
     @property
     def repository(self) -> RepoId:
@@ -78,9 +82,9 @@ def find_living(platform: Platform, order: str) -> LiveOrder:
             repository or its kit is gone.
         RefusedError: It is ending, or its repository is archived.
     """
-    paths = ledger_snapshot(platform).blobs
-    entry = orders.find(order, paths)
-    if entry.end_path in paths:
+    seen = ledger_snapshot(platform)
+    entry = orders.find(order, seen.blobs)
+    if entry.end_path in seen.blobs:
         raise RefusedError(
             f"{order} is ending: it cannot be changed any more",
             hint=f"finish that: orderkit destroy {order}",
@@ -97,7 +101,8 @@ def find_living(platform: Platform, order: str) -> LiveOrder:
             hint="unarchive it on the forge if that was a mistake",
         )
     record = _record(platform, entry)
-    return LiveOrder(entry, published_kit(platform, record.kit), record)
+    team = team_of(platform, entry.team, seen)
+    return LiveOrder(entry, published_kit(platform, record.kit), record, team)
 
 
 def _record(platform: Platform, entry: OrderEntry) -> OrderFile:
@@ -149,6 +154,13 @@ def check_name(live: LiveOrder, found: XrFile) -> None:
         raise RefusedError(
             f"{live.entry.order}: {found.path} names its XR '{name}', the order's is '{wanted}'",
             hint="name it as before by hand: a renamed XR is another one, and the old one goes",
+        )
+    home = live.kit.namespace_of(found.xr.get("spec") or {})
+    there = metadata(found.xr).get("namespace")
+    if home and there != home:
+        raise RefusedError(
+            f"{live.entry.order}: {found.path} has its XR in '{there}', not in '{home}'",
+            hint="put it back by hand: in another namespace it is another XR, and the old one goes",
         )
 
 

@@ -22,13 +22,17 @@ from orderkit.core.errors import IncompleteError, InvalidInputError, RemoteError
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.pack import Kit, Pack
 from orderkit.core.profile import natural_path
+from orderkit.core.teamfile import TeamFile
 from orderkit.core.template import Template, parse_template
 from orderkit.core.xrcheck import check_order_files
 from orderkit.flows import orders, scaffolding
 from orderkit.flows.orders import OrderReport
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.publishing import publish
+from orderkit.flows.references import check_references
+from orderkit.flows.refreshing import Asking
 from orderkit.flows.registering import unknown_team
+from orderkit.flows.teamlimits import check_may_order, check_values
 from orderkit.flows.waiting import until
 
 BRANCH = "main"
@@ -79,6 +83,7 @@ def order(platform: Platform, wanted: OrderRequest, *, on_step: OnStep) -> Order
 
     Raises:
         NotFoundError: No such kit or team.
+        RefusedError: The team may not have it: its kits, or one of its limits.
         InvalidInputError: A value the form, the XRD or the naming rules refuse.
         AlreadyOrderedError: Another order has this id.
         IncompleteError: It is placed but not Ready in time.
@@ -86,12 +91,13 @@ def order(platform: Platform, wanted: OrderRequest, *, on_step: OnStep) -> Order
     check_requester(wanted.requester)
     prepared = _prepare(platform, wanted)
     entry = ledger.OrderEntry(prepared.team, prepared.order)
-    paths = ledger_snapshot(platform).blobs
-    if ledger.team_path(prepared.team) not in paths:
-        raise unknown_team(prepared.team, list(ledger.teams(paths)))
+    seen = ledger_snapshot(platform)
+    if ledger.team_path(prepared.team) not in seen.blobs:
+        raise unknown_team(prepared.team, list(ledger.teams(seen.blobs)))
+    team = check_may_order(platform, entry, prepared.kit.name, seen)
     before = platform.forge.head(entry.repository)
     try:
-        result = _interpret(platform, prepared, wanted, on_step)
+        result = _interpret(platform, prepared, wanted, on_step, team)
     except RemoteError as error:
         if before is None and published(platform, entry.repository):
             raise half_done(prepared.order, error) from error
@@ -102,20 +108,24 @@ def order(platform: Platform, wanted: OrderRequest, *, on_step: OnStep) -> Order
             "template.yaml", prepared.kit.name, f"published no {entry.repository}"
         )
     report = _wait(platform, entry, wanted)
-    created = before is None or entry.application_path not in paths
+    created = before is None or entry.application_path not in seen.blobs
     return Ordered(
         prepared.order, prepared.team, entry.repository, head, created, report, result.outputs
     )
 
 
 def _interpret(
-    platform: Platform, prepared: _Prepared, wanted: OrderRequest, on_step: OnStep
+    platform: Platform,
+    prepared: _Prepared,
+    wanted: OrderRequest,
+    on_step: OnStep,
+    team: TeamFile,
 ) -> scaffolding.TaskResult:
     return scaffolding.run(
         prepared.template,
         prepared.parameters,
         files=prepared.pack.folder(f"templates/{prepared.kit.name}"),
-        services=_services(platform, prepared),
+        services=_services(platform, prepared, team),
         user=scaffolding.User(wanted.requester),
         task_id=f"order-{prepared.order}",
         on_step=lambda event: on_step(event.step, event.summary),
@@ -182,10 +192,13 @@ def _typed(field: str, text: str, type_: str) -> object:
         ) from error
 
 
-def _services(platform: Platform, prepared: _Prepared) -> scaffolding.Services:
+def _services(platform: Platform, prepared: _Prepared, team: TeamFile) -> scaffolding.Services:
     def publish_order(request: scaffolding.PublishRequest) -> scaffolding.Published:
         """Check what was rendered, then make sure it stands in the repository."""
-        check_order_files(prepared.kit, prepared.order, request.files)
+        xr = check_order_files(prepared.kit, prepared.order, request.files)
+        if platform.forge.head(request.repo) is None:
+            check_values(team, prepared.kit, xr)
+            check_references(platform, prepared.kit, xr["spec"])
         commit = publish(platform.forge, request)
         url = f"{platform.forge.base_url}/{request.repo}"
         return scaffolding.Published(f"{url}.git", f"{url}/src/branch/{BRANCH}/", commit)
@@ -205,6 +218,13 @@ def _wait(platform: Platform, entry: ledger.OrderEntry, wanted: OrderRequest) ->
 
     if not wanted.wait:
         return look()
+    asking = Asking(platform)
+
+    def ask(report: OrderReport) -> None:
+        """The ledger's team has not taken the order up: its refresh may have been lost."""
+        if report.state.phase == "Registered":
+            asking.look(ledger.team_application(entry.team))
+
     return until(
         platform.clock,
         look,
@@ -212,4 +232,5 @@ def _wait(platform: Platform, entry: ledger.OrderEntry, wanted: OrderRequest) ->
         timeout_s=wanted.timeout_s,
         what=f"{entry.order}: becoming Ready",
         why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
+        on_look=ask,
     )

@@ -8,15 +8,18 @@ one list per kind, whatever the number of orders.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core import ledger, orderstate
+from orderkit.core.collecting import uncollected
 from orderkit.core.errors import NotFoundError
 from orderkit.core.ledger import OrderEntry
-from orderkit.core.names import OrderId
+from orderkit.core.manifests import parse_manifests
+from orderkit.core.names import LABEL, OrderId, TeamName
 from orderkit.core.objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -28,7 +31,14 @@ from orderkit.core.objects import (
     metadata,
 )
 from orderkit.core.orderstate import OrderState
-from orderkit.flows.platform import Platform, get_object, ledger_snapshot, published_pack
+from orderkit.flows.obstacles import explained
+from orderkit.flows.platform import (
+    Platform,
+    get_object,
+    ledger_snapshot,
+    published_pack,
+    read_text,
+)
 from orderkit.flows.refreshing import application_key
 from orderkit.ports.cluster import NoSuchKindError
 
@@ -52,6 +62,7 @@ class OrderReport:
             "phase": self.state.phase,
             "ready": self.state.ready,
             "reason": self.state.reason,
+            "advice": self.state.advice,
             "head": self.state.head,
             "revision": self.state.revision,
             "repository": self.repository_url,
@@ -65,22 +76,40 @@ def list_orders(platform: Platform) -> list[OrderReport]:
 
     Revisions are those Argo CD saw last; `status` compares with the repository's head.
     """
-    paths = ledger_snapshot(platform).blobs
-    applications = {
-        metadata(found)["name"]: found
-        for found in platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    }
-    kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
-    xrs = {ObjectKey.of(found): found for kind in kinds.values() for found in _all(platform, kind)}
-    reports = []
-    for entry in ledger.entries(paths):
-        application = applications.get(entry.order)
-        kit = labels_of(application or {}).get(ledger.KIT_LABEL, "")
-        key = xr_key(entry.order, application, kinds, kit)
-        xr = xrs.get(key) if key else None
-        state = orderstate.judge(application, xr, head=None, ending=entry.end_path in paths)
-        reports.append(_report(platform, entry, kit, state, key))
-    return reports
+    with uncollected(), ThreadPoolExecutor(max_workers=2) as beside:
+        ledger_ = beside.submit(ledger_snapshot, platform)
+        applications = beside.submit(_applications, platform)
+        kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
+        xrs = {key: xr for kind in kinds.values() for key, xr in _all(platform, kind)}
+        seen = _Seen(applications.result(), kinds, xrs)
+        paths = ledger_.result().blobs
+        return [
+            _listed(platform, entry, seen, ending=entry.end_path in paths)
+            for entry in ledger.entries(paths)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the cluster holds of all orders."""
+
+    applications: Mapping[str, Manifest]
+    kinds: dict[str, Kind]
+    xrs: Mapping[ObjectKey, Manifest]
+
+
+def _applications(platform: Platform) -> dict[str, Manifest]:
+    found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    return {metadata(each)["name"]: each for each in found}
+
+
+def _listed(platform: Platform, entry: OrderEntry, seen: _Seen, *, ending: bool) -> OrderReport:
+    application = seen.applications.get(entry.order)
+    kit = ledger.kit_of(application or {})
+    key = xr_key(entry.order, application, seen.kinds, kit)
+    xr = seen.xrs.get(key) if key else None
+    state = orderstate.judge(application, xr, head=None, ending=ending)
+    return _report(platform, entry, kit, state, key)
 
 
 def status(platform: Platform, order: str) -> OrderReport:
@@ -90,16 +119,48 @@ def status(platform: Platform, order: str) -> OrderReport:
     Raises:
         NotFoundError: The ledger has no such order; the message says if it ended.
     """
-    paths = ledger_snapshot(platform).blobs
-    entry = find(order, paths)
+    entry, ending = _at_once(platform, order) or _in_ledger(platform, order)
     application = platform.cluster.get(application_key(entry.order))
     kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
-    kit = labels_of(application or {}).get(ledger.KIT_LABEL, "")
+    kit = ledger.kit_of(application or _registered(platform, entry))
     key = xr_key(entry.order, application, kinds, kit)
     xr = get_object(platform, key) if key else None
     head = platform.forge.head(entry.repository)
-    state = orderstate.judge(application, xr, head=head, ending=entry.end_path in paths)
+    state = orderstate.judge(application, xr, head=head, ending=ending)
+    state = explained(platform, application, state, entry.team)
     return _report(platform, entry, kit, state, key)
+
+
+def _registered(platform: Platform, entry: OrderEntry) -> Manifest:
+    """Return the Application as the ledger has it: Argo CD may not have made it yet."""
+    text = read_text(platform, platform.ledger, entry.application_path, "main")
+    found = parse_manifests(str(entry.application_path), (text or "").encode())
+    return found[0] if found else {}
+
+
+def _in_ledger(platform: Platform, order: str) -> tuple[OrderEntry, bool]:
+    """Find an order among all of the ledger, and whether its end has begun."""
+    paths = ledger_snapshot(platform).blobs
+    entry = find(order, paths)
+    return entry, entry.end_path in paths
+
+
+def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool] | None:
+    """
+    Find an order by its Application, which names the team; the ledger has the last word.
+
+    So that one order of ten thousand costs two files, not the list of all.
+    """
+    if not LABEL.match(order):
+        return None
+    application = get_object(platform, application_key(OrderId(order)))
+    team = labels_of(application or {}).get(ledger.TEAM_LABEL)
+    if not team:
+        return None
+    entry = OrderEntry(TeamName(team), OrderId(order))
+    files = (entry.application_path, entry.end_path)
+    living, ending = (platform.forge.read(platform.ledger, path, "main") for path in files)
+    return (entry, ending is not None) if living else None
 
 
 def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
@@ -109,13 +170,13 @@ def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
     Raises:
         NotFoundError: There is none; the hint names close ones, or its tombstone.
     """
-    known = {entry.order: entry for entry in ledger.entries(paths)}
-    found = known.get(OrderId(order))
+    found = ledger.holder(paths, order)
     if found:
         return found
     ended = ledger.tombstones(paths, order)
     if ended:
         raise NotFoundError(f"{order} has ended", hint=f"its tombstone in the ledger: {ended[-1]}")
+    known = [entry.order for entry in ledger.entries(paths)]
     near = difflib.get_close_matches(order, known, n=1)
     hint = f"did you mean '{near[0]}'?" if near else "see 'orderkit list'"
     raise NotFoundError(f"no order '{order}' in the ledger", hint=hint)
@@ -133,11 +194,13 @@ def xr_key(
     return ObjectKey(kinds[kit], order) if kit in kinds else None
 
 
-def _all(platform: Platform, kind: Kind) -> tuple[Manifest, ...]:
+def _all(platform: Platform, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]:
     try:
-        return platform.cluster.list(kind).items
+        found = platform.cluster.list(kind).items
     except NoSuchKindError:
-        return ()  # its XRD is not established yet
+        return  # its XRD is not established yet
+    for each in found:
+        yield ObjectKey.of(each), each
 
 
 def _report(

@@ -1,9 +1,10 @@
 """
 Render a pack for one platform: what publishing puts into the platform's own pack repository.
 
-The portal's profile is applied to the templates, then the platform's values are baked; a
-sentinel that would be left is refused. Writes nothing. Called by ``flows.bootstrapping`` and by
-``orderkit platform render``, so that a person can look before anything is published.
+The delivery tree is fitted to the installation, the portal's profile is applied to the templates,
+then the platform's values are baked; a sentinel that would be left is refused. Writes nothing.
+Called by ``flows.bootstrapping``, ``flows.upgrading`` and ``orderkit platform render``, so that a
+person can look before anything is published.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orderkit.core import xrd
-from orderkit.core.baking import bake
+from orderkit.core.baking import VERSION, bake
+from orderkit.core.deliverytree import fitted
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.installation import Installation
 from orderkit.core.jsregex import compile_pattern
 from orderkit.core.kit.fields import fields_of
 from orderkit.core.kit.hiding import guard
 from orderkit.core.kit.model import Kit
+from orderkit.core.names import RepoId
 from orderkit.core.objects import metadata
 from orderkit.core.pack import Files, read_pack
 from orderkit.core.profile import Profile, apply_profile
-from orderkit.core.settings import CLUSTER_NAME, PlatformSettings
+from orderkit.core.settings import CLUSTER_NAME, LEDGER, PACK, PlatformSettings
 from orderkit.flows.actions import ACTIONS
 
 SERVICE_URL = PORTAL_URL = "http://127.0.0.1:7399"
@@ -44,10 +48,21 @@ class PlatformValues:
     portal_url: str = PORTAL_URL
     cluster_name: str = CLUSTER_NAME
     """What the portal calls the cluster (profile ``job``)."""
+    installation: Installation = field(default_factory=Installation)
+    """What the delivery tree is fitted to."""
+    pack_repo: RepoId = PACK
+    ledger: RepoId = LEDGER
 
-    def baked(self) -> Mapping[str, str]:
-        """Return the value of every sentinel a pack may use."""
+    def baked(self, versions: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the value of every sentinel a pack with these versions may use."""
+        crossplane = self.installation.crossplane
+        pinned = {**versions, **({"crossplane": crossplane.version} if crossplane.version else {})}
+        charts = crossplane.chart_repository
         return {
+            **{f"{VERSION}{name.upper().replace('-', '_')}": pin for name, pin in pinned.items()},
+            **({"CROSSPLANE_CHARTS": charts} if charts else {}),
+            "PACK_REPOSITORY": str(self.pack_repo),
+            "LEDGER_REPOSITORY": str(self.ledger),
             **self.more,
             "FORGE_URL": self.forge_url,
             "FORGE_HOST": self.forge_url.partition("://")[2],
@@ -72,6 +87,9 @@ def values_of(
         settings.service_address,
         settings.portal.url,
         settings.cluster_name,
+        settings.installation,
+        settings.pack,
+        settings.ledger,
     )
 
 
@@ -81,14 +99,17 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
 
     Raises:
         InvalidInputError: The pack is broken, a template cannot run in the service (its step
-            is named), or a sentinel has no value.
+            is named), or a sentinel has no value (file and line are named).
     """
-    for kit in read_pack(files).kits():  # a broken kit stops here, before any write
+    pack = read_pack(files)
+    baked = values.baked(pack.versions)
+    for kit in pack.kits():  # a broken kit stops here, before any write
         for problem in xrd.problems(kit.xrd):
             path = f"gitops/apis/{kit.name}/definition.yaml"
             raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")
-        _check_values(kit, values.baked())
-    return bake(apply_profile(files, values.profile, actions=ACTIONS), values.baked())
+        _check_values(kit, baked)
+    fit = fitted(files, values.installation, pack.providers)
+    return bake(apply_profile(fit, values.profile, actions=ACTIONS), baked)
 
 
 def _check_values(kit: Kit, baked: Mapping[str, str]) -> None:

@@ -10,11 +10,12 @@ import getpass
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import NotFoundError
+from orderkit.core.functionprocesses import FunctionProcess
 from orderkit.core.kit import kinds
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.reading import definition_path, kit_path
@@ -44,6 +45,8 @@ class Platform:
     pack_repo: RepoId
     ledger: RepoId
     teams: Sequence[str] = ()
+    functions: Sequence[FunctionProcess] = ()
+    """Composition functions that plans may call as processes of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Snapshot:
     """A repository's files at one commit."""
 
     commit: CommitSha
-    blobs: dict[PurePosixPath, BlobSha]
+    blobs: Mapping[PurePosixPath, BlobSha]
 
 
 def default_requester() -> str:
@@ -68,7 +71,7 @@ def snapshot(platform: Platform, repo: RepoId) -> Snapshot | None:
     commit = platform.forge.head(repo)
     if commit is None:
         return None
-    return Snapshot(commit, dict(platform.forge.tree(repo, commit)))
+    return Snapshot(commit, platform.forge.tree(repo, commit))
 
 
 def ledger_snapshot(platform: Platform) -> Snapshot:
@@ -116,7 +119,7 @@ def published_pack(platform: Platform, *, kit: str | None = None) -> Pack:
         for path in found.blobs
         if path.is_relative_to(folder) or any(path.match(pattern) for pattern in patterns)
     ]
-    return read_pack(_pack_files(platform, found.commit, wanted))
+    return read_pack(pack_files(platform, found.commit, wanted))
 
 
 def published_kit(platform: Platform, name: str) -> Kit:
@@ -134,7 +137,7 @@ def published_kit(platform: Platform, name: str) -> Kit:
             hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
         )
     paths = (PurePosixPath("pack.yaml"), kit_path(name), definition_path(name))
-    return read_pack(_pack_files(platform, commit, paths)).kit(name)
+    return read_pack(pack_files(platform, commit, paths)).kit(name)
 
 
 _files_lock = threading.Lock()
@@ -142,7 +145,7 @@ _files: OrderedDict[tuple[str, RepoId, CommitSha, PurePosixPath], bytes] = Order
 _FILES_KEPT = 500
 
 
-def _pack_files(
+def pack_files(
     platform: Platform, commit: CommitSha, paths: Iterable[PurePosixPath]
 ) -> dict[PurePosixPath, bytes]:
     """Read files of the pack; those of a commit never change, so each is asked for once."""
@@ -173,7 +176,11 @@ def get_object(platform: Platform, key: ObjectKey) -> Manifest | None:
 
 
 def write_ledger(
-    platform: Platform, contents: dict[PurePosixPath, str | None], operation: Operation
+    platform: Platform,
+    contents: dict[PurePosixPath, str | None],
+    operation: Operation,
+    *,
+    seen: Snapshot | None = None,
 ) -> Written:
     """
     Put files into the ledger (None removes one) in a single commit. Idempotent.
@@ -181,10 +188,13 @@ def write_ledger(
     The operation's id is completed by the commit it starts from, so that the same step of a
     later life (an order ended and ordered again) is never mistaken for this one.
 
+    Args:
+        seen: What the contents were decided on; None to take the ledger as it is now.
+
     Raises:
-        ConflictError: Other writers won every round.
+        ConflictError: Other writers won every round, or one of the files changed since `seen`.
     """
-    seen = ledger_snapshot(platform)
+    seen = seen or ledger_snapshot(platform)
     changes = [
         FileChange(path, None if text is None else text.encode(), seen.blobs.get(path))
         for path, text in contents.items()

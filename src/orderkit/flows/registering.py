@@ -12,11 +12,29 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core import ledger, orderfile, yamltext
-from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, NotFoundError
+from orderkit.core.errors import (
+    AlreadyOrderedError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+)
+from orderkit.core.ledger import OrderEntry
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
-from orderkit.flows.platform import Platform, ledger_snapshot, read_text, write_ledger
-from orderkit.flows.refreshing import refresh
-from orderkit.ports.forge import Operation
+from orderkit.core.objects import labels_of
+from orderkit.core.orderfile import OrderFile
+from orderkit.core.teamfile import TeamFile
+from orderkit.flows import liveorder, teamlimits
+from orderkit.flows.platform import (
+    Platform,
+    Snapshot,
+    get_object,
+    ledger_snapshot,
+    published_kit,
+    read_text,
+    write_ledger,
+)
+from orderkit.flows.refreshing import application_key, refresh
+from orderkit.ports.forge import Operation, Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +79,79 @@ def register(platform: Platform, wanted: Registration) -> Registered:
     Raises:
         NotFoundError: Team or repository does not exist.
         InvalidInputError: The repository's record says something else.
+        RefusedError: The team may not have it, or its id is that of a platform's Application.
         AlreadyOrderedError: The order ended, or its id belongs to another team.
         ConflictError: The ledger was changed by others in every round.
     """
     check_requester(wanted.requester)
-    entry = ledger.OrderEntry(wanted.team, wanted.order)
-    paths = ledger_snapshot(platform).blobs
-    check_free(entry, paths)
-    _check_record(platform, wanted, entry.repository)
-    application = ledger.order_application(entry, kit=wanted.kit, forge_url=platform.forge.base_url)
-    written = write_ledger(
-        platform,
-        {entry.application_path: yamltext.dump(application)},
-        Operation(
-            f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered", wanted.proof
-        ),
-    )
+    entry = OrderEntry(wanted.team, wanted.order)
+    seen = ledger_snapshot(platform)
+    check_free(entry, seen.blobs)
+    team = teamlimits.check_may_order(platform, entry, wanted.kit, seen)
+    record = _check_record(platform, wanted, entry.repository)
+    is_new = entry.application_path not in seen.blobs
+    if is_new:
+        _check_application(platform, entry)
+        _check_values(platform, entry, record, team)
+    written = _enter(platform, wanted, entry, seen)
+    if is_new and teamlimits.overfull(platform, entry, wanted.kit, team, written.commit):
+        _take_back(platform, wanted, entry, team)
     if written.changed:
         refresh(platform, ledger.team_application(wanted.team))
     return Registered(
         wanted.order, wanted.team, wanted.kit, entry.repository, written.commit, written.changed
     )
+
+
+def _enter(platform: Platform, wanted: Registration, entry: OrderEntry, seen: Snapshot) -> Written:
+    application = ledger.order_application(entry, kit=wanted.kit, forge_url=platform.forge.base_url)
+    return write_ledger(
+        platform,
+        {entry.application_path: yamltext.dump(application)},
+        Operation(
+            f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered", wanted.proof
+        ),
+        seen=seen,
+    )
+
+
+def _take_back(platform: Platform, wanted: Registration, entry: OrderEntry, team: TeamFile) -> None:
+    """Remove what another order, registered at the same moment, left no place for."""
+    write_ledger(
+        platform,
+        {entry.application_path: None},
+        Operation(
+            f"refuse-{wanted.order}",
+            wanted.requester,
+            f"{wanted.order}: one too many",
+            wanted.proof,
+        ),
+    )
+    teamlimits.check_may_order(platform, entry, wanted.kit, ledger_snapshot(platform))
+    raise RefusedError(
+        f"team {team.team} got its last order at the same moment", hint="repeat the command"
+    )
+
+
+def _check_application(platform: Platform, entry: OrderEntry) -> None:
+    """Refuse an id that would replace an Application that is no order's."""
+    found = get_object(platform, application_key(entry.order))
+    if found is not None and labels_of(found).get(ledger.ORDER_LABEL) != entry.order:
+        raise RefusedError(
+            f"{entry.order} is the name of one of the platform's own Applications",
+            hint="order another name",
+        )
+
+
+def _check_values(platform: Platform, entry: OrderEntry, record: OrderFile, team: TeamFile) -> None:
+    """Hold the order's XR, as its repository has it, to the bounds of its team."""
+    if record.kit not in team.limits.fields:
+        return
+    head = platform.forge.head(entry.repository)
+    if head is None:
+        return  # gone since its record was read: there is nothing to deliver
+    live = liveorder.LiveOrder(entry, published_kit(platform, record.kit), record, team)
+    teamlimits.check_values(team, live.kit, liveorder.read_xr(platform, live, head).xr)
 
 
 def unknown_team(team: str, known: list[TeamName]) -> NotFoundError:
@@ -100,7 +170,7 @@ def archived(repo: RepoId) -> AlreadyOrderedError:
     )
 
 
-def check_free(entry: ledger.OrderEntry, found: Collection[PurePosixPath]) -> None:
+def check_free(entry: OrderEntry, found: Collection[PurePosixPath]) -> None:
     """
     Check by the ledger's paths that the team may order and the id is not another order's.
 
@@ -114,14 +184,16 @@ def check_free(entry: ledger.OrderEntry, found: Collection[PurePosixPath]) -> No
         raise AlreadyOrderedError(
             f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"
         )
-    for other in ledger.entries(found):
-        if other.order == entry.order and other.team != entry.team:
-            raise AlreadyOrderedError(
-                f"{entry.order} is an order of team {other.team}", hint="order another name"
-            )
+    if entry.application_path in found:
+        return
+    other = ledger.holder(found, entry.order)
+    if other is not None:
+        raise AlreadyOrderedError(
+            f"{entry.order} is an order of team {other.team}", hint="order another name"
+        )
 
 
-def _check_record(platform: Platform, wanted: Registration, repo: RepoId) -> None:
+def _check_record(platform: Platform, wanted: Registration, repo: RepoId) -> OrderFile:
     repository = platform.forge.repo(repo)
     if repository is not None and repository.archived:
         raise archived(repo)
@@ -141,3 +213,4 @@ def _check_record(platform: Platform, wanted: Registration, repo: RepoId) -> Non
             raise InvalidInputError(
                 field, claimed, f"is not what {repo}/{orderfile.PATH} says: '{recorded}'"
             )
+    return record

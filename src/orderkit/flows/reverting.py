@@ -34,6 +34,7 @@ class RevertRequest:
     how: How | None = None
     operation: str | None = None
     dry_run: bool = False
+    accept_loss: bool = False
 
 
 def revert(platform: Platform, wanted: RevertRequest) -> Changed:
@@ -58,6 +59,7 @@ def revert(platform: Platform, wanted: RevertRequest) -> Changed:
         how=wanted.how,
         operation=wanted.operation,
         dry_run=wanted.dry_run,
+        accept_loss=wanted.accept_loss,
     )
     try:
         return change(platform, request)

@@ -19,7 +19,6 @@ from orderkit.adapters.skeletons import render_skeleton
 from orderkit.adapters.templatefolder import check_free, write_tree
 from orderkit.core.documents import Files
 from orderkit.core.errors import NotFoundError, OrderkitError, shorten
-from orderkit.core.healthchecks import SETTINGS, without_kinds
 from orderkit.core.kit.marking import is_generated
 from orderkit.core.names import check_label
 from orderkit.core.pack import read_pack
@@ -66,8 +65,14 @@ def start_pack(wanted: PackWanted) -> PackStarted:
     name = wanted.name or _name_of(wanted.folder)
     check_label("name", name)
     title = wanted.title or f"The pack of {name}"
-    values = {"name": name, "title": title, "orderkit": wanted.orderkit}
-    files = {**_shared(read_folder(reference_pack())), **render_skeleton("pack", values)}
+    ours = read_folder(reference_pack())
+    values = {
+        "name": name,
+        "title": title,
+        "orderkit": wanted.orderkit,
+        "versions": dict(read_pack(ours).versions),
+    }
+    files = {**_shared(ours), **render_skeleton("pack", values)}
     write_tree(files, wanted.folder, finish=_finished(git=wanted.git))
     made = tuple(sorted({*files, *read_folder(wanted.folder)}))
     return PackStarted(wanted.folder, name, made, wanted.git)
@@ -96,7 +101,6 @@ def _shared(files: Files) -> Mapping[PurePosixPath, SkeletonFile]:
         for path, data in files.items()
         if names.isdisjoint(path.parts) and not is_generated(data)
     }
-    kept[SETTINGS] = without_kinds(kept[SETTINGS])
     return {path: SkeletonFile(data) for path, data in kept.items()}
 
 

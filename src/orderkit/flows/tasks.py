@@ -25,6 +25,7 @@ from orderkit.flows.interpreting import RunRequest, Source
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.registering import check_free
 from orderkit.flows.scaffolding import TaskOptions, TaskResult
+from orderkit.flows.teamlimits import check_may_order
 from orderkit.ports.portal import Portal, PortalResponse
 from orderkit.ports.requesters import Requester
 
@@ -69,7 +70,7 @@ def run_task(platform: Platform, wanted: TaskRequest) -> TaskDone:
         InvalidInputError: A value that form, XRD or naming rules refuse, or that the platform sets.
         AlreadyOrderedError: The order exists with other values, ended, or is another team's.
         IncompleteError: The order is published and not registered; the same request finishes it.
-        RefusedError: What `permit` says.
+        RefusedError: What `permit` says, or the team may not have it.
     """
     source = interpreting.published_template(platform, wanted.template)
     _check_fixed(source.template, wanted.values)
@@ -77,8 +78,10 @@ def run_task(platform: Platform, wanted: TaskRequest) -> TaskDone:
     wanted.permit(entry.team if entry else None)
     if entry is None:
         return _done(source, None, _run(platform, source, wanted), created=False)
-    paths = ledger_snapshot(platform).blobs
-    check_free(entry, paths)
+    seen = ledger_snapshot(platform)
+    check_free(entry, seen.blobs)
+    if source.kit is not None:
+        check_may_order(platform, entry, source.kit.name, seen)
     before = platform.forge.head(entry.repository)
     try:
         result = _run(platform, source, wanted)
@@ -86,7 +89,7 @@ def run_task(platform: Platform, wanted: TaskRequest) -> TaskDone:
         if before is None and ordering.published(platform, entry.repository):
             raise ordering.half_done(entry.order, error) from error
         raise
-    created = before is None or entry.application_path not in paths
+    created = before is None or entry.application_path not in seen.blobs
     return _done(source, entry.order, result, created=created)
 
 

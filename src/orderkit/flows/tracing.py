@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core import orderstate
+from orderkit.core.applicationstate import Hindrance
+from orderkit.core.dressing import composed_keys
 from orderkit.core.objects import Manifest, ObjectKey, condition, dig, metadata
+from orderkit.flows.obstacles import obstacle
 from orderkit.flows.orders import OrderReport, status
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.refreshing import application_key
+
+_MISSING = "not in the cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +69,25 @@ def trace(platform: Platform, order: str) -> Trace:
     key = application_key(report.entry.order)
     application = platform.cluster.get(key)
     children = (_node(platform, report.xr, frozenset()),) if report.xr else ()
-    root = _application_node(key, application, children)
-    return Trace(report, root, _first_failing(root))
+    found = obstacle(platform, application) if application else None
+    root = _application_node(key, application, found, children)
+    return Trace(report, root, None if report.state.ready else _first_failing(root))
 
 
 def _application_node(
-    key: ObjectKey, application: Manifest | None, children: tuple[Node, ...]
+    key: ObjectKey,
+    application: Manifest | None,
+    found: Hindrance | None,
+    children: tuple[Node, ...],
 ) -> Node:
     if application is None:
-        return Node(key, "-", "-", "not in the cluster", children)
+        return Node(key, "-", "-", _MISSING, children)
     health = dig(application, "status", "health", "status", default="Unknown")
-    waiting = orderstate.undelivered(application, None)
     return Node(
         key,
-        synced="False" if waiting else "True",
+        synced="False" if found else "True",
         ready="True" if health == "Healthy" else "False",
-        reason=orderstate.delivery_failure(application) or waiting,
+        reason=found.reason if found else "",
         children=children,
     )
 
@@ -87,21 +95,13 @@ def _application_node(
 def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> Node:
     found = get_object(platform, key)
     if found is None:
-        return Node(key, "-", "-", "not in the cluster")
+        return Node(key, "-", "-", _MISSING)
     children = tuple(
-        _node(platform, child, above | {key}) for child in _composed(found) if child not in above
+        _node(platform, child, above | {key})
+        for child in composed_keys(found)
+        if child not in above
     )
     return Node(key, _status(found, "Synced"), _status(found, "Ready"), _reason(found), children)
-
-
-def _composed(found: Manifest) -> Iterator[ObjectKey]:
-    """Yield what an XR composes; what a namespaced one composes is in its own namespace."""
-    references = dig(found, "spec", "crossplane", "resourceRefs") or dig(
-        found, "spec", "resourceRefs", default=()
-    )
-    own = str(metadata(found).get("namespace") or "")
-    for reference in references:
-        yield ObjectKey.from_json({**reference, "namespace": own or reference.get("namespace", "")})
 
 
 def _status(found: Manifest, type_: str) -> str:
@@ -112,15 +112,17 @@ def _status(found: Manifest, type_: str) -> str:
 def _reason(found: Manifest) -> str:
     if metadata(found).get("deletionTimestamp"):
         return "is being deleted"
-    if condition(found, "Synced") or condition(found, "Ready"):
-        return orderstate.xr_failure(found) or orderstate.xr_unready(found)
-    return ""
+    return orderstate.part_unready(found)
 
 
 def _first_failing(node: Node) -> Node | None:
-    """Prefer the deepest: an XR is unready *because* of what it composes."""
+    """
+    Prefer the deepest: an XR is unready *because* of what it composes.
+
+    But an object is missing because of what should bring it.
+    """
     for child in node.children:
         found = _first_failing(child)
-        if found:
+        if found and not (found.reason == _MISSING and node.reason):
             return found
     return node if node.reason else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from orderkit.core.errors import ConflictError, OrderkitError
 from orderkit.core.objects import Kind, Manifest, ObjectKey
@@ -82,6 +82,14 @@ class Cluster(Protocol):
         ...
 
     def is_namespaced(self, kind: Kind) -> bool: ...
+
+    def plural(self, kind: Kind) -> str | None:
+        """Return the resource name of a kind; None if it is not served now (asks again)."""
+        ...
+
+    def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:
+        """Return the OpenAPI v3 document of a group's version; None if the server has none."""
+        ...
 
     def get(self, key: ObjectKey) -> Manifest | None:
         """Return the object, or None if it does not exist."""

@@ -17,10 +17,13 @@ from typing import Any
 from orderkit.core.kit.model import How
 from orderkit.core.names import TeamName
 from orderkit.core.orderstate import short
+from orderkit.core.plan.markdown import to_markdown
+from orderkit.core.plan.structured import to_json
 from orderkit.flows.changing import Changed, ChangeRequest
 from orderkit.flows.changing.entering import Entered, change_entered
 from orderkit.flows.history import history
 from orderkit.flows.liveorder import LiveOrder, find_living
+from orderkit.flows.planning.requests import plan_entered
 from orderkit.ports.requesters import Requester
 from orderkit.web.operations import Answer, Call, Service
 from orderkit.web.orders import entry_for
@@ -37,6 +40,16 @@ def post_change(service: Service, call: Call) -> Answer:
     return Answer(201 if written else 200, _told(service, live, done))
 
 
+def post_plan(service: Service, call: Call) -> Answer:
+    """Say what a change does. It is judged as the change would be."""
+    entry = entry_for(service, call, "read")
+    live = find_living(service.platform, entry.order)
+    entered = Entered(call.body["values"], whole=call.body.get("whole", False))
+    found = plan_entered(service.platform, live, entered, _request(call, live))
+    told = {"order": entry.order, **to_json(found), "markdown": to_markdown(found)}
+    return Answer(200, told)
+
+
 def _request(call: Call, live: LiveOrder) -> ChangeRequest:
     body = call.body
     how = body.get("how")
@@ -50,6 +63,7 @@ def _request(call: Call, live: LiveOrder) -> ChangeRequest:
         how=How(how) if how else None,
         operation=_operation(call),
         dry_run=body.get("dryRun", False),
+        accept_loss=body.get("acceptLoss", False),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from orderkit.core import ledger
 from orderkit.core.access import Right
-from orderkit.core.endrecord import EndRecord, Step, parse
+from orderkit.core.endrecord import EndRecord, Phase, parse
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 from orderkit.core.ledger import OrderEntry
 from orderkit.core.names import OrderId, TeamName
@@ -42,7 +42,7 @@ class _Run:
     error: BaseException | None = None
     over: threading.Event = field(default_factory=threading.Event)
 
-    def on_step(self, step: Step, done: str) -> None:
+    def on_step(self, step: Phase, done: str) -> None:
         self.steps.append({"step": step, "done": done})
 
 
@@ -68,6 +68,7 @@ class Ends:
             call.body.get("repository"),
             proof=asked.proof,
             reason=call.body.get("reason", ""),
+            take=tuple(name for name, yes in call.body.get("take", {}).items() if yes),
         )
         run = self._begun(service.platform, wanted)
         run.over.wait(max(0.0, service.options.answer_s - _GRACE_S))
@@ -137,7 +138,7 @@ def find_entry(service: Service, call: Call, right: Right) -> OrderEntry:
     """
     order, teams = call.path["order"], call.who.teams(right)
     paths = ledger_snapshot(service.platform).blobs
-    found = {entry.order: entry for entry in ledger.entries(paths)}.get(OrderId(order))
+    found = ledger.holder(paths, order)
     found = found or ledger.ending(paths, order)
     if found is None and (ended := ledger.tombstones(paths, order)):
         found = OrderEntry(TeamName(ended[-1].parts[1]), OrderId(order))
@@ -165,6 +166,7 @@ def _ending(entry: OrderEntry, steps: list[dict[str, str]]) -> dict[str, Any]:
 
 def _over(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
     gone = "".join(f"\n- {key}" for key in record.must_be_gone)
+    stays = "".join(f"\n- {text}" for text in record.survives)
     return {
         "order": entry.order,
         "state": "ended",
@@ -174,5 +176,5 @@ def _over(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
         "gone": [key.to_json() for key in record.must_be_gone],
         "survives": list(record.survives),
         "message": f"`{entry.order}` has ended; its repository is {record.repository}d. "
-        f"Seen to be gone:{gone or ' nothing was there'}",
+        f"Seen to be gone:{gone or ' nothing was there'}" + (stays and f"\n\nWhat stays:{stays}"),
     }

@@ -21,7 +21,7 @@ from orderkit.core.change import FieldConflictError
 from orderkit.core.secrets import redact
 from orderkit.ports.requesters import UnprovedError
 
-BODY_MAX_BYTES = 100_000
+BODY_MAX_BYTES, HOOK_MAX_BYTES = 100_000, 2_000_000
 _STATUS: tuple[tuple[type[errors.OrderkitError], int], ...] = (
     (UnprovedError, 401),
     (errors.UsageError, 400),
@@ -29,13 +29,14 @@ _STATUS: tuple[tuple[type[errors.OrderkitError], int], ...] = (
     (errors.ConflictError, 409),
     (errors.RefusedError, 403),
     (errors.IncompleteError, 503),
+    (errors.BusyError, 503),
     (errors.UnreachableError, 503),
     (errors.RemoteError, 502),
 )
 """First match wins; anything else of ours is a 500 with its message."""
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, *, max_bytes: int = BODY_MAX_BYTES) -> bytes:
     """
     Read a body.
 
@@ -45,7 +46,7 @@ async def read_body(request: Request) -> bytes:
     data = b""
     async for chunk in request.stream():
         data += chunk
-        if len(data) > BODY_MAX_BYTES:
+        if len(data) > max_bytes:
             raise errors.InvalidInputError("body", len(data), "bytes are too many")
     return data
 

@@ -17,7 +17,6 @@ from orderkit.core import ledger
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.changes import END, ORDER, change_named, form_data, template_name
 from orderkit.core.ledger import OrderEntry
-from orderkit.core.names import OrderId
 from orderkit.flows.liveorder import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.web.operations import Answer, Call, Service
@@ -57,8 +56,7 @@ def _living(service: Service, call: Call) -> LiveOrder:
 def _open_entry(service: Service, call: Call) -> OrderEntry:
     """Return an order whose values everybody may see; others look as if they did not exist."""
     order = call.path["order"]
-    known = {e.order: e for e in ledger.entries(ledger_snapshot(service.platform).blobs)}
-    entry = known.get(OrderId(order))
+    entry = ledger.holder(ledger_snapshot(service.platform).blobs, order)
     if entry is not None:
         repository = service.platform.forge.repo(entry.repository)
         if repository is not None and (service.options.open_forms or not repository.private):

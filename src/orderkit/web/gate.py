@@ -24,6 +24,8 @@ from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.callers import Caller, identify
 from orderkit.web.exchange import (
+    BODY_MAX_BYTES,
+    HOOK_MAX_BYTES,
     check,
     error_answer,
     parse_body,
@@ -61,7 +63,7 @@ class Gate:
         finally:
             duration_s = time.monotonic() - began
             metrics.end(operation.id, status, duration_s)
-            if operation.right is not None or operation.optional:
+            if operation.right is not None or operation.optional or operation.hook:
                 address = request.client.host if request.client else ""
                 ended = {"status": status, "ms": round(duration_s * 1000), "address": address}
                 self._audit({**noted, **ended})
@@ -72,7 +74,9 @@ class Gate:
         self, operation: Operation, request: Request, noted: dict[str, Any]
     ) -> Response:
         try:
-            data = await read_body(request) if operation.body is not None else b""
+            most = HOOK_MAX_BYTES if operation.hook else BODY_MAX_BYTES
+            wanted = operation.body is not None
+            data = await read_body(request, max_bytes=most) if wanted else b""
         except InvalidInputError as error:
             return refusal(error)
         limiter = self._threads.setdefault(
@@ -171,6 +175,8 @@ def _call(operation: Operation, request: Request, data: bytes, caller: Caller | 
     for name, value in path.items():
         check(value, LABEL, f"path.{name}")
     query = parse_query(request, operation.query)
+    if operation.hook:
+        return Call(caller, {}, path, query, raw=data, headers=dict(request.headers))
     body = parse_body(data, operation.body) if operation.body is not None else {}
     key = request.headers.get("idempotency-key", "") if operation.keyed else ""
     if key:

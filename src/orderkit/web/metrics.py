@@ -24,6 +24,7 @@ class Metrics:
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._refused: Counter[str] = Counter()
+        self._plans: Counter[str] = Counter()
         self._within: Counter[tuple[str, float]] = Counter()
         self._count: Counter[str] = Counter()
         self._sum_s: dict[str, float] = {}
@@ -50,6 +51,11 @@ class Metrics:
         with self._lock:
             self._refused[reason] += 1
 
+    def plan(self, state: str) -> None:
+        """Count a pull request whose plan was made for a webhook, by what came of it."""
+        with self._lock:
+            self._plans[state] += 1
+
     def text(self) -> str:
         """Return everything, in order."""
         with self._lock:
@@ -67,6 +73,9 @@ class Metrics:
         yield from _head("orderkit_refused_total", "counter", "Callers that were turned away.")
         for reason, count in sorted(self._refused.items()):
             yield f'orderkit_refused_total{{reason="{reason}"}} {count}'
+        yield from _head("orderkit_pull_plans_total", "counter", "Plans made for webhooks.")
+        for state, count in sorted(self._plans.items()):
+            yield f'orderkit_pull_plans_total{{state="{state}"}} {count}'
         yield from self._durations()
 
     def _durations(self) -> Iterator[str]:

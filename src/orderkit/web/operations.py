@@ -61,6 +61,9 @@ class Call:
     authorization: str = field(default="", repr=False)
     key: str = ""
     """The Idempotency-Key."""
+    raw: bytes = field(default=b"", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Body and headers as they came, names in small letters: of a webhook only."""
     noted: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -111,4 +114,6 @@ class Operation:
     """Where a portal signs for its users, its secret alone is not enough."""
     keyed: bool = False
     """It honours an Idempotency-Key."""
+    hook: bool = False
+    """A delivery of the forge: its handler checks the signature of what came, as it came."""
     media: str = "application/json"

@@ -119,8 +119,7 @@ def entry_for(service: Service, call: Call, right: Right) -> OrderEntry:
     if teams is None:
         found = orders.find(order, paths)
     else:
-        known = {entry.order: entry for entry in ledger.entries(paths)}
-        entry = known.get(OrderId(order))
+        entry = ledger.holder(paths, order)
         if entry is None or entry.team not in teams:
             raise call.who.foreign(f"order '{order}'", teams)
         found = entry

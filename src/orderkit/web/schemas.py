@@ -91,15 +91,35 @@ CHANGE = closed(
     how={"enum": ["direct", "review"]},
     reason={"type": "string", "maxLength": 500},
     dryRun={**FLAG, "description": "Check it all and write nothing."},
+    acceptLoss={**FLAG, "description": "Go on although the plan says that data is deleted."},
     requester=REFERENCE,
 )
+PLAN = {
+    **CHANGE,
+    "properties": {
+        name: shape
+        for name, shape in CHANGE["properties"].items()
+        if name in {"change", "values", "base", "whole"}
+    },
+}
+"""What a change does is asked with the same words."""
 END = closed(
     ["confirm"],
     confirm={"type": "string", "maxLength": 63, "description": "The order's id, typed."},
     repository={"enum": ["archive", "delete"], "description": "Absent: as the kit says."},
     reason={"type": "string", "maxLength": 500},
+    take={
+        "type": "object",
+        "additionalProperties": {"type": "boolean"},
+        "maxProperties": 50,
+        "description": "What goes too although it would stay, by the names of the kit's end.",
+    },
     requester=REFERENCE,
 )
+DELIVERY: dict[str, Any] = {
+    "type": "object",
+    "description": "As Gitea sends it; only repository.full_name, number, action and ref are read.",
+}
 LIMIT = {"type": "string", "pattern": "^[1-9][0-9]{0,2}$"}
 _OBJECT = closed(["apiVersion", "kind", "name"], apiVersion=TEXT, kind=TEXT, name=TEXT)
 _OBJECT["properties"]["namespace"] = TEXT
@@ -129,6 +149,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         phase={"enum": list(get_args(Phase))},
         ready=FLAG,
         reason=TEXT,
+        advice=TEXT,
         head=nullable(TEXT),
         revision=nullable(TEXT),
         repository=TEXT,
@@ -167,6 +188,69 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "Pull": every(
         number={"type": "integer"}, title=TEXT, state=TEXT, url=TEXT, requester=nullable(TEXT)
     ),
+    "Plan": every(
+        summary=TEXT,
+        ready=FLAG,
+        unchanged={"type": "integer"},
+        fields=listed(named("Difference")),
+        status=listed(named("Difference")),
+        resources=listed(
+            closed(
+                ["path", "action", "apiVersion", "kind", "name", "fields"],
+                path=TEXT,
+                action={"enum": ["added", "changed", "removed", "replaced"]},
+                apiVersion=TEXT,
+                kind=TEXT,
+                name=TEXT,
+                namespace=TEXT,
+                fields=listed(named("Difference")),
+            )
+        ),
+        waves=listed(listed(TEXT)),
+        dangers=listed(every(path=TEXT, code=TEXT, message=TEXT)),
+        unknowns=listed(TEXT),
+        costs=nullable(named("Costs")),
+    ),
+    "Taken": closed(
+        ["state"],
+        state={"enum": ["queued", "waiting", "ignored"]},
+        repository=TEXT,
+        number={"type": "integer"},
+        reason=TEXT,
+    ),
+    "Costs": every(
+        currency=TEXT,
+        table=TEXT,
+        source=TEXT,
+        date=TEXT,
+        monthly=every(before=TEXT, after=TEXT, difference=TEXT),
+        upTo=every(before=TEXT, after=TEXT),
+        before=listed(named("CostLine")),
+        after=listed(named("CostLine")),
+        notPriced=listed(TEXT),
+        notReckoned=listed(TEXT),
+    ),
+    "CostLine": every(
+        path=TEXT,
+        resource=TEXT,
+        title=TEXT,
+        reckoned=TEXT,
+        monthly=TEXT,
+        upTo=FLAG,
+        assumes=TEXT,
+    ),
+    "Planned": closed(
+        ["order", "summary", "changes", "xrs", "plan", "markdown"],
+        order=TEXT,
+        summary=every(
+            added={"type": "integer"}, modified={"type": "integer"}, removed={"type": "integer"}
+        ),
+        changes=listed({"type": "object"}),
+        xrs=listed({"type": "object"}),
+        errors=listed({"type": "object"}),
+        plan=named("Plan"),
+        markdown=TEXT,
+    ),
     "Changed": every(
         order=TEXT,
         state={"enum": list(get_args(State))},
@@ -180,6 +264,8 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         pull=nullable(named("Pull")),
         otherPulls=listed(named("Pull")),
         warnings=listed(TEXT),
+        plan=nullable(named("Plan")),
+        planWhyNot=TEXT,
         message=TEXT,
         url=TEXT,
     ),
@@ -228,6 +314,9 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         repository=TEXT,
         gone=listed(named("Object")),
         survives=listed(TEXT),
+    ),
+    "Gate": every(
+        kit=TEXT, name=TEXT, namespace=TEXT, state={"enum": ["open", "exhausted"]}, cause=TEXT
     ),
     "Ready": every(ready=FLAG, checks={"type": "object", "additionalProperties": TEXT}),
 }

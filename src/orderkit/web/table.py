@@ -7,17 +7,40 @@ made from it.
 
 from __future__ import annotations
 
+from orderkit.core.hooksignature import PATH
 from orderkit.web import changes, forms, health, metrics, orders
 from orderkit.web.ending import Ends
+from orderkit.web.gates import GateDesk
 from orderkit.web.operations import Operation
-from orderkit.web.schemas import CHANGE, END, LABEL, LIMIT, REGISTRATION, TASK, TEXT, named
+from orderkit.web.pullplans import PullPlans
+from orderkit.web.schemas import (
+    CHANGE,
+    DELIVERY,
+    END,
+    LABEL,
+    LIMIT,
+    PLAN,
+    REGISTRATION,
+    TASK,
+    TEXT,
+    named,
+)
 
 _ORDER = "/v1/orders/{order}"
 
 
 def operations() -> tuple[Operation, ...]:
     """Return every operation of a new service."""
-    return (*_placing(), *_looking(), *_changing(), *_forms(), *_ending(Ends()), *_watching())
+    return (
+        *_placing(),
+        *_looking(),
+        *_changing(),
+        *_forms(),
+        *_ending(Ends()),
+        *_gates(GateDesk()),
+        *_hooks(PullPlans()),
+        *_watching(),
+    )
 
 
 def _placing() -> tuple[Operation, ...]:
@@ -105,6 +128,17 @@ def _changing() -> tuple[Operation, ...]:
     missing = {404: ("No such order.", named("Error"))}
     return (
         Operation(
+            "planChange",
+            "POST",
+            f"{_ORDER}/plan",
+            "Say what a change does, down to composed resources; nothing is written.",
+            changes.post_plan,
+            {200: ("The plan.", named("Planned")), **missing},
+            "read",
+            body=PLAN,
+            slow=True,
+        ),
+        Operation(
             "orderHistory",
             "GET",
             f"{_ORDER}/history",
@@ -191,6 +225,46 @@ def _ending(ends: Ends) -> tuple[Operation, ...]:
             ends.get,
             {200: ("How far it is.", named("End")), **missing},
             "read",
+        ),
+    )
+
+
+def _gates(desk: GateDesk) -> tuple[Operation, ...]:
+    return (
+        Operation(
+            "gate",
+            "GET",
+            "/v1/gates/{kit}/{name}",
+            "Say whether the user of an XR may go on; only what is used up is 402.",
+            desk.get,
+            {
+                200: ("Yes.", named("Gate")),
+                402: ("No: what was paid for is used up.", named("Gate")),
+                404: ("No such kit, or it has no gate.", named("Error")),
+                503: ("Nobody knows now, or it is paused for another cause.", named("Error")),
+            },
+            "read",
+            query={"namespace": LABEL},
+        ),
+    )
+
+
+def _hooks(pulls: PullPlans) -> tuple[Operation, ...]:
+    return (
+        Operation(
+            "giteaWebhook",
+            "POST",
+            PATH,
+            "Take a delivery of the forge's webhook: pull requests are planned in the background.",
+            pulls.post,
+            {
+                200: ("There is nothing to plan.", named("Taken")),
+                202: ("It is planned.", named("Taken")),
+                401: ("The signature (X-Gitea-Signature) is missing or wrong.", named("Error")),
+            },
+            None,
+            body=DELIVERY,
+            hook=True,
         ),
     )
 

@@ -270,5 +270,14 @@ class Controller:
                 self._queue.add(key, self._paces_s.get(key, 0.0))
 
 
+def side_by_side(calls: Iterable[Callable[[], None]]) -> None:
+    """Run all calls at once and wait for them; a stop takes as long as a watch."""
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def _uid(manifest: Manifest) -> str:
     return str(dig(manifest, "metadata", "uid", default=""))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,13 +24,17 @@ from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
+from orderkit.adapters.embedded.controller import side_by_side
 from orderkit.adapters.embedded.delivery import BareRepositories, Delivery, argocd_crds
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.forge.behaviour import DEFAULT
+from orderkit.adapters.embedded.providers import Providers
 from orderkit.adapters.embedded.state import PLATFORM_FILE, State, write_atomically
+from orderkit.adapters.embedded.workloads import Workloads
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.errors import RefusedError
+from orderkit.core.installation import Installation, Target
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects import ARGOCD_NAMESPACE
 from orderkit.core.profile import Profile
@@ -41,10 +45,14 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 BOT = "orderkit"
+ARGOCD_VERSION = "3.2"
+"""Whose Applications the delivery understands."""
 """The forge user that writes; a person's name stands in each commit's trailer."""
 BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "write:user", "read:admin")
 VIEWER = "viewer"
 """A forge user without rights, to look around with (password: viewer)."""
+
+_CROSSPLANE_NAMESPACE = "crossplane-system"
 
 logger = logging.getLogger(__name__)
 
@@ -157,9 +165,11 @@ class EmbeddedPlatform:
             cluster, BareRepositories(self.url("forge"), self._state.part("forge") / "repos")
         )
         assembly = Assembly(cluster, python_functions(load_stations(self._pack)))
-        for part in (assembly, delivery):
+        stops: list[Callable[[], None]] = []
+        self._undo.callback(side_by_side, stops)
+        for part in (assembly, delivery, Providers(cluster), Workloads(cluster)):
             part.start()
-            self._undo.callback(part.stop)
+            stops.append(part.stop)
 
         def pushed(repo: RepoId, branch: str, commit: CommitSha | None) -> None:
             logger.debug("push to %s %s: %s", repo, branch, commit)
@@ -199,7 +209,8 @@ class EmbeddedPlatform:
         for crd in (*argocd_crds(), *crossplane_crds()):
             cluster.apply(crd, owner=BOT)
         namespace = {"apiVersion": "v1", "kind": "Namespace"}
-        cluster.apply({**namespace, "metadata": {"name": ARGOCD_NAMESPACE}}, owner=BOT)
+        for name in (ARGOCD_NAMESPACE, _CROSSPLANE_NAMESPACE):
+            cluster.apply({**namespace, "metadata": {"name": name}}, owner=BOT)
         app = cluster_app(cluster, token=self._state.credential("cluster-token"))
         self._serve("cluster", app, self._certificate())
         return cluster
@@ -231,6 +242,7 @@ class EmbeddedPlatform:
             profile=self._portal.profile,
             signed_by=self._portal.signed_by,
             values=self._values,
+            installation=Installation(Target.EMBEDDED, argocd_version=ARGOCD_VERSION),
         )
 
     def _kubeconfig(self) -> str:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 _GRACE_S = 0.2
 """How long open requests may go on after a stop."""
-_END_S, _LOOK_S = 2.0, 0.02
+_END_S, _LOOK_S = 10.0, 0.02
 """How long at most, and how often, the end looks for connections that are still open."""
+_STOP_S = 30.0
+"""How long the thread may take to end: longer than all of it on a busy machine."""
 
 
 class Served(Protocol):
@@ -136,21 +138,32 @@ class HttpServer:
         """Stop accepting, let open requests end for a moment, cut the rest, free the port."""
         if self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._begin_to_stop, self._loop)
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=_STOP_S)
         self._sock.close()
 
     def _begin_to_stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._cut(loop, loop.time() + _GRACE_S)
         self._server.should_exit = True
-        loop.call_later(_GRACE_S, self._cut, loop)
 
-    def _cut(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _cut(self, loop: asyncio.AbstractEventLoop, grace_ends_s: float) -> None:
         """Abort what is open, and what still comes before nothing is accepted any more."""
-        self._abort_connections()
-        loop.call_later(_LOOK_S, self._cut, loop)
+        self._abort_connections(answered_only=loop.time() < grace_ends_s)
+        loop.call_later(_LOOK_S, self._cut, loop, grace_ends_s)
 
-    def _abort_connections(self) -> None:
-        """Do not wait for clients: an idle one with TLS would be waited for in vain."""
+    def _abort_connections(self, *, answered_only: bool = False) -> None:
+        """
+        Do not wait for clients: an idle one with TLS would be waited for in vain.
+
+        One that has its whole answer and only owes TLS's goodbye goes at once: uvicorn closes it
+        again when it stops, and after a second close asyncio cannot abort it any more.
+        """
         for connection in tuple(self._server.server_state.connections):
-            transport = connection.transport
-            if transport is not None:
+            transport: Any = connection.transport  # None until connected, whatever uvicorn says
+            if transport is None:
+                continue
+            if not answered_only or _is_answered(transport):
                 transport.abort()
+
+
+def _is_answered(transport: asyncio.Transport) -> bool:
+    return transport.is_closing() and not transport.get_write_buffer_size()

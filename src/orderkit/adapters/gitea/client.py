@@ -15,6 +15,7 @@ from orderkit.adapters.gitea.access import Access
 from orderkit.adapters.gitea.hooks import Hooks
 from orderkit.adapters.gitea.merging import Merging
 from orderkit.adapters.gitea.transport import Credentials, Transport
+from orderkit.adapters.gitea.trees import Trees
 from orderkit.adapters.gitea.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.errors import InvalidInputError
@@ -65,6 +66,7 @@ class GiteaForge(Writing, Merging, Access, Hooks):
             renew=renew,
         )
         self._source = source
+        self._trees = Trees()
 
     @property
     def credentials_source(self) -> str:

@@ -38,7 +38,7 @@ TOKEN, USER, PASSWORD = (
     "ORDERKIT_FORGE_PASSWORD",
 )
 Source = Literal["auto", "environment", "file", "idpbuilder", "git"]
-HELPER_TIMEOUT_S = 10.0
+HELPER_TIMEOUT_S = 30.0
 _SECRET = ObjectKey(Kind("", "v1", "Secret"), "gitea-credential", "gitea")
 
 

@@ -37,8 +37,8 @@ _CHECKING = re.compile(r"try again later", re.IGNORECASE)
 _MERGED = re.compile(r"already merged|has been merged", re.IGNORECASE)
 _MAY_NOT = re.compile(r"not allowed to merge", re.IGNORECASE)
 _LATE_HEAD = re.compile(r"head out of date", re.IGNORECASE)
-_EMPTY_LOOKS = 5
-"""How often, in about half a second, there has to be nothing to merge before it is believed."""
+_EMPTY_LOOKS, _EMPTY_S = 5, 3.0
+"""How often, and over how long, there has to be nothing to merge before it is believed."""
 _LATE_BASE = re.compile(r"merge push out of date", re.IGNORECASE)
 
 
@@ -127,8 +127,8 @@ class _Merge:
     asked: bool = False
     doubt: bool = False
     """Whether a request to merge may still be carried out."""
-    empty: int = 0
-    """How often there was nothing left to merge, and it was not merged."""
+    empty: list[float] = field(default_factory=list)
+    """When there was nothing left to merge, and it was not merged."""
 
     def run(self) -> CommitSha:
         while True:
@@ -233,9 +233,10 @@ class _Merge:
             )
         now = self.forge.pull(wanted.repo, wanted.number)
         if now is not None and not self.forge.compare(wanted.repo, now.base, wanted.head):
-            # Or somebody's merge is under way: the branch moves before the pull request shows it.
-            self.empty += 1
-            if self.empty >= _EMPTY_LOOKS:
+            # Or somebody's merge is under way: the branch moves before the pull request shows it,
+            # by seconds where the forge is busy.
+            self.empty.append(time.monotonic())
+            if len(self.empty) >= _EMPTY_LOOKS and self.empty[-1] - self.empty[0] >= _EMPTY_S:
                 raise RefusedError(f"{wanted}: {now.base} has all its commits: nothing to merge")
         return BusyError(
             f"{wanted}: the forge is still checking whether it can be merged",

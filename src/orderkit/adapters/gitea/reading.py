@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -28,6 +29,7 @@ from orderkit.adapters.gitea.calls import (
     text_in,
 )
 from orderkit.adapters.gitea.transport import path_of
+from orderkit.adapters.gitea.trees import Listed, TooManyError, Trees
 from orderkit.adapters.gitea.unnoted import BROKEN, says_empty
 from orderkit.adapters.gitea.versions import evidence
 from orderkit.core.errors import NotFoundError
@@ -40,6 +42,8 @@ DEFAULT_BRANCH = "main"
 
 class Reading(Calls):
     """The part of the port that only reads."""
+
+    _trees: Trees
 
     def version(self) -> str:
         """
@@ -82,10 +86,26 @@ class Reading(Calls):
         Raises:
             NotFoundError: No such repository or commit.
         """
-        return {
-            PurePosixPath(text_in(entry, "path")): BlobSha(text_in(entry, "sha"))
-            for entry in self._entries(repo, commit)
-        }
+        known = self._trees.known(repo, commit)
+        if known is not None:
+            return known
+        if self._trees.is_large(repo):
+            with suppress(TooManyError):
+                return self._trees.walk(repo, commit, lambda sha: self._children(repo, sha))
+        entries, pages = self._tree_page(repo, commit, 1)
+        if pages == 1:
+            return self._trees.keep(repo, commit, map(_listed, entries))
+        for page in range(2, pages + 1):
+            entries += self._tree_page(repo, commit, page)[0]
+        return self._trees.keep_large(repo, commit, map(_listed, entries))
+
+    def _children(self, repo: RepoId, sha: str) -> Iterator[Listed]:
+        """Yield what is directly in a folder."""
+        page, pages = 1, 1
+        while page <= pages:
+            entries, pages = self._tree_page(repo, sha, page, recursive=False)
+            yield from map(_listed, entries)
+            page += 1
 
     def modes(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, int]:
         """
@@ -103,14 +123,17 @@ class Reading(Calls):
         page, pages = 1, 1
         while page <= pages:
             entries, pages = self._tree_page(repo, commit, page)
-            yield from entries
+            yield from filter(_is_file, entries)
             page += 1
 
-    def _tree_page(self, repo: RepoId, commit: CommitSha, page: int) -> tuple[list[Found], int]:
-        """Return the files of one page, and how many pages there are."""
+    def _tree_page(
+        self, repo: RepoId, commit: str, page: int, *, recursive: bool = True
+    ) -> tuple[list[Found], int]:
+        """Return files and folders of one page, and how many pages there are."""
+        query: dict[str, str | int] = {"page": page, "per_page": TREE_PAGE}
         answer = self._http.get(
             self._path(repo, "git", "trees", commit),
-            {"recursive": 1, "page": page, "per_page": TREE_PAGE},
+            {**query, "recursive": 1} if recursive else query,
         )
         doing = f"read the tree of {repo}"
         if answer.status in (BAD, MISSING):
@@ -118,7 +141,7 @@ class Reading(Calls):
         found = object_in(checked(answer, doing), doing)
         entries = list_in(found.get("tree") or [])
         pages = -(-int(found.get("total_count") or 0) // TREE_PAGE) if entries else page
-        return [entry for entry in entries if entry.get("type") == "blob"], pages
+        return [entry for entry in entries if entry.get("type") in ("blob", "tree")], pages
 
     def blobs(
         self, repo: RepoId, commit: CommitSha, paths: Sequence[PurePosixPath]
@@ -139,7 +162,8 @@ class Reading(Calls):
         for page in range(2, pages + 1):
             entries += self._tree_page(repo, commit, page)[0]
         wanted = set(paths)
-        here = ((PurePosixPath(text_in(entry, "path")), entry) for entry in entries)
+        files = filter(_is_file, entries)
+        here = ((PurePosixPath(text_in(entry, "path")), entry) for entry in files)
         return {path: BlobSha(text_in(entry, "sha")) for path, entry in here if path in wanted}
 
     def _blobs_one_by_one(
@@ -201,6 +225,14 @@ class Reading(Calls):
                 break
             page += 1
         return found[:limit]
+
+
+def _is_file(entry: Found) -> bool:
+    return entry.get("type") == "blob"
+
+
+def _listed(entry: Found) -> Listed:
+    return Listed(text_in(entry, "path"), text_in(entry, "sha"), not _is_file(entry))
 
 
 def commit_of(found: Any) -> Commit:

@@ -239,7 +239,21 @@ class _Write:
         if not last and (RACE.search(answer.text) or (not self.looked and _is_stale(answer))):
             self.refused = True  # the next round looks
             return _Failure(ConflictError(f"{self.repo}: {answer.text}"), again=True)
-        return _written(answer) or self._found() or self._judge(answer)
+        written = _written(answer)
+        if written is not None:
+            self._follow(answer, written.commit)
+        return written or self._found() or self._judge(answer)
+
+    def _follow(self, answer: Answer, commit: CommitSha) -> None:
+        """Know the new commit's files without asking, where those of its one parent are known."""
+        parents = answer.json()["commit"].get("parents")
+        if isinstance(parents, list) and len(parents) == 1 and isinstance(parents[0], dict):
+            made = {
+                change.path: None if change.data is None else blob_sha(change.data, commit)
+                for change in self.changes
+            }
+            parent = CommitSha(str(parents[0].get("sha")))
+            self.forge._trees.follow(self.repo, parent, commit, made)  # noqa: SLF001  one module
 
     def _judge(self, answer: Answer) -> _Failure:
         """Say what an answer means that is no success, when our commit is not there."""

@@ -87,6 +87,17 @@ class KubeCluster:
     def is_namespaced(self, kind: Kind) -> bool:
         return self._discovery.resource(kind).namespaced
 
+    def plural(self, kind: Kind) -> str | None:
+        found = self._discovery.ask(kind)
+        return found.plural if found else None
+
+    def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:
+        root = f"apis/{group}/{version}" if group else f"api/{version}"
+        try:
+            return self._json(Call("GET", f"/openapi/v3/{root}"))
+        except (NoSuchKindError, NotFoundError):
+            return None
+
     def get(self, key: ObjectKey) -> Manifest | None:
         with self._resource(key.kind) as resource:
             if resource.namespaced and not key.namespace:

@@ -14,16 +14,21 @@ Called by ``cluster`` and ``discovery``. Tokens stay in headers: they enter no m
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 from urllib.parse import urlencode
 
 from orderkit.adapters.kube.refusals import refusal, refusal_of_event
+from orderkit.core.collecting import uncollected
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
 
 CONNECT_TIMEOUT_S = 5.0
+_CONNECTIONS_KEPT = 128
+"""A watch holds one. Beyond this number, each request begins with a handshake of its own."""
 READ_TIMEOUT_S = 30.0
 
 Loader = Callable[..., None]
@@ -60,6 +65,7 @@ class Transport:
         from kubernetes.client.rest import RESTClientObject  # lazy: heavy
 
         configuration.retries = False
+        configuration.connection_pool_maxsize = _CONNECTIONS_KEPT
         self._configuration, self._read_timeout_s = configuration, read_timeout_s
         self._rest: Any = RESTClientObject(configuration)
 
@@ -94,6 +100,8 @@ class Transport:
             raise InvalidInputError(
                 "kubeconfig", str(path), f"cannot be used: {why}", hint=hint
             ) from error
+        made: Any = configuration  # its types know no hook
+        made.refresh_api_key_hook = _rereading(path, context)
         return cls(configuration, read_timeout_s=read_timeout_s)
 
     @property
@@ -114,7 +122,8 @@ class Transport:
         if not response.status < 300:  # noqa: PLR2004 - HTTP: 2xx is success
             raise refusal(response.status, data, call.method, call.path)
         try:
-            return json.loads(data)
+            with uncollected():
+                return json.loads(data)
         except ValueError as error:
             raise RemoteError(
                 f"{self.server}{call.path} answered no JSON",
@@ -177,7 +186,7 @@ class Transport:
                 call.method,
                 self.server + call.target,
                 headers=headers,
-                body=call.body,
+                body=_readable(call.body) if call.content_type == APPLY_PATCH else call.body,
                 _request_timeout=(CONNECT_TIMEOUT_S, self._read_timeout_s),
             )
         except ApiException as error:  # the client's word for a failed TLS handshake
@@ -200,6 +209,51 @@ class Transport:
             f"no answer from the API server at {self.server}: {why}",
             hint="is the cluster running, and does the kubeconfig name its address?",
         )
+
+
+_ESCAPED = re.compile(
+    "[^\\t\\n\\r\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff]"
+)
+"""What a YAML reader takes for no character or for the end of a line."""
+
+
+def _readable(body: Any) -> bytes:
+    """
+    Write JSON that every YAML reader reads, for server-side apply is sent as YAML.
+
+    A character beyond 16 bits stands as it is: JSON escapes it as two halves, which the API server
+    refuses with "invalid Unicode character escape code".
+    """
+    text = json.dumps(body, ensure_ascii=False)
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+
+
+def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
+    """
+    Return what reads the user's token again before each request; None if no file holds it.
+
+    Tokens of Pods are replaced within the hour, and the client reads a ``tokenFile`` only once.
+    """
+    import yaml
+
+    config: Any = yaml.safe_load(path.read_text())  # the client has just read it
+    named = context or config.get("current-context")
+    user = _named(config, "contexts", named, "context").get("user")
+    file = _named(config, "users", user, "user").get("tokenFile")
+    if not file:
+        return None
+
+    def reread(configuration: Any) -> None:
+        with suppress(OSError):  # being replaced: the one we have may still do
+            token = (path.parent / file).read_text().strip()
+            configuration.api_key["BearerToken"] = f"Bearer {token}"
+
+    return reread
+
+
+def _named(config: Any, kind: str, name: object, what: str) -> dict[str, Any]:
+    found = [entry.get(what) for entry in config.get(kind) or () if entry.get("name") == name]
+    return found[0] if found and isinstance(found[0], dict) else {}
 
 
 def _reason(error: Exception) -> str:

@@ -8,7 +8,7 @@ Pure; reads no file and writes none. Text is edited by ``core.yamledit``, object
 from orderkit.core.change.conflicts import FieldConflict, FieldConflictError
 from orderkit.core.change.differences import FieldDifference, differences
 from orderkit.core.change.fields import FieldEdit, Target, apply, resolve
-from orderkit.core.change.rules import Asking, Verdict, judge_rules, judge_who
+from orderkit.core.change.rules import Asking, Verdict, judge_rules, judge_who, refuse_unchanged
 from orderkit.core.change.values import ABSENT, Absent, Steps, same, shown, value_at
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "differences",
     "judge_rules",
     "judge_who",
+    "refuse_unchanged",
     "resolve",
     "same",
     "shown",

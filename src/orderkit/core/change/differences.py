@@ -1,8 +1,8 @@
 """
 What differs between two specs, field by field.
 
-Maps are followed, lists are one value. Called by the flow that changes (what does this edit
-do?), by the history and by the revert of a commit.
+Maps are followed, lists are one value unless the caller wants to look into them. Called by the
+flow that changes (what does this edit do?), by plans, by the history and the revert of a commit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.change.values import ABSENT, Steps, path_text, same, shown, to_json
+from orderkit.core.change.values import ABSENT, Steps, path_text, same, shown, shown_pair, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +33,46 @@ class FieldDifference:
         return shown(self.new)
 
     def __str__(self) -> str:
-        return f"{self.path} {shown(self.old)} → {shown(self.new)}"
+        old, new = shown_pair(self.old, self.new)
+        return f"{self.path} {old} → {new}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape of commands and service; null where it is not set."""
         return {"field": self.path, "from": to_json(self.old), "to": to_json(self.new)}
 
 
-def differences(old: Any, new: Any, *, whole: bool = False) -> tuple[FieldDifference, ...]:
+def differences(
+    old: Any, new: Any, *, whole: bool = False, into_lists: bool = False
+) -> tuple[FieldDifference, ...]:
     """
     Return every field that differs, in the order of the old spec, new fields last.
 
     Args:
         whole: Give a map that comes or goes as one value, not field by field.
+        into_lists: Compare lists of the same length element by element.
     """
-    return tuple(_walk(old, new, (), whole=whole))
+    return tuple(_Walk(whole, into_lists).walk(old, new, ()))
 
 
-def _walk(old: Any, new: Any, steps: Steps, *, whole: bool) -> Iterator[FieldDifference]:
-    if not whole and isinstance(new, dict) and new and old is ABSENT:
-        old = {}
-    if not whole and isinstance(old, dict) and old and new is ABSENT:
-        new = {}
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in [*old, *(key for key in new if key not in old)]:
-            yield from _walk(
-                old.get(key, ABSENT), new.get(key, ABSENT), (*steps, str(key)), whole=whole
-            )
-    elif not same(old, new):
-        yield FieldDifference(steps, old, new)
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    whole: bool
+    into_lists: bool
+
+    def walk(self, old: Any, new: Any, steps: Steps) -> Iterator[FieldDifference]:
+        if not self.whole and isinstance(new, dict) and new and old is ABSENT:
+            old = {}
+        if not self.whole and isinstance(old, dict) and old and new is ABSENT:
+            new = {}
+        if isinstance(old, dict) and isinstance(new, dict):
+            for key in [*old, *(key for key in new if key not in old)]:
+                yield from self.walk(old.get(key, ABSENT), new.get(key, ABSENT), (*steps, str(key)))
+        elif self.into_lists and _as_long(old, new):
+            for index, (one, other) in enumerate(zip(old, new, strict=True)):
+                yield from self.walk(one, other, (*steps, index))
+        elif not same(old, new):
+            yield FieldDifference(steps, old, new)
+
+
+def _as_long(old: Any, new: Any) -> bool:
+    return isinstance(old, list) and isinstance(new, list) and len(old) == len(new)

@@ -15,6 +15,7 @@ from typing import Any
 from orderkit.core.change.fields import FieldEdit
 from orderkit.core.change.values import ABSENT, Steps, path_text, same, value_at
 from orderkit.core.kit.model import FieldPath, Kit
+from orderkit.core.kit.picking import bare_spec
 from orderkit.core.validate.hints import schema_at
 
 Schema = Mapping[str, Any]
@@ -35,7 +36,7 @@ def entered_edits(
         form: The innermost fields that the form asks for; one without a value is taken away.
     """
     named = {parameter: name for name, parameter in kit.aliases.items()}
-    spec = {named.get(key, key): value for key, value in values.items()}
+    spec = bare_spec(kit, {named.get(key, key): value for key, value in values.items()})
     edits = _edits(spec, kit.spec_schema, (), seen)
     if form is None:
         return tuple(edits)

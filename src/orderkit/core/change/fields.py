@@ -25,6 +25,7 @@ from orderkit.core.change.values import (
 )
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.picking import bare
 from orderkit.core.validate.hints import steps_of
 
 Op = Literal["set", "add", "remove", "unset"]
@@ -127,6 +128,7 @@ def resolve(kit: Kit, edit: FieldEdit) -> Target:
         of_value = schema.get("items") or {}
     typed = edit.typed and edit.op != "unset"
     value = _typed(path_text(steps), edit.value, of_value) if typed else edit.value
+    value = bare(kit, path_text(steps), value)
     target = Target(steps, edit.op, None if edit.op == "unset" else value, schema)
     if target.is_sum and not _is_number(value):
         raise InvalidInputError(edit.path, edit.value, "is no number", hint="for example +=5")

@@ -11,12 +11,12 @@ Called by the flow that changes orders, after ``core.validate`` accepted the new
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from orderkit.core.change.differences import FieldDifference
-from orderkit.core.change.values import ABSENT, same, shown
+from orderkit.core.change.values import ABSENT, same, shown, value_at
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
 from orderkit.core.kit.model import Change, Direction, How, Kit
 from orderkit.core.validate.hints import schema_at, steps_of
@@ -80,6 +80,39 @@ def judge_rules(
     candidates = [_named(kit, change)] if change else list(kit.changes)
     chosen = [_judge(kit, candidates, difference, change) for difference in found]
     return Verdict(tuple(dict.fromkeys(chosen)))
+
+
+def refuse_unchanged(
+    kit: Kit, held: Mapping[str, Any], *, paths: Iterable[str], change: str | None = None
+) -> None:
+    """
+    Check that no change that must differ was asked for what holds already.
+
+    Args:
+        held: The order's ``spec`` as it is.
+        paths: The fields that were to be set.
+
+    Raises:
+        RefusedError: It was, and nothing would change.
+    """
+    wanted = list(paths)
+    for each in kit.changes:
+        meant = (
+            each.name == change
+            if change
+            else any(
+                _is_among(FieldDifference(tuple(steps_of(path)), None, None), each.fields)
+                or any(field.startswith(f"{path}.") for field in each.fields)
+                for path in wanted
+            )
+        )
+        if each.differs and meant:
+            field = each.fields[0]
+            value = value_at(held, tuple(steps_of(field)))
+            raise RefusedError(
+                f"{field} is {shown(value)} already: nothing would change",
+                hint="give another value",
+            )
 
 
 def judge_who(verdict: Verdict, asking: Asking) -> None:

@@ -8,6 +8,7 @@ Called by the other modules of this package and by the flow that edits the text.
 from __future__ import annotations
 
 import enum
+import itertools
 import json
 from collections.abc import Sequence
 from typing import Any, Final
@@ -72,6 +73,8 @@ def with_value(value: Any, steps: Sequence[Step], new: Any) -> Any:
 
 def same(one: Any, other: Any) -> bool:
     """Say whether two values are the same to Kubernetes: 1 and True are not, 1 and 1.0 are."""
+    if one is other or type(one) is str:
+        return bool(one == other)
     if isinstance(one, bool) is not isinstance(other, bool):
         return False
     if isinstance(one, dict) and isinstance(other, dict):
@@ -83,11 +86,28 @@ def same(one: Any, other: Any) -> bool:
 
 def shown(value: Any) -> str:
     """Write a value for a person, on one line, cut."""
+    return shorten(whole(value), limit=_SHOWN_MAX)
+
+
+def shown_pair(old: Any, new: Any, *, limit: int = _SHOWN_MAX) -> tuple[str, str]:
+    """Write two values for a person, cut so that the place where they begin to differ is seen."""
+    texts = [" ".join(whole(value).split()) for value in (old, new)]
+    pairs = zip(*texts, strict=False)
+    common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    if max(map(len, texts)) > limit and common > limit // 2:
+        begin = common - limit // 4
+        texts = [f"…{text[begin:]}" for text in texts]
+    one, other = (shorten(text, limit=limit) for text in texts)
+    return one, other
+
+
+def whole(value: Any) -> str:
+    """Write a value for a person, on one line, however long."""
     if value is ABSENT:
         return "(not set)"
     if isinstance(value, str) and value and value.isprintable():
-        return shorten(value, limit=_SHOWN_MAX)
-    return shorten(json.dumps(value, ensure_ascii=False, sort_keys=True), limit=_SHOWN_MAX)
+        return value
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def to_json(value: Any) -> Any:

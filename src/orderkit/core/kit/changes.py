@@ -14,6 +14,7 @@ from typing import Any
 
 from orderkit.core.change.values import ABSENT
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit import picking
 from orderkit.core.kit.fields import SCALARS, Field, Shape, fields_of
 from orderkit.core.kit.model import (
     NAME_PARAMETER,
@@ -28,6 +29,8 @@ from orderkit.core.kit.model import (
 END, ANY_CHANGE = "end", "change"
 """The end's name, and that of the one change of a kit that names none."""
 ORDER, BASE, REASON, CONFIRM = "order_id", "base_commit", "change_reason", "confirm"
+TAKE = "take_"
+"""Begins the parameters by which an end takes along what would stay."""
 """Parameters of the forms beside the order's fields."""
 CURRENT = "current_"
 """What begins the hidden parameter that holds a field's present value."""
@@ -88,7 +91,7 @@ def form_data(kit: Kit, change: Change, *, order: str, base: str, spec: Any) -> 
 
 def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> dict[str, Any]:
     """Return what somebody would have entered into the order form to get this ``spec``."""
-    asked = tuple(field for field in fields_of(kit).top if field.visible or field.hidden)
+    asked = tuple(field for field in fields_of(kit).top if field.asked or field.hidden)
     values = _values(kit, asked, spec)
     if not kit.name_from:
         values[NAME_PARAMETER] = order.removeprefix(f"{kit.name}-")
@@ -140,7 +143,7 @@ def _values(kit: Kit, fields: Sequence[Field], held: Mapping[str, Any]) -> dict[
         value = held[field.name]
         if field.shape is Shape.OBJECT and isinstance(value, dict):
             value = _values(kit, field.fields, value)
-        found[parameter_of(kit, field)] = value
+        found[parameter_of(kit, field)] = picking.shown(field.hints, value)
     return found
 
 

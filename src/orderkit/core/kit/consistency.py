@@ -18,9 +18,11 @@ from orderkit.core import jsregex
 from orderkit.core.kit.fields import SCALARS, Field, Fields, Shape, fields_of
 from orderkit.core.kit.form import RESERVED
 from orderkit.core.kit.hiding import guard_of
-from orderkit.core.kit.model import Change, Direction, Hints, Kit
+from orderkit.core.kit.model import Change, Direction, Hints, How, Kit
 from orderkit.core.kit.patterns import to_javascript
+from orderkit.core.kit.picking import prefix_of
 from orderkit.core.kit.skeleton import quoted
+from orderkit.core.objects import dig
 from orderkit.core.xrd import versions_of
 
 Steps = tuple[str | int, ...]
@@ -56,7 +58,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[Problem]:
     checks = _Checks(kit, fields, spec)
     for check in (
         checks.names, checks.aliases, checks.pages, checks.hints, checks.hidden, checks.naming,
-        checks.changes, checks.rest,
+        checks.changes, checks.gate, checks.rest,
     ):  # fmt: skip
         yield from check()
 
@@ -145,10 +147,15 @@ class _Checks:
             yield ("teamFrom",), kit.team_from
         if kit.xr_name != "order":
             yield ("xrName",), kit.xr_name
+        yield from ((("xrNamespace",), path) for _, path in kit.namespace_parts if path)
         listed = [(("pages", at), page.fields) for at, page in enumerate(kit.pages)]
         listed += [(("changes", at), change.fields) for at, change in enumerate(kit.changes)]
         for place, paths in listed:
             yield from (((*place, "fields", n), path) for n, path in enumerate(paths))
+        first = kit.end.first
+        yield from ((("end", "first", "set", path), path) for path in (first.set if first else ()))
+        for number, survivor in enumerate(kit.end.survives):
+            yield from ((("end", "survives", number, "unless", p), p) for p in survivor.unless)
         for path, hints in kit.fields.items():
             if hints.when:
                 yield ("fields", path, "when", hints.when.field), hints.when.field
@@ -214,6 +221,10 @@ class _Checks:
             if hints.error and "pattern" not in field.schema and path not in self.kit.name_from:
                 yield Problem("kit", (*steps, "error"), path, "has no pattern to explain",
                               "say it in 'help'")  # fmt: skip
+            yield from _picker_problems(self.kit, field, hints, steps)
+            if hints.ask == "later" and (field.required or "." in path):
+                yield Problem("kit", (*steps, "ask"), path, "must be asked for when ordering",
+                              "make it optional in the XRD, directly below spec")  # fmt: skip
             if hints.when:
                 yield from self._when_problems(field, hints, steps)
 
@@ -297,6 +308,13 @@ class _Checks:
         named = [("nameFrom", path) for path in kit.name_from]
         named += [("teamFrom", kit.team_from)] if kit.team_from else []
         named += [("xrName", kit.xr_name)] if kit.xr_name != "order" else []
+        if kit.xr_namespace and not kit.namespaced:
+            yield Problem("kit", ("spec", "xrNamespace"), kit.xr_namespace,
+                          "is for XRs that live in a namespace", "leave it out")  # fmt: skip
+        for _, path in kit.namespace_parts:
+            if path and path not in {*kit.name_from, kit.xr_name}:
+                yield Problem("kit", ("spec", "xrNamespace"), path, "can change, a namespace not",
+                              "name a field of nameFrom")  # fmt: skip
         for key, path in named:
             field = self._find(path)
             if field is None:
@@ -323,6 +341,53 @@ class _Checks:
                     steps = ("spec", "changes", at, "fields", n)
                     yield from _direction_problems(change, field, steps)
 
+    def _first(self) -> Iterator[Problem]:
+        """What an end sets first is something that a change may set at once."""
+        first = self.kit.end.first
+        for number, survivor in enumerate(self.kit.end.survives):
+            for path, value in survivor.unless.items():
+                place: Steps = ("spec", "end", "survives", number, "unless", path)
+                yield from self._no_value(place, path, value)
+        for path, value in first.set.items() if first else ():
+            steps: Steps = ("spec", "end", "first", "set", path)
+            yield from self._no_value(steps, path, value)
+            direct = [c for c in self.kit.changes if path in c.fields and c.how is How.DIRECT]
+            if self.kit.changes and not direct:
+                yield Problem("kit", steps, path, "is in no change that is committed directly",
+                              "an end cannot wait for a review")  # fmt: skip
+
+    def _no_value(self, steps: Steps, path: str, value: object) -> Iterator[Problem]:
+        """Tell of a value that a field can never have."""
+        field = self._find(path)
+        choices = _answers(field) if field else None
+        if choices is not None and value not in choices:
+            hint = _nearest(value, choices)
+            yield Problem("kit", steps, value, f"is no value of '{path}'", hint)
+
+    def gate(self) -> Iterator[Problem]:
+        """What programs are told stands in the XRD's status."""
+        gate = self.kit.gate
+        if gate is None:
+            return
+        for name, path, type_ in (
+            ("paused", gate.paused, "boolean"),
+            ("cause", gate.cause, "string"),
+        ):
+            schema = status_field(self.kit, path)
+            if schema is None:
+                yield Problem(
+                    "kit", ("spec", "gate", name), path, "is no field of the XRD's status"
+                )
+            elif schema.get("type") != type_:
+                told = f"is a {schema.get('type')} in the XRD's status, not a {type_}"
+                yield Problem("kit", ("spec", "gate", name), path, told)
+        choices = (status_field(self.kit, gate.cause) or {}).get("enum") or gate.exhausted
+        for at, cause in enumerate(gate.exhausted):
+            if cause not in choices:
+                steps = ("spec", "gate", "exhausted", at)
+                near = _nearest(cause, choices)
+                yield Problem("kit", steps, cause, "is no value of the cause's enum", near)
+
     def rest(self) -> Iterator[Problem]:
         """Links lead somewhere, leases end, examples have names of their own."""
         for at, link in enumerate(self.kit.links):
@@ -333,8 +398,30 @@ class _Checks:
         if lease.default and lease.maximum and _hours(lease.default) > _hours(lease.maximum):
             yield Problem("kit", ("spec", "lease", "default"), lease.default,
                           f"is longer than the maximum, {lease.maximum}")  # fmt: skip
+        yield from self._first()
         for name in _twice(example.name for example in self.kit.examples):
             yield Problem("kit", ("spec", "examples"), name, "is the name of two examples")
+
+
+def _picker_problems(kit: Kit, field: Field, hints: Hints, steps: Steps) -> Iterator[Problem]:
+    """A field that holds a name knows of which kind; an order's own name is no entity's."""
+    by_name = hints.picker is not None and hints.picker.value == "name"
+    if by_name and not prefix_of(hints):
+        yield Problem("kit", (*steps, "picker"), field.path, "holds a name of more than one kind",
+                      "let the filter name one kind: filter: {kind: Resource}")  # fmt: skip
+    if by_name and field.path in {*kit.name_from, kit.xr_name}:
+        yield Problem("kit", (*steps, "picker"), field.path, "names the order",
+                      "leave the picker out: no entity of that name is there yet")  # fmt: skip
+    if hints.refers and field.shape is not Shape.TEXT:
+        told = f"cannot refer to an object: it is no text but {field.shape}"
+        yield Problem("kit", (*steps, "refers"), field.path, told)
+
+
+def status_field(kit: Kit, path: str) -> Mapping[str, Any] | None:
+    """Return the schema of a field below ``status``; None if the XRD has none there."""
+    steps = [step for name in path.split(".") for step in ("properties", name)]
+    found: Mapping[str, Any] | None = dig(kit.status_schema, *steps)
+    return found
 
 
 def _label_problems(field: Field, hints: Hints, steps: Steps) -> Iterator[Problem]:

@@ -26,6 +26,7 @@ from orderkit.core.kit.changes import (
     END,
     ORDER,
     REASON,
+    TAKE,
     changes_of,
     is_stepping,
     parameter_of,
@@ -35,7 +36,7 @@ from orderkit.core.kit.changes import (
     title_of,
 )
 from orderkit.core.kit.fields import Field
-from orderkit.core.kit.model import Change, Kit
+from orderkit.core.kit.model import Change, Kit, Survivor
 from orderkit.core.kit.properties import entry_schema, properties_of
 from orderkit.core.kit.skeleton import member
 from orderkit.core.kit.template import written
@@ -139,9 +140,10 @@ def _allowed(kit: Kit, change: Change, field: Field, old: Any, new: Any) -> bool
 
 def _end_template(kit: Kit) -> dict[str, Any]:
     told = f"Everything that was made for the order is removed; its repository is {_left(kit)}."
-    survives = "".join(f" What stays: {text.rstrip('.')}." for text in kit.end.survives)
+    survives = "".join(f" {_stays(each)}" for each in kit.end.survives)
+    asked = [each for each in kit.end.survives if each.name]
     page = {
-        "title": f"End a {kit.title}",
+        "title": f"End the {kit.title}",
         "description": f"{told}{survives}",
         "required": [ORDER, CONFIRM],
         "properties": {
@@ -152,16 +154,33 @@ def _end_template(kit: Kit) -> dict[str, Any]:
                 "pattern": _LABEL,
                 "errorMessage": {"pattern": "must be the order's id"},
             },
+            **{f"{TAKE}{each.name}": _take_schema(each) for each in asked},
             REASON: _reason_schema(),
         },
     }
     body = {
         "confirm": f"${{{{ parameters.{CONFIRM} }}}}",
+        **({"take": {each.name: _taken(each) for each in asked}} if asked else {}),
         "reason": f"${{{{ parameters.{REASON} }}}}",
         "requester": _REQUESTER,
     }
-    title = f"End a {kit.title}"
+    title = f"End the {kit.title}"
     return _template(kit, END, title=title, page=page, step=_step("End the order", END, body))
+
+
+def _take_schema(survivor: Survivor) -> Schema:
+    return {"title": survivor.ask, "type": "boolean", "default": False}
+
+
+def _taken(survivor: Survivor) -> str:
+    return f"${{{{ {member('parameters', f'{TAKE}{survivor.name}')} }}}}"
+
+
+def _stays(survivor: Survivor) -> str:
+    if survivor.name:
+        return f"What stays, unless you ask for it below: {survivor.text.rstrip('.')}."
+    but = " and ".join(f"{path} is {text_of(value)}" for path, value in survivor.unless.items())
+    return f"What stays{f' (unless {but})' if but else ''}: {survivor.text.rstrip('.')}."
 
 
 def _left(kit: Kit) -> str:

@@ -83,6 +83,11 @@ class Field:
         return self.hidden is None and not self.unseen and self.shape is not Shape.EMPTY
 
     @property
+    def asked(self) -> bool:
+        """Whether the order form shows it; forms of changes show all that is visible."""
+        return self.visible and self.hints.ask == "order"
+
+    @property
     def always(self) -> bool:
         """Whether it is in every XR, by requirement or by default."""
         return self.present and (self.required or self.default is not ABSENT)

@@ -49,7 +49,7 @@ def pages(kit: Kit, fields: Fields) -> list[Schema]:
 
 def _placed(kit: Kit, fields: Fields) -> list[tuple[Page, list[Field]]]:
     """Say which fields stand on which page."""
-    visible = [field for field in fields.top if field.visible]
+    visible = [field for field in fields.top if field.asked]
     by_path = {field.path: field for field in visible}
     if kit.pages:
         named = {path for page in kit.pages for path in page.fields}

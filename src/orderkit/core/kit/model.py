@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from orderkit.core.documents import DataKinds
 from orderkit.core.names import OrderId, TeamName, check_label
 from orderkit.core.objects import Kind, Manifest, dig
 from orderkit.core.xrd import scope_of, xr_kind
@@ -21,6 +22,7 @@ FieldPath = str
 """``teamName``, ``storage.sizeGb``: properties below ``spec``, dotted."""
 NAME_PARAMETER, TEAM_PARAMETER = "name", "team"
 """The form's own parameters, where no field gives the order's name or team."""
+_PART = re.compile(r"([a-z0-9-]*)(?:\{([A-Za-z0-9_.]+)\})?")
 _TEAM_PREFIX = "group:default/"
 """What the catalog's picker puts in front of a team."""
 
@@ -47,6 +49,18 @@ class Picker:
 
     kind: Literal["entity", "owner"]
     filter: tuple[Mapping[str, Any], ...] = ()
+    value: Literal["reference", "name"] = "reference"
+    """What of the entity the field holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refers:
+    """A field that names an object of the cluster, which must be there when it is entered."""
+
+    api_version: str
+    kind: str
+    ready: str = ""
+    """A path in the object, dotted, that must be true; empty: being there is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +83,9 @@ class Hints:
     error: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     picker: Picker | None = None
+    refers: Refers | None = None
+    ask: Literal["order", "later"] = "order"
+    """``later``: only forms of changes show it."""
     when: When | None = None
 
 
@@ -118,14 +135,57 @@ class Change:
     """``team``, ``requester``, ``platform`` or references of the catalog."""
     how: How = How.DIRECT
     warning: str = ""
+    differs: bool = False
+    """Asking for what holds already is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """What an order becomes before its end begins, because no function runs for a deleted XR."""
+
+    set: Mapping[FieldPath, str | int | float | bool]
+    until: Mapping[str, Any] = field(default_factory=dict)
+    """Paths in the XR's status, dotted, and the values that are waited for."""
+    why: str = ""
+    asked: bool = False
+    """A person asked for it when they typed the order's id: no review is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survivor:
+    """Something that outlives an order, in words."""
+
+    text: str
+    unless: Mapping[FieldPath, Any] = field(default_factory=dict)
+    """It does not if these fields have these values."""
+    name: str = ""
+    """How the request to end an order asks for it to go too; empty: that cannot be asked."""
+    ask: str = ""
+    """What the form of the end asks for then, in words."""
+
+    def holds(self, spec: Mapping[str, Any]) -> bool:
+        """Say whether it outlives an order with this ``spec``."""
+        told = self.unless.items()
+        return not told or any(dig(spec, *path.split(".")) != value for path, value in told)
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What is left of an order that has ended."""
+    """What is left of an order that has ended, and what comes first."""
 
     repository: Literal["archive", "delete"] = "archive"
-    survives: tuple[str, ...] = ()
+    survives: tuple[Survivor, ...] = ()
+    first: First | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Where the XR's status says that whoever uses it has to stop. Paths below ``status``."""
+
+    paused: FieldPath
+    cause: FieldPath
+    exhausted: tuple[str, ...]
+    """Causes that mean: what was paid for is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +230,8 @@ class Kit:
     team_from: FieldPath = ""
     """The field that names the team; empty: the form asks for it."""
     xr_name: str = "order"
+    xr_namespace: str = ""
+    """Namespace of the XR, with ``{field}`` for a field's value; empty: as it is delivered."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Top-level field -> form parameter, where they differ."""
     pages: tuple[Page, ...] = ()
@@ -180,9 +242,14 @@ class Kit:
     """Empty: every visible field may change, directly."""
     end: End = field(default_factory=End)
     lease: Lease = field(default_factory=Lease)
+    gate: Gate | None = None
     examples: tuple[Example, ...] = ()
     composes: tuple[KindRef, ...] = ()
     requires: tuple[KindRef, ...] = ()
+    data_kinds: DataKinds = field(default_factory=dict)
+    """Kinds of which the kit says that they hold data, or do not."""
+    facts: tuple[Manifest, ...] = ()
+    """Objects that stations find when the kit is tried; never delivered."""
 
     @property
     def kind(self) -> Kind:
@@ -195,6 +262,18 @@ class Kit:
         return scope_of(self.xrd) == "Namespaced"
 
     @property
+    def namespace_parts(self) -> tuple[tuple[str, FieldPath], ...]:
+        """Texts of the XR's namespace, each with the field whose value follows it, or nothing."""
+        found = _PART.findall(self.xr_namespace)
+        return tuple((text, path) for text, path in found if text or path)
+
+    def namespace_of(self, spec: Mapping[str, Any]) -> str:
+        """Return the XR's namespace as its fields make it; empty if kit.yaml says none."""
+        return "".join(
+            text + (_text(spec, path) if path else "") for text, path in self.namespace_parts
+        )
+
+    @property
     def schema(self) -> dict[str, Any]:
         """The author's ``openAPIV3Schema`` at the referenceable version."""
         version = next(v for v in self.xrd["spec"]["versions"] if v.get("referenceable"))
@@ -205,6 +284,12 @@ class Kit:
     def spec_schema(self) -> dict[str, Any]:
         """The XRD's schema of ``spec`` at the referenceable version."""
         found: dict[str, Any] = dig(self.schema, "properties", "spec", default={})
+        return found
+
+    @property
+    def status_schema(self) -> dict[str, Any]:
+        """The XRD's schema of ``status`` at the referenceable version."""
+        found: dict[str, Any] = dig(self.schema, "properties", "status", default={})
         return found
 
     @property

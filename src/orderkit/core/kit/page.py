@@ -15,7 +15,7 @@ from typing import Any
 from orderkit.core.kit import rules
 from orderkit.core.kit.fields import ABSENT, Field, Fields, Shape, fields_of
 from orderkit.core.kit.marking import html_comment
-from orderkit.core.kit.model import Change, Direction, Example, How, KindRef, Kit
+from orderkit.core.kit.model import Change, Direction, Example, How, KindRef, Kit, Survivor
 
 _DIRECTIONS = {
     Direction.ANY: "to any value",
@@ -218,12 +218,28 @@ def _change(change: Change) -> str:
 
 def _end(kit: Kit) -> str:
     kept = "archived" if kit.end.repository == "archive" else "deleted"
-    survives = "".join(f"- {rules.ended(text)}\n" for text in kit.end.survives)
+    survives = "".join(_survivor(each) for each in kit.end.survives)
     told = f"\nWhat is left:\n\n{survives}" if survives else ""
     return (
         f"## End\n\n`orderkit destroy {kit.name}-…` removes everything that was made; the order's "
-        f"repository is {kept}.\n{told}"
+        f"repository is {kept}.\n{_first(kit)}{told}"
     )
+
+
+def _first(kit: Kit) -> str:
+    first = kit.end.first
+    if first is None:
+        return ""
+    made = " and ".join(f"`{path}` becomes `{_json(value)}`" for path, value in first.set.items())
+    why = f" ({_plain(first.why).rstrip('.')})" if first.why else ""
+    return f"\nBefore that, {made}{why}, and that is waited for.\n"
+
+
+def _survivor(survivor: Survivor) -> str:
+    but = " and ".join(f"`{path}` is `{_json(value)}`" for path, value in survivor.unless.items())
+    text = rules.ended(survivor.text)
+    asked = f" `--take {survivor.name}` sets that first." if survivor.name else ""
+    return f"- {text}{f' Not if {but}.' if but else ''}{asked}\n"
 
 
 def _kinds(kit: Kit) -> str:

@@ -37,6 +37,8 @@ def identity(kit: Kit, variables: Variables) -> Iterator[Rule]:
         yield _named_by_field(kit, variables)
     elif made:
         yield _named_by_id(kit, variables)
+    if kit.namespace_parts:
+        yield _in_its_namespace(kit, variables)
     yield _its_own(kit, made=made)
 
 
@@ -149,6 +151,27 @@ def _named_by_field(kit: Kit, variables: Variables) -> Rule:
             "; make them equal",
         ),
         f"metadata.name is not the value of spec.{kit.xr_name}",
+    )
+
+
+def _in_its_namespace(kit: Kit, variables: Variables) -> Rule:
+    parts = []
+    for text, path in kit.namespace_parts:
+        parts += [literal(text)] if text else []
+        parts += [f"string({variables.field(path)[0]})"] if path else []
+    home = concatenated(parts)
+    fields = [variables.field(path)[0] for _, path in kit.namespace_parts if path]
+    there = " && ".join([*(f"{field} != null" for field in fields), "true"])
+    return Rule(
+        either(f"{there} && object.metadata.namespace == {home}", "oldObject != null"),
+        (
+            "metadata.namespace: is ",
+            *quoted("object.metadata.namespace"),
+            ", but the order's fields make it ",
+            *quoted(f"({there} ? {home} : 'nothing')"),
+            "; put it there",
+        ),
+        "metadata.namespace is not the one that the order's fields make",
     )
 
 

@@ -7,11 +7,12 @@ What the API server refuses the property refuses too; what it cannot, its help t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.kit import patterns
+from orderkit.core.kit import patterns, picking
 from orderkit.core.kit.fields import ABSENT, SCALARS, Field, Shape
 from orderkit.core.kit.hiding import hidden_schema, titled
 from orderkit.core.kit.limits import numbers, sizes
@@ -31,6 +32,8 @@ _TYPES = {
 }
 _FORMATS = frozenset({"date", "date-time", "email", "hostname", "ipv4", "uri", "uuid"})
 """Formats that the form, the portal's backend and the API server know."""
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""What would vanish: the portal shows help as Markdown, in which it is a tag of HTML."""
 _SILENT_FORMATS = frozenset({"int32", "int64", "float", "double", "password"})
 
 
@@ -112,8 +115,10 @@ class _Property:
             found["title"] = hints.title or titled(field.name)
         told = " ".join(self._told())
         if told:
-            found["description"] = told
+            found["description"] = _TAG.sub(r"\\<", told)
         found |= self.value()
+        if self._is_said_twice():
+            found["ui:options"] = {"label": False}
         if hints.placeholder:
             found["ui:placeholder"] = hints.placeholder
         if hints.autofocus:
@@ -126,6 +131,13 @@ class _Property:
         if hints.widget:
             found["ui:widget"] = hints.widget
         return found
+
+    def _is_said_twice(self) -> bool:
+        """Say whether a group's heading is the title of the one field in it."""
+        shown = [each for each in self.field.fields if each.visible]
+        titles = {each.hints.title or titled(each.name) for each in shown}
+        own = self.field.hints.title or titled(self.field.name)
+        return bool(self.field.name) and len(shown) == 1 and titles == {own}
 
     def value(self) -> Schema:
         """Return what a value must be, and with which one the form begins."""
@@ -196,8 +208,15 @@ class _Property:
             k: field.schema[k] for k in ("minLength", "maxLength") if k in field.schema
         }
         pattern = field.schema.get("pattern")
+        prefix = picking.prefix_of(field.hints)
+        if prefix and "maxLength" in found:
+            found["maxLength"] += len(prefix)
         if isinstance(pattern, str):
-            found["pattern"] = self._javascript(pattern)
+            written = self._javascript(pattern)
+            widened = picking.pattern_with(prefix, written) if prefix else written
+            if widened is None:
+                return found
+            found["pattern"] = widened
             errors["pattern"] = field.hints.error or patterns.told(pattern)
         elif field.path in self.kit.name_from:
             found["pattern"] = LABEL_PATTERN

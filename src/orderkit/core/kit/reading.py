@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core import yamltext
-from orderkit.core.documents import Files
+from orderkit.core.documents import Files, data_kinds
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.consistency import Problem, problems
 from orderkit.core.kit.model import (
@@ -20,6 +20,8 @@ from orderkit.core.kit.model import (
     Direction,
     End,
     Example,
+    First,
+    Gate,
     Hidden,
     Hints,
     How,
@@ -29,6 +31,8 @@ from orderkit.core.kit.model import (
     Link,
     Page,
     Picker,
+    Refers,
+    Survivor,
     When,
     spelt_out,
 )
@@ -150,6 +154,7 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         name_from=(named,) if isinstance(named, str) else tuple(named),
         team_from=spec.get("teamFrom", ""),
         xr_name=spec.get("xrName", kit.xr_name),
+        xr_namespace=spec.get("xrNamespace", ""),
         aliases=spec.get("aliases", {}),
         pages=tuple(_page(page) for page in spec.get("pages", ())),
         fields={path: _hints(found) for path, found in spec.get("fields", {}).items()},
@@ -161,12 +166,15 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         changes=tuple(_change(change) for change in spec.get("changes", ())),
         end=_end(spec.get("end", {})),
         lease=Lease(**spec.get("lease", {})),
+        gate=_gate(spec["gate"]) if "gate" in spec else None,
         examples=tuple(
             Example(e["name"], e.get("title") or spelt_out(e["name"]), e["values"])
             for e in spec.get("examples", ())
         ),
         composes=tuple(map(_kind, spec.get("composes", ()))),
         requires=tuple(map(_kind, spec.get("requires", ()))),
+        data_kinds=data_kinds(spec),
+        facts=tuple(spec.get("facts", ())),
     )
 
 
@@ -175,18 +183,28 @@ def _page(found: Mapping[str, Any]) -> Page:
 
 
 def _hints(found: Mapping[str, Any]) -> Hints:
-    plain = {key: value for key, value in found.items() if key not in ("picker", "when", "labels")}
+    built = ("picker", "refers", "when", "labels")
+    plain = {key: value for key, value in found.items() if key not in built}
     return Hints(
         **plain,
         labels={str(value): text for value, text in found.get("labels", {}).items()},
         picker=_picker(found["picker"]) if "picker" in found else None,
+        refers=_refers(found["refers"]) if "refers" in found else None,
         when=_when(found["when"]) if "when" in found else None,
     )
 
 
 def _picker(found: Mapping[str, Any]) -> Picker:
     wanted = found.get("filter", ())
-    return Picker(found["kind"], tuple([wanted] if isinstance(wanted, dict) else wanted))
+    return Picker(
+        found["kind"],
+        tuple([wanted] if isinstance(wanted, dict) else wanted),
+        found.get("value", "reference"),
+    )
+
+
+def _refers(found: Mapping[str, Any]) -> Refers:
+    return Refers(found["apiVersion"], found["kind"], found.get("ready", ""))
 
 
 def _when(found: Mapping[str, Any]) -> When:
@@ -209,11 +227,28 @@ def _change(found: Mapping[str, Any]) -> Change:
         who=tuple(found.get("who", ("team",))),
         how=How(found.get("how", "direct")),
         warning=found.get("warning", ""),
+        differs=found.get("differs", False),
     )
 
 
 def _end(found: Mapping[str, Any]) -> End:
-    return End(found.get("repository", "archive"), tuple(found.get("survives", ())))
+    first = found.get("first")
+    return End(
+        found.get("repository", "archive"),
+        tuple(
+            Survivor(each) if isinstance(each, str) else _survivor(each)
+            for each in found.get("survives", ())
+        ),
+        First(first["set"], first.get("until", {}), first.get("why", "")) if first else None,
+    )
+
+
+def _survivor(found: Mapping[str, Any]) -> Survivor:
+    return Survivor(found["text"], found["unless"], found.get("name", ""), found.get("ask", ""))
+
+
+def _gate(found: Mapping[str, Any]) -> Gate:
+    return Gate(found["paused"], found["cause"], tuple(found["exhausted"]))
 
 
 def _kind(found: Mapping[str, Any]) -> KindRef:

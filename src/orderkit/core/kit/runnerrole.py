@@ -1,18 +1,19 @@
 """
 What Orderkit's Jobs in the cluster may read for a kit: a ClusterRole that is aggregated to theirs.
 
-They look whether an order's XR and its parts are there, and nothing else: they change things in
-Git. (``day2/job/rights.yaml`` has what they may do to Applications.) Called by
-``core.kit.generating``.
+They look whether an order's XR, its parts and what it refers to are there, and nothing else:
+they change things in Git. (``day2/job/rights.yaml`` has what they may do to Applications.)
+Called by ``core.kit.generating``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from orderkit.core import yamltext
 from orderkit.core.kit.marking import comment
-from orderkit.core.kit.model import Kit
+from orderkit.core.kit.model import KindRef, Kit
 from orderkit.core.kit.rbac import plural
 from orderkit.core.objects import Kind, Manifest
 
@@ -36,7 +37,16 @@ def runner_role(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 def _resources(kit: Kit) -> dict[str, set[str]]:
     found = {kit.kind.group: {str(kit.xrd["spec"]["names"]["plural"])}}
-    for ref in kit.composes:
+    for ref in (*kit.composes, *_referred(kit)):
         group = Kind.parse(ref.api_version, ref.kind).group
         found.setdefault(group, set()).add(plural(ref))
     return found
+
+
+def _referred(kit: Kit) -> Iterator[KindRef]:
+    """Yield the kinds that fields refer to, with the plural that ``requires`` says."""
+    known = {(ref.api_version, ref.kind): ref for ref in kit.requires}
+    for hints in kit.fields.values():
+        if hints.refers:
+            key = (hints.refers.api_version, hints.refers.kind)
+            yield known.get(key, KindRef(*key))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from orderkit.core.baking import NAME
-from orderkit.core.documents import document
+from orderkit.core.documents import DATA_KIND, document
 
 Schema = dict[str, Any]
 
@@ -47,7 +47,7 @@ _FIELDS = _list(_FIELD, "Fields of the XRD.", minItems=1, uniqueItems=True)
 _SCALAR: Schema = {"type": ["string", "number", "boolean"]}
 
 _PICKER = _closed(
-    "Choose from the catalog. The field then holds the entity's reference.",
+    "Choose from the catalog.",
     ["kind"],
     {
         "kind": {
@@ -58,6 +58,21 @@ _PICKER = _closed(
             "description": "Which entities: a filter of the catalog, or a list of them.",
             "anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}],
         },
+        "value": {
+            "enum": ["reference", "name"],
+            "default": "reference",
+            "description": "What the field holds: the entity's reference, or its name alone "
+            "(then the filter names one kind, and entities are of the namespace default).",
+        },
+    },
+)
+_REFERS = _closed(
+    "It names an object of the cluster that must be there when it is ordered or changed.",
+    ["apiVersion", "kind"],
+    {
+        "apiVersion": _TEXT,
+        "kind": _TEXT,
+        "ready": _told(_TEXT, "A path in the object, dotted, that must be true: status.ready."),
     },
 )
 _HINTS = _closed(
@@ -72,6 +87,12 @@ _HINTS = _closed(
         "error": _told(_TEXT, "Shown instead of the regular expression that is not matched."),
         "labels": _map(_TEXT, "Enum value: the text that is shown for it."),
         "picker": _PICKER,
+        "refers": _REFERS,
+        "ask": {
+            "enum": ["order", "later"],
+            "default": "order",
+            "description": "later: only forms of changes show it; a new order does not have it.",
+        },
         "when": {
             "type": "object",
             "minProperties": 1,
@@ -149,6 +170,7 @@ _CHANGE = _closed(
             "description": "direct: committed at once; review: a pull request.",
         },
         "warning": _told(_TEXT, "Shown before the change is sent."),
+        "differs": _told(_FLAG, "Asking for what holds already is refused, not passed over."),
     },
 )
 _KIND = _closed(
@@ -169,6 +191,39 @@ _EXAMPLE = _closed(
         "values": {"type": "object", "description": "Values of the form."},
     },
 )
+
+_SURVIVOR = _closed(
+    "Something that is left, but not always.",
+    ["text", "unless"],
+    {
+        "text": _TEXT,
+        "unless": {**_map(_SCALAR, "Not if these fields have these values."), "minProperties": 1},
+        "name": _told(
+            {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$"},
+            "How an end asks for it to go too; the fields are set first then.",
+        ),
+        "ask": _told(_TEXT, "What the form of the end asks, for example 'Delete it too'."),
+    },
+)
+_SURVIVOR["dependentRequired"] = {"name": ["ask"], "ask": ["name"]}
+_FIRST = _closed(
+    "What is changed and waited for before the end begins: stations do not run for deleted XRs.",
+    ["set"],
+    {
+        "set": {**_map(_SCALAR, "Fields and their values."), "minProperties": 1},
+        "until": _map(_SCALAR, "Paths in the XR's status, dotted, and what they must be."),
+        "why": _told(_TEXT, "What it is good for, in words."),
+    },
+)
+_FACT: Schema = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata"],
+    "properties": {
+        "apiVersion": _TEXT,
+        "kind": _TEXT,
+        "metadata": {"type": "object", "required": ["name"]},
+    },
+}
 
 _SPEC: dict[str, Schema] = {
     "title": _told(_TEXT, "What people call the kit. Default: the XRD's kind, spelt out."),
@@ -196,6 +251,12 @@ _SPEC: dict[str, Schema] = {
         "default": "order",
         "description": "What the XR is called: 'order', the order's id, or a field.",
     },
+    "xrNamespace": {
+        **_TEXT,
+        "pattern": r"^([a-z0-9-]|\{[A-Za-z0-9_.]+\})+$",
+        "description": "Namespace of a namespaced XR; {field} stands for a field's value, for "
+        "example agent-{agentName}. Default: that of Argo CD's Application.",
+    },
     "aliases": _map(_TEXT, "XRD field: the name of its form parameter. Top-level fields only."),
     "pages": _list(_PAGE, "Pages of the form. Fields named nowhere come last."),
     "fields": _map(_HINTS, "How fields look in the form, by field."),
@@ -207,7 +268,10 @@ _SPEC: dict[str, Schema] = {
         [],
         {
             "repository": {"enum": ["archive", "delete"], "default": "archive"},
-            "survives": _list(_TEXT, "What is left when the order has ended, in words."),
+            "survives": _list(
+                {"anyOf": [_TEXT, _SURVIVOR]}, "What is left when the order has ended, in words."
+            ),
+            "first": _FIRST,
         },
     ),
     "lease": _closed(
@@ -218,9 +282,36 @@ _SPEC: dict[str, Schema] = {
             "maximum": {"type": "string", "pattern": _DURATION},
         },
     ),
+    "gate": _closed(
+        "Lets programs ask whether the XR's user may go on: GET /v1/gates/<kit>/<name>. "
+        "Paths are below status, dotted.",
+        ["paused", "cause", "exhausted"],
+        {
+            "paused": _told(_TEXT, "A boolean: true stops."),
+            "cause": _told(_TEXT, "A text: why."),
+            "exhausted": _list(
+                _TEXT,
+                "Causes that are answered 402, payment required. Every other one is 503.",
+                minItems=1,
+                uniqueItems=True,
+            ),
+        },
+    ),
     "examples": _list(_EXAMPLE, "Orders as people could place them."),
     "composes": _list(_KIND, "Kinds that the stations compose."),
     "requires": _list(_KIND, "Kinds that the stations read."),
+    "plan": _closed(
+        "What plans of changes go by.",
+        [],
+        {
+            "dataKinds": _list(
+                DATA_KIND, "Kinds whose removal deletes data, or does not; beside Orderkit's table."
+            )
+        },
+    ),
+    "facts": _list(
+        _FACT, "Objects that the stations find when 'kit check' tries the kit; never delivered."
+    ),
 }
 
 KIT_SCHEMA: Schema = document("Kit", _SPEC)

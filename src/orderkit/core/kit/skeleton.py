@@ -20,6 +20,7 @@ from orderkit.core.kit.changes import changes_of, title_of
 from orderkit.core.kit.fields import Field, Fields, Shape, fields_of
 from orderkit.core.kit.marking import template_comment
 from orderkit.core.kit.model import Kit, When
+from orderkit.core.kit.picking import prefix_of
 from orderkit.core.orderfile import MANIFESTS
 from orderkit.core.structural.shaping import PRESERVE
 from orderkit.core.yamltext import dump
@@ -93,9 +94,20 @@ def _manifest(kit: Kit, fields: Fields) -> str:
     head = (
         "---\n# This file is the order. Edit it, commit, and the change is delivered.\n"
         f"apiVersion: {kit.kind.api_version}\nkind: {kit.kind.kind}\n"
-        f"metadata:\n  name: {_dumped(name)}\n"
+        f"metadata:\n  name: {_dumped(name)}\n{_namespace(kit)}"
     )
     return head + block("spec", SPEC, fields.top, "")
+
+
+def _namespace(kit: Kit) -> str:
+    parts = [
+        part
+        for text, path in kit.namespace_parts
+        for part in (quoted(text) if text else "", _expression(path) if path else "")
+        if part
+    ]
+    whole = " ~ ".join(parts)
+    return f"  namespace: {_dumped(f'({whole})')}\n" if parts else ""
 
 
 def _order(kit: Kit, fields: Fields) -> str:
@@ -187,7 +199,7 @@ def _entries(at: str, fields: Sequence[Field], indent: str, depth: int) -> str:
 
 def _written(field: Field) -> bool:
     """Say whether the XR may have the field: what nobody can enter is left to the server."""
-    return field.visible or field.hidden is not None or (field.required and not field.unseen)
+    return field.asked or field.hidden is not None or (field.required and not field.unseen)
 
 
 def _sure(field: Field) -> bool:
@@ -257,6 +269,9 @@ def _value(field: Field, value: str, indent: str, depth: int) -> str:
             return _each(field, field.item, value, f"{indent}  ", depth)
     # A baked number has no quotes: its guard pattern has checked it.
     bare = field.hidden is not None and field.shape is not Shape.TEXT
+    prefix = prefix_of(field.hints)
+    if prefix:
+        value = f"({value} | replace({quoted(prefix)}, {quoted('')}))"
     return f" ${{{{ {value} }}}}" if bare else f" {_dumped(value)}"
 
 

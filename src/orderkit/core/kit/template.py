@@ -91,7 +91,7 @@ def _steps(kit: Kit, fields: Fields) -> list[dict[str, Any]]:
     spec = {
         field.name: f"${{{{ {member('parameters', kit.parameter(field.name))} }}}}"
         for field in fields.top
-        if field.visible or field.hidden
+        if field.asked or field.hidden
     }
     fetch = {
         "order": order,
@@ -161,7 +161,8 @@ def _output(kit: Kit) -> dict[str, Any]:
     content = (
         f"`{order}` is ordered. It is delivered and assembled within\n"
         f"a minute or so; `orderkit status {order}` shows how far it is.\n"
-        f"To change it, edit `{manifest_path(kit)}` in its repository.\n"
+        "Its page in the catalog leads to the forms that change and end it;\n"
+        f"or edit `{manifest_path(kit)}` in its repository.\n"
     )
     return {
         "links": [

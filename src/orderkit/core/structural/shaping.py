@@ -7,7 +7,6 @@ callers: prune what a client sent, then default it, then judge it.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,7 +51,10 @@ def _default_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    return copy.deepcopy(value) if isinstance(value, dict | list) else value
+    """Copy JSON-like data; copy.deepcopy expects everything and takes four times as long."""
+    if isinstance(value, dict):
+        return {name: _copied(entry) for name, entry in value.items()}
+    return [_copied(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _is_void(schema: Schema, value: object) -> bool:
@@ -93,7 +95,7 @@ def _prune(schema: Schema | None, value: Any, path: str, dropped: list[str]) -> 
     if isinstance(value, list):
         items = None if schema is None else schema.get("items")
         if items is None and schema is not None and schema.get(PRESERVE):
-            return copy.deepcopy(value)
+            return _copied(value)
         if items is not None and schema is not None and schema.get(PRESERVE):
             items = {**items, PRESERVE: True}
         return [_prune(items, v, f"{path}[{i}]", dropped) for i, v in enumerate(value)]
@@ -111,7 +113,7 @@ def _prune_object(
         elif schema is not None and _declares(schema, name):
             kept[name] = _prune(_child(schema, name), entry, where, dropped)
         elif schema is not None and schema.get(PRESERVE):
-            kept[name] = copy.deepcopy(entry)
+            kept[name] = _copied(entry)
         else:
             dropped.append(where)
     return kept

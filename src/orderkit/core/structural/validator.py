@@ -163,7 +163,7 @@ def _descend(
     resolver: object = None,  # noqa: ARG001 - the library passes it; structural schemas have no $ref
 ) -> Errors:
     """Judge a part by the validator of its schema, which the library would make anew each time."""
-    for error in _made(schema).iter_errors(value):
+    for error in validator_of(schema).iter_errors(value):
         if path is not None:
             error.path.appendleft(path)
         if schema_path is not None:
@@ -171,7 +171,7 @@ def _descend(
         yield error
 
 
-def _made(schema: Any) -> Any:
+def validator_of(schema: Any) -> Any:
     """Return the validator of a schema; schemas are values, nobody changes one that was used."""
     found = _MADE.get(id(schema))
     if found is not None:

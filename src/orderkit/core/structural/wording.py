@@ -25,6 +25,7 @@ from orderkit.core.structural.validator import (
     LIST_TYPE,
     StructuralValidator,
     type_name,
+    validator_of,
 )
 
 INVALID, REQUIRED, UNSUPPORTED = "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported"
@@ -57,7 +58,7 @@ def problems(schema: Schema, value: Any) -> list[Problem]:
     Raises:
         PatternError: The schema has a pattern that cannot be evaluated (`check_schema` tells).
     """
-    found = StructuralValidator(schema).iter_errors(value)
+    found = validator_of(schema).iter_errors(value)
     return sorted({problem for error in found for problem in _told(error)})
 
 

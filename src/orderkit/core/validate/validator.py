@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core import structural
-from orderkit.core.cel import BLOCKING, Gap, RuleSet
+from orderkit.core.cel import BLOCKING, Gap, RuleSet, has_rules
 from orderkit.core.objects import CRD, Kind, Manifest, dig, metadata
 from orderkit.core.structural import Problem
 from orderkit.core.validate import hints
@@ -37,6 +37,8 @@ _NAME_WAY_OUT = "lower-case letters, digits, '-' and '.'; start and end with a l
 class _Version:
     schema: dict[str, Any]
     rules: RuleSet
+    ruled: bool
+    """Whether there are rules at all."""
 
 
 class Validator:
@@ -61,6 +63,10 @@ class Validator:
     def versions(self) -> tuple[str, ...]:
         """The served versions."""
         return tuple(self._versions)
+
+    def schema(self, version: str) -> dict[str, Any]:
+        """Return the schema of a served version; raises KeyError for another."""
+        return self._versions[version].schema
 
     def faults(self) -> tuple[tuple[str, str], ...]:
         """Return path in the schema and sentence for each rule the server would refuse."""
@@ -120,7 +126,7 @@ class Validator:
 
 def _version(version: dict[str, Any]) -> _Version:
     schema = dig(version, "schema", "openAPIV3Schema", default=None) or {"type": "object"}
-    return _Version(schema, RuleSet(schema))
+    return _Version(schema, RuleSet(schema), has_rules(schema))
 
 
 def _unknown(schema: dict[str, Any], new: Manifest, path: str) -> Finding:
@@ -169,6 +175,8 @@ def _name_findings(new: Manifest) -> Iterator[Finding]:
 def _ruled(
     version: _Version, result: Manifest, old: Manifest | None
 ) -> tuple[list[Finding], tuple[Gap, ...]]:
+    if not version.ruled:
+        return [], ()
     before = structural.default(version.schema, old) if old is not None else None
     verdicts = version.rules.check(result, before)
     found = []

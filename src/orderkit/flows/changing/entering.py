@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from orderkit.core.change import refuse_unchanged
 from orderkit.core.change.entered import entered_edits
 from orderkit.core.change.values import ABSENT
 from orderkit.core.kit.changes import ANY_CHANGE, change_named, form_paths
@@ -38,16 +39,26 @@ def change_entered(
     Raises:
         InvalidInputError: There is no such base or change; and all that `change` raises.
     """
-    request = _request(platform, live, entered, wanted)
+    request = entered_request(platform, live, entered, wanted)
     if request.edits:
         return change(platform, request)
     head = platform.forge.head(live.repository)
+    if head is not None and entered.values:
+        held = read_xr(platform, live, head).xr.get("spec") or {}
+        change_ = wanted.change if live.kit.changes else None
+        refuse_unchanged(live.kit, held, paths=(), change=change_)
     return Changed(order=live.entry.order, state="unchanged", operation="", commit=head)
 
 
-def _request(
+def entered_request(
     platform: Platform, live: LiveOrder, entered: Entered, wanted: ChangeRequest
 ) -> ChangeRequest:
+    """
+    Return `wanted` with the edits that were entered.
+
+    Raises:
+        InvalidInputError: There is no such base or change, or a value is none of its field.
+    """
     base, seen = wanted.base, ABSENT
     if base is not None:
         base = find_commit(platform, live, base, field="base").id

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.core import yamledit
+from orderkit.core import limits, yamledit
 from orderkit.core.change import (
     ABSENT,
     Asking,
@@ -38,10 +38,12 @@ from orderkit.core.manifests import parse_documents
 from orderkit.core.names import CommitSha
 from orderkit.core.objects import Manifest
 from orderkit.core.validate import Finding, Validator, hints
+from orderkit.flows.changing.foretelling import Foretold
 from orderkit.flows.changing.request import Changed, ChangeRequest, State
 from orderkit.flows.history import last_change_of
 from orderkit.flows.liveorder import LiveOrder, XrFile, check_name, find_commit, read_xr
 from orderkit.flows.platform import Platform
+from orderkit.flows.references import check_references
 from orderkit.ports.forge import CHANGE_TRAILER, REASON_TRAILER, REQUEST_TRAILER, Operation
 
 _SUMMARY_MAX = 72
@@ -49,13 +51,17 @@ _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Edited:
     """A change thought through against one commit; nothing is written yet."""
 
     seen: XrFile
     data: bytes
+    xr: Manifest
+    """The XR as `data` has it."""
     edits: tuple[FieldDifference, ...]
     verdict: Verdict
+    foretold: Foretold | None = None
+    """What it does, where that was asked for."""
 
     @property
     def diff(self) -> str:
@@ -96,7 +102,7 @@ class Planner:
         _refuse_doubles(self.targets)
         self._validator = Validator(self.live.kit.xrd)
 
-    def told(self, plan: Plan, *, state: State, how: How) -> Changed:
+    def told(self, plan: Edited, *, state: State, how: How) -> Changed:
         """Return the result of a plan, without what its write came to."""
         return Changed(
             order=self.live.entry.order,
@@ -107,6 +113,7 @@ class Planner:
             change=plan.verdict.name,
             how=how,
             warnings=plan.verdict.warnings,
+            foretold=plan.foretold,
         )
 
     # --- reading
@@ -151,7 +158,7 @@ class Planner:
 
     # --- judging
 
-    def plan(self, seen: XrFile, targets: Sequence[Target]) -> Plan:
+    def plan(self, seen: XrFile, targets: Sequence[Target]) -> Edited:
         """
         Think a change through against what was read.
 
@@ -165,11 +172,13 @@ class Planner:
         new = {**seen.xr, "spec": spec}
         found = differences(old, spec)
         if not found:
-            return Plan(seen, seen.data, (), Verdict(()))
+            return Edited(seen, seen.data, new, (), Verdict(()))
         self._validate(seen, new)
         verdict = judge_rules(self.live.kit, found, change=self.wanted.change)
+        limits.check_values(self.live.team, self.live.kit, spec, before=old)
         self._check_who(verdict)
-        return Plan(seen, self._edited(seen, targets, new), found, verdict)
+        check_references(self.platform, self.live.kit, spec, changed=[each.path for each in found])
+        return Edited(seen, self._edited(seen, targets, new), new, found, verdict)
 
     def _refuse_conflicts(self, base: XrFile, seen: XrFile, spec: Any) -> None:
         conflicts = []
@@ -234,7 +243,7 @@ class Planner:
 
     # --- writing
 
-    def signed(self, plan: Plan) -> Operation:
+    def signed(self, plan: Edited) -> Operation:
         """Return the operation that the commit carries."""
         asked, order = self.wanted.requester, self.live.entry.order
         notes = [

@@ -27,15 +27,17 @@ from orderkit.core.change import (
     differences,
     resolve,
     same,
-    shown,
     value_at,
 )
 from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
 from orderkit.core.kit.model import How
-from orderkit.core.names import RepoId
-from orderkit.flows.changing.planning import Plan, Planner, unified
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.plan.markdown import cell
+from orderkit.flows.changing.foretelling import Foretold, foretell
+from orderkit.flows.changing.planning import Edited, Planner, unified
 from orderkit.flows.changing.request import Changed, State
 from orderkit.flows.liveorder import XrFile, read_xr
+from orderkit.flows.planning.announcing import ACCEPT_LOSS, CONTEXT, Judged, set_plan_status
 from orderkit.ports.forge import (
     REQUEST_TRAILER,
     Commit,
@@ -75,7 +77,7 @@ class Proposing:
     _listed: list[PullRequest] | None = field(default=None, init=False)
     _looked: list[OpenPull] | None = field(default=None, init=False)
 
-    def propose(self, plan: Plan) -> Changed:
+    def propose(self, plan: Edited) -> Changed:
         """
         Make sure that a pull request offers a plan. Idempotent by operation.
 
@@ -97,13 +99,19 @@ class Proposing:
         return tuple(pull for pull in self._list() if pull.number != but)
 
     def earlier(self) -> Changed | None:
-        """Return what this operation proposed before, whatever became of it."""
+        """
+        Return what this operation proposed before, whatever became of it.
+
+        None also if it stopped between its commit and the pull request's description.
+        """
         operation = self.planner.operation
         for pull in self._forge.pulls(self._repo, state="all", base=MAIN):
             commits = self._commits(pull) if pull.state == "open" else ()
             made = [commit for commit in commits if commit.operation == operation]
             for commit in made:
                 self.planner.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
+            if made and made[0] is commits[0] and pull.operation != operation:
+                return None  # it wrote the newest commit and was interrupted: it goes on from there
             if made or pull.operation == operation:
                 return self._found_again(pull)
         return None
@@ -147,7 +155,7 @@ class Proposing:
         found = differences(before.spec, after.spec)
         return OpenPull(pull, commits, before, after, found)
 
-    def _own(self, plan: Plan) -> OpenPull | None:
+    def _own(self, plan: Edited) -> OpenPull | None:
         """Return the newest one of ours that this person opened for one of these fields."""
         paths = {edit.path for edit in plan.edits}
         person = self.planner.wanted.requester.ref
@@ -161,7 +169,7 @@ class Proposing:
         """Say whether the file on main is still the one that the branch began with."""
         return own.before is not None and (own.before.path, own.before.sha) == (seen.path, seen.sha)
 
-    def _with_rest(self, plan: Plan, own: OpenPull) -> Plan:
+    def _with_rest(self, plan: Edited, own: OpenPull) -> Edited:
         """Add the fields that the open one has, this request does not name, nobody changed."""
         named = [target.steps for target in self.planner.targets]
         rest = [
@@ -179,13 +187,15 @@ class Proposing:
 
     # --- writing
 
-    def _update(self, plan: Plan, own: OpenPull) -> Changed:
+    def _update(self, plan: Edited, own: OpenPull) -> Changed:
         """Put the plan on the branch of an open one, in one more commit."""
-        operation = self.planner.signed(plan)
+        operation, head = self.planner.signed(plan), own.pull.head_commit
         if own.after is not None and own.after.data != plan.data:
             entry = FileChange(own.after.path, plan.data, own.after.sha)
             try:
-                self._forge.write(self._repo, [entry], operation, branch=own.pull.head)
+                head = self._forge.write(
+                    self._repo, [entry], operation, branch=own.pull.head
+                ).commit
             except NotFoundError as error:
                 raise ConflictError(f"{own.pull.head} of {self._repo} is gone") from error
         pull = self._forge.update_pull(
@@ -197,15 +207,17 @@ class Proposing:
         )
         if pull.state != "open":
             raise ConflictError(f"{self._repo}#{pull.number} was {pull.state} meanwhile")
+        self._say(plan.foretold, pull, head)
         return self._told(plan, pull, state="proposed")
 
-    def _open_new(self, plan: Plan, replaced: OpenPull | None) -> Changed:
+    def _open_new(self, plan: Edited, replaced: OpenPull | None) -> Changed:
         branch, operation = self._branch(plan), self.planner.signed(plan)
         entry = FileChange(plan.seen.path, plan.data, plan.seen.sha)
-        self._forge.write(self._repo, [entry], operation, branch=branch)
+        head = self._forge.write(self._repo, [entry], operation, branch=branch).commit
         body = self._body(plan, replaced.pull if replaced else None)
         draft = PullDraft(self._title(plan), body, branch, MAIN)
         pull = self._forge.open_pull(self._repo, draft, operation)
+        self._say(plan.foretold, pull, head)
         if replaced is not None:
             self._replace(replaced.pull, pull)
         return self._told(plan, pull, state="proposed")
@@ -217,7 +229,7 @@ class Proposing:
         with suppress(RefusedError):  # protected: whoever did that may remove it
             self._forge.delete_branch(self._repo, old.head)
 
-    def _branch(self, plan: Plan) -> str:
+    def _branch(self, plan: Edited) -> str:
         """
         Make sure of a branch that the plan can be written to; return its name.
 
@@ -244,12 +256,30 @@ class Proposing:
 
     # --- telling
 
-    def _title(self, plan: Plan) -> str:
+    def _say(self, told: Foretold | None, pull: PullRequest, head: CommitSha) -> None:
+        """Set the status of the proposed commit; the plan itself stands in the description."""
+        if told is not None:
+            judged = Judged(told.plan, failed=told.why_not)
+            with suppress(OrderkitError):  # it is proposed, whatever the status says
+                set_plan_status(self.planner.platform, self._repo, head, judged, pull.web_url)
+
+    def _finish_saying(self, found: OpenPull) -> None:
+        """Set the status that an interrupted run meant to set."""
+        if found.before is None or found.after is None:
+            return
+        head = found.pull.head_commit
+        with suppress(OrderkitError):
+            known = {status.context for status in self._forge.statuses(self._repo, head)}
+            if CONTEXT not in known:
+                planner, (old, new) = self.planner, (found.before.xr, found.after.xr)
+                self._say(foretell(planner.platform, planner.live, old, new), found.pull, head)
+
+    def _title(self, plan: Edited) -> str:
         return f"{self.planner.live.entry.order}: {plan.summary}"
 
-    def _body(self, plan: Plan, replaced: PullRequest | None) -> str:
+    def _body(self, plan: Edited, replaced: PullRequest | None) -> str:
         wanted = self.planner.wanted
-        rows = [f"| `{edit.path}` | {_cell(edit.old)} | {_cell(edit.new)} |" for edit in plan.edits]
+        rows = [f"| `{edit.path}` | {cell(edit.old)} | {cell(edit.new)} |" for edit in plan.edits]
         proved = "" if wanted.requester.proof else " (not proved)"
         lines = [f"Asked for by {wanted.requester.ref}{proved}."]
         lines += [f"Reason: {wanted.reason}"] if wanted.reason else []
@@ -257,16 +287,20 @@ class Proposing:
         lines += [f"Replaces #{replaced.number}."] if replaced else []
         lines.append("\n".join(["| Field | From | To |", "|---|---|---|", *rows]))
         lines.append(f"````diff\n{plan.diff}````")
+        lines += [plan.foretold.markdown] if plan.foretold else []
+        lines += [ACCEPT_LOSS] if self.planner.wanted.accept_loss else []
         lines.append("Merging delivers it. Closing it drops it.")
         return "\n\n".join(lines)
 
-    def _told(self, plan: Plan, pull: PullRequest | None, *, state: State) -> Changed:
+    def _told(self, plan: Edited, pull: PullRequest | None, *, state: State) -> Changed:
         done = self.planner.told(plan, state=state, how=How.REVIEW)
         return replace(done, pull=pull, others=self.others(pull.number if pull else None))
 
     def _found_again(self, pull: PullRequest) -> Changed:
         self._finish_replacing(pull)
         found = self._looked_at(pull) if pull.state == "open" else None
+        if found:
+            self._finish_saying(found)
         before, after = (found.before, found.after) if found else (None, None)
         merged = pull.merge_commit
         return Changed(
@@ -295,9 +329,3 @@ class Proposing:
 def _overlap(one: Steps, other: Steps) -> bool:
     """Say whether one field holds the other."""
     return all(a == b for a, b in zip(one, other, strict=False))
-
-
-def _cell(value: object) -> str:
-    """Write a value into a cell of a Markdown table."""
-    text = shown(value).replace("|", "\\|").replace("`", "'")
-    return text if value is ABSENT else f"`{text}`"

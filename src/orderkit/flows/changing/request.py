@@ -9,6 +9,8 @@ from orderkit.core.change import FieldDifference, FieldEdit
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, OrderId
+from orderkit.core.plan.structured import plan_json
+from orderkit.flows.changing.foretelling import Foretold
 from orderkit.ports.forge import PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -34,6 +36,10 @@ class ChangeRequest:
     operation: str | None = None
     """Makes a repetition recognisable; one id for one request. None: a new one."""
     dry_run: bool = False
+    accept_loss: bool = False
+    """Carry it out although the plan says that data is deleted."""
+    ends: bool = False
+    """Part of an end whose id was typed: committed, also where a living order's is reviewed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +60,8 @@ class Changed:
     warnings: tuple[str, ...] = ()
     others: tuple[PullRequest, ...] = ()
     """Open pull requests of this order that are not this one."""
+    foretold: Foretold | None = None
+    """What it does, or will do; None where nothing was planned."""
     repeated: bool = False
     """The same operation had been carried out before; nothing was done."""
 
@@ -72,6 +80,8 @@ class Changed:
             "pull": _pull_json(self.pull) if self.pull else None,
             "otherPulls": [_pull_json(pull) for pull in self.others],
             "warnings": list(self.warnings),
+            "plan": plan_json(self.foretold.plan) if self.foretold and self.foretold.plan else None,
+            "planWhyNot": self.foretold.why_not if self.foretold else "",
         }
 
 

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from orderkit.core.change import FieldConflictError, Verdict, differences
+from orderkit.core.change import FieldConflictError, Verdict, differences, refuse_unchanged
 from orderkit.core.errors import ConflictError, RefusedError, RemoteError, UsageError
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, check_requester
-from orderkit.flows.changing.planning import Plan, Planner, unified
+from orderkit.flows.changing.foretelling import foretell, refuse_losses
+from orderkit.flows.changing.planning import Edited, Planner, unified
 from orderkit.flows.changing.proposing import Proposing
 from orderkit.flows.changing.request import Changed, ChangeRequest, tidied
 from orderkit.flows.liveorder import find_living, read_xr
@@ -96,13 +97,25 @@ class _Run:
         plan = planner.plan(planner.read(head), planner.targets)
         proposing = Proposing(planner)
         if not plan.edits:
+            held = plan.seen.xr.get("spec") or {}
+            paths = [target.path for target in planner.targets]
+            refuse_unchanged(planner.live.kit, held, paths=paths, change=planner.wanted.change)
             return self._unchanged(plan.seen.commit, proposing)
         how = self._how(plan.verdict)
+        plan = self._foretold(plan)
         if how is How.REVIEW:
             return proposing.propose(plan)
         if planner.wanted.dry_run:
             return replace(planner.told(plan, state="planned", how=how), others=proposing.others())
         return self._commit(plan, proposing)
+
+    def _foretold(self, plan: Edited) -> Edited:
+        """Add what the change does; refuse what deletes data unless that is meant."""
+        live = self.planner.live
+        told = foretell(self.platform, live, plan.seen.xr, plan.xr)
+        if not (self.planner.wanted.accept_loss or self.planner.wanted.dry_run):
+            refuse_losses(live, told)
+        return replace(plan, foretold=told)
 
     def _unchanged(self, commit: CommitSha, proposing: Proposing) -> Changed:
         return Changed(
@@ -115,6 +128,8 @@ class _Run:
 
     def _how(self, verdict: Verdict) -> How:
         wanted = self.planner.wanted.how
+        if self.planner.wanted.ends:
+            return How.DIRECT
         if wanted is How.DIRECT and verdict.how is How.REVIEW:
             raise RefusedError(
                 f"{self.planner.live.entry.order}: '{verdict.name}' is reviewed, not committed"
@@ -123,7 +138,7 @@ class _Run:
             )
         return wanted or verdict.how
 
-    def _commit(self, plan: Plan, proposing: Proposing) -> Changed:
+    def _commit(self, plan: Edited, proposing: Proposing) -> Changed:
         """Write once. Somebody else's same text is this change done, but not a sum's."""
         live = self.planner.live
         entry = FileChange(plan.seen.path, plan.data, plan.seen.sha)

@@ -150,7 +150,7 @@ def _is_doubtful(kit: str, facts: PackFacts) -> bool:
         for step in doc.manifest.get("spec", {}).get("pipeline") or ()
         if isinstance(step, dict) and isinstance(step.get("input"), dict)
     }
-    folders = [PurePosixPath("stations", name) for name in names]
+    folders = [PurePosixPath("stations", name.partition("/")[0]) for name in names]
     return any(
         path.suffix == ".py"
         and any(path.is_relative_to(folder) for folder in folders)

@@ -14,8 +14,12 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from orderkit.adapters.packfolder import read_folder, write_file
-from orderkit.core.kit.generating import generate, leftovers
+from orderkit.core.documents import Files
+from orderkit.core.errors import RefusedError
+from orderkit.core.healthchecks import OWN, SETTINGS, settings
+from orderkit.core.kit.generating import generate, is_hand_written, leftovers
 from orderkit.core.kit.kinds import kinds
+from orderkit.core.kit.model import Kit
 from orderkit.core.pack import read_pack
 
 Action = Literal["same", "new", "changed", "removed"]
@@ -73,8 +77,19 @@ def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
         generated = generate(files, read[name] if name in read else known.kit(name))
         gone = leftovers(files, name, generated)
         found += _compared(name, files, {**generated, **dict.fromkeys(gone)})
-    found += _compared("", files, kinds(known.name, tuple(read.values())))
+    found += _compared("", files, _of_all(files, known.name, tuple(read.values())))
     return Generation(tuple(sorted(found, key=lambda file: file.path)))
+
+
+def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath, bytes]:
+    """Return the generated files that are made of all kits."""
+    checks = settings(files, kits)
+    if is_hand_written(files, SETTINGS, checks[SETTINGS]):
+        raise RefusedError(
+            f"{SETTINGS}: was written by hand, and a generated file belongs there",
+            hint=f"move keys of your own into {OWN}, one file each, then delete it",
+        )
+    return {**kinds(pack, kits), **checks}
 
 
 def apply_generation(pack: Path, wanted: Generation) -> None:

@@ -3,7 +3,7 @@ Add a kit to a pack: drafted from a few fields, or made from an XRD that exists.
 
 The kit is made in a copy of the pack, generated and tested there, and only what then stands is
 put into the pack, ``pack.yaml`` last: a kit that does not work is never half in it. What the
-author wrote in ``pack.yaml`` and ``argocd-cm.yaml`` stays byte for byte, an entry is added.
+author wrote in ``pack.yaml`` stays byte for byte, an entry is added.
 
 Called by ``orderkit kit new`` and ``orderkit kit import``.
 """
@@ -19,7 +19,6 @@ from orderkit.adapters.packfolder import read_folder, write_file
 from orderkit.adapters.skeletons import render_skeleton
 from orderkit.core.documents import Files
 from orderkit.core.errors import OrderkitError, RefusedError
-from orderkit.core.healthchecks import SETTINGS, with_kind
 from orderkit.core.kit.drafting import Draft, skeleton_values, xrd_of
 from orderkit.core.kit.model import spelt_out
 from orderkit.core.names import check_label
@@ -142,16 +141,9 @@ def _check_free(pack: Path, known: Pack, name: str, files: Iterable[PurePosixPat
 
 
 def _listed(copy: Path, name: str) -> Mapping[PurePosixPath, bytes]:
-    """Return pack.yaml and Argo CD's settings with the kit in them."""
-    listed = edit(
-        (copy / PACK).read_bytes(), [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK)
-    )
-    found = {PACK: listed}
-    if (copy / SETTINGS).is_file():
-        _write(copy, found)
-        kind = xr_kind(read_pack(read_folder(copy)).kit(name).xrd)
-        found[SETTINGS] = with_kind((copy / SETTINGS).read_bytes(), kind)
-    return found
+    """Return pack.yaml with the kit in it."""
+    listed = (copy / PACK).read_bytes()
+    return {PACK: edit(listed, [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))}
 
 
 def _write(folder: Path, files: Files) -> None:

@@ -20,6 +20,7 @@ from orderkit.adapters.packfolder import read_folder, write_file
 from orderkit.adapters.stationfolder import load_stations
 from orderkit.core import yamltext
 from orderkit.core.errors import NotFoundError, OrderkitError, UsageError
+from orderkit.core.functionprocesses import FunctionProcess
 from orderkit.core.kit.golden import Difference, Golden, Outcome, differences, golden
 from orderkit.core.kit.scenario import Scenario, read_scenario
 from orderkit.core.pack import Pack, read_pack
@@ -50,6 +51,8 @@ class Wanted:
     pattern: str = ""
     """A part of ``<kit>/<case>``, or a pattern with ``*``; empty: all."""
     update: bool = False
+    functions: Sequence[FunctionProcess] = ()
+    """Functions that run somewhere, for the pipelines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,7 @@ class _Runner:
             values = yamltext.load(
                 place.read_bytes(), name=str(ROOM / VALUES), schema=_VALUES_SCHEMA
             )
-        return prepare(self._pack, name, self._stations, values)
+        return prepare(self._pack, name, self._stations, values, self._wanted.functions)
 
     def _case(self, trial: Trial, case: str) -> Tested:
         kit, begun = trial.kit.name, time.perf_counter()

@@ -13,7 +13,7 @@ Called by ``flows.kits.testing``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,19 +22,21 @@ from orderkit.core.baking import bake
 from orderkit.core.composed import Step, World, steps_of
 from orderkit.core.dressing import preview_uid, root_labelled
 from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.core.functionprocesses import FunctionProcess
+from orderkit.core.kit.composed import composition_of, name_shown
 from orderkit.core.kit.golden import Outcome, Refusal
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.scenario import Scenario, Stage
-from orderkit.core.manifests import parse_manifests
-from orderkit.core.objects import COMPOSITION, Kind, Manifest, dig, metadata
+from orderkit.core.objects import Kind, Manifest, metadata
 from orderkit.core.pack import Pack
-from orderkit.core.pythonfunctions import python_functions
+from orderkit.core.pythonfunctions import functions_here, packages_of
 from orderkit.core.simulating import Simulation, Surroundings, simulate
 from orderkit.core.station import Station
 from orderkit.core.template import Template, parse_template
 from orderkit.core.validate import Validator
 from orderkit.core.xrcheck import check_order_files
 from orderkit.flows import scaffolding
+from orderkit.flows.functions import stations_of
 from orderkit.flows.packrendering import PlatformValues
 
 VALUES = PlatformValues(
@@ -66,6 +68,8 @@ class Trial:
     validator: Validator
     steps: tuple[Step, ...] | None
     world: World
+    composition: str = ""
+    """Its name, as the XR shows it."""
 
     def run(self, scenario: Scenario, *, case: str) -> Outcome:
         """
@@ -76,7 +80,7 @@ class Trial:
         """
         try:
             files, xr = self._ordered(scenario, case)
-            result = self._judged(xr)
+            result = self._judged(_delivered(self.kit, xr))
             return self._assembled(scenario, files, result)
         except _RefusedError as refused:
             return Outcome(refused.refusal)
@@ -131,6 +135,7 @@ class Trial:
             existing=scenario.required,
             observed=_adopted({**xr, **status}, scenario.observed),
             statuses=scenario.statuses,
+            composition=self.composition,
         )
         once = {"rounds_max": 1} if scenario.run == "once" else {}
         found = simulate({**xr, **status}, self.steps, self.world, around, **once)
@@ -159,13 +164,18 @@ class Trial:
 
 
 def prepare(
-    pack: Pack, name: str, stations: Mapping[str, Station], values: Mapping[str, str]
+    pack: Pack,
+    name: str,
+    stations: Mapping[str, Station],
+    values: Mapping[str, str],
+    processes: Sequence[FunctionProcess] = (),
 ) -> Trial:
     """
     Read a kit for trials.
 
     Args:
         values: What hidden fields get, by the value's name; beside the built-in ones.
+        processes: Functions that run somewhere; they take the place of those of this process.
 
     Raises:
         NotFoundError: The pack has no such kit.
@@ -174,9 +184,12 @@ def prepare(
     kit = pack.kit(name)
     folder = _baked(pack, name, values)
     template = PurePosixPath("template.yaml")
-    composition = _composition(pack, kit)
+    composition = composition_of(pack.files, kit)
     steps = None if composition is None else steps_of(composition["spec"])
-    functions = python_functions(stations)
+    called = {step.function for step in steps or ()}
+    here = functions_here(stations, packages_of(pack.files), called).functions
+    remote = stations_of(each for each in processes if each.name in called)
+    functions = {**here, **remote}
     return Trial(
         kit,
         folder,
@@ -185,33 +198,16 @@ def prepare(
         else None,
         Validator(kit.xrd),
         steps,
-        World(functions, foreign={step.function for step in steps or ()} - functions.keys()),
+        World(functions, foreign=called - functions.keys(), remote=remote.keys()),
+        name_shown(kit.xrd, composition) if composition else "",
     )
 
 
 def _baked(pack: Pack, name: str, values: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
     root = PurePosixPath("templates", name)
     files = {path: data for path, data in pack.files.items() if path.is_relative_to(root)}
-    baked = bake(files, {**VALUES.baked(), **values})
+    baked = bake(files, {**VALUES.baked(pack.versions), **values})
     return {path.relative_to(root): data for path, data in baked.items()}
-
-
-def _composition(pack: Pack, kit: Kit) -> Manifest | None:
-    """Return the Composition that an XR of this kind gets if it names none."""
-    found = [
-        manifest
-        for path, data in pack.folder(f"gitops/apis/{kit.name}").items()
-        if path.suffix in {".yaml", ".yml"}
-        for manifest in parse_manifests(f"gitops/apis/{kit.name}/{path}", data)
-        if Kind.of(manifest) == COMPOSITION
-        and dig(manifest, "spec", "compositeTypeRef", "kind") == kit.kind.kind
-    ]
-    for key in ("enforcedCompositionRef", "defaultCompositionRef"):
-        wanted = dig(kit.xrd, "spec", key, "name")
-        for manifest in found if wanted else ():
-            if metadata(manifest).get("name") == wanted:
-                return manifest
-    return found[0] if found else None
 
 
 class _stage:  # noqa: N801 - reads as a statement
@@ -231,6 +227,13 @@ class _stage:  # noqa: N801 - reads as a statement
 def _completed(kind: Kind, xr: Manifest, case: str) -> Manifest:
     header = {"apiVersion": kind.api_version, "kind": kind.kind}
     return {**header, **xr, "metadata": {"name": case, **(xr.get("metadata") or {})}}
+
+
+def _delivered(kit: Kit, xr: Manifest) -> Manifest:
+    """Return the XR as Argo CD delivers it: what names no namespace gets its team's."""
+    if not kit.namespaced or metadata(xr).get("namespace"):
+        return xr
+    return {**xr, "metadata": {**metadata(xr), "namespace": "team-a"}}
 
 
 def _adopted(xr: Manifest, observed: Mapping[str, Manifest]) -> dict[str, Manifest]:

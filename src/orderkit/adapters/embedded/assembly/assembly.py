@@ -10,8 +10,8 @@ from orderkit.adapters.embedded.assembly.definitions import DefinitionReconciler
 from orderkit.adapters.embedded.assembly.events import Recorder
 from orderkit.adapters.embedded.assembly.functions import FunctionReconciler
 from orderkit.adapters.embedded.assembly.revisions import CompositionReconciler, RevisionReconciler
-from orderkit.adapters.embedded.assembly.site import Site, side_by_side
-from orderkit.adapters.embedded.controller import Controller
+from orderkit.adapters.embedded.assembly.site import Site
+from orderkit.adapters.embedded.controller import Controller, side_by_side
 from orderkit.core.errors import ConflictError
 from orderkit.core.objects import (
     COMPOSITION,

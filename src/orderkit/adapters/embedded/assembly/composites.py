@@ -211,14 +211,14 @@ class Composites:
 
     def _world(self, observed: applying.Observed) -> World:
         present = installed(self._site)
-        runnable = {n: f for n, f in self._site.functions.items() if n in present}
+        runnable = {name: found for name, found in present.items() if found is not None}
         return World(
             functions=runnable,
             observed=observed.resources,
             connection_details=observed.connection_details,
             fetch=lambda selector: applying.fetch(self._site, selector),
             scope_of=self._site.scope_of,
-            foreign=present - runnable.keys(),
+            foreign=present.keys() - runnable.keys(),
         )
 
     def _watch(

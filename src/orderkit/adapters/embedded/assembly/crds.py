@@ -3,8 +3,8 @@ The CRDs of Crossplane itself, as far as the embedded platform needs them.
 
 Structural where a mistake should be refused (scope, names, pipeline), open elsewhere. Rules in
 CEL stand in them and hold wherever the API server evaluates CEL. Kinds that would pretend
-something (Configuration, Usage, Operation, EnvironmentConfig) are left out; Provider is there so
-that a pack's provider objects can be delivered, but no provider ever runs here.
+something (Configuration, Usage, Operation) are left out; Provider is there so that a pack can ask
+for a twin (``adapters.embedded.providers``); a real one never runs here.
 
 Installed by the platform before the assembly starts; a real Crossplane brings its own.
 """
@@ -26,13 +26,19 @@ _SELF_IS_OLD_SELF = {"rule": "self == oldSelf", "message": "Value is immutable"}
 
 
 def crossplane_crds() -> list[Manifest]:
-    """Return the CRDs of XRDs (v1 and v2), Compositions, revisions, Functions, Providers."""
+    """
+    Return the CRDs of XRDs, Compositions, revisions, EnvironmentConfigs, Functions, Providers.
+
+    And of what packages run as, which nobody reads here.
+    """
     return [
         _definitions(),
         _compositions(),
         _composition_revisions(),
+        _environment_configs(),
         _package("Function", "functions"),
         _package("Provider", "providers"),
+        _runtime_configs(),
     ]
 
 
@@ -126,6 +132,18 @@ def _crd(
 
 
 _API = "apiextensions.crossplane.io"
+
+
+def _environment_configs() -> Manifest:
+    properties = {"apiVersion": TEXT, "kind": TEXT, "metadata": {"type": "object"}, "data": OPEN}
+    version = {
+        "name": "v1beta1",
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [AGE],
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+    }
+    return _crd(_API, "EnvironmentConfig", "environmentconfigs", [version], short=["envcfg"])
 
 
 def _definitions() -> Manifest:
@@ -254,3 +272,9 @@ def _package(kind: str, plural: str) -> Manifest:
     status = _status(currentRevision=TEXT, currentIdentifier=TEXT, resolvedPackage=TEXT)
     version = _version("v1", spec, columns=columns, status=status)
     return _crd("pkg.crossplane.io", kind, plural, [version], short=[])
+
+
+def _runtime_configs() -> Manifest:
+    version = _version("v1beta1", OPEN, columns=[AGE], status=OPEN)
+    plural = "deploymentruntimeconfigs"
+    return _crd("pkg.crossplane.io", "DeploymentRuntimeConfig", plural, [version], short=[])

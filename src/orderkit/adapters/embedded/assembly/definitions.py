@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from orderkit.adapters.embedded.assembly.composites import Composites
 from orderkit.adapters.embedded.assembly.events import OWNER
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting, side_by_side
+from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.controller import side_by_side
 from orderkit.core.conditions import Condition
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects import CRD, Manifest, ObjectKey, condition, controller, dig, metadata

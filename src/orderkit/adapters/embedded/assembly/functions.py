@@ -1,9 +1,10 @@
 """
 Function objects: say which of them this process can run.
 
-No package is ever pulled. A Function is Healthy when the embedded platform has a runner of
-that name, whatever its package says; any other one (go-templating, KCL, ...) is installed but
-not healthy, and a pipeline step that names it is refused.
+No package is ever pulled. A Function is Healthy when the embedded platform has a runner for what
+its package is (the last part of the path, whatever registry and release), or one of the
+Function's own name; any other one (go-templating, KCL, ...) is installed but not healthy, and a
+pipeline step that names it is refused.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from collections.abc import Mapping
 
 from orderkit.adapters.embedded.assembly.site import Site, is_deleting
 from orderkit.core.conditions import Condition
-from orderkit.core.objects import FUNCTION, ObjectKey, metadata
+from orderkit.core.objects import FUNCTION, Manifest, ObjectKey, dig, metadata
+from orderkit.core.pythonfunctions import NAMES
 from orderkit.core.station import Station
+from orderkit.core.twins.choosing import package_name
 
 INSTALLED = Condition("Installed", "True", "ActivePackageRevision")
 HEALTHY = Condition("Healthy", "True", "HealthyPackageRevision")
@@ -33,15 +36,27 @@ class FunctionReconciler:
         self._site = site
 
     def __call__(self, key: ObjectKey) -> float | None:
-        """Set Installed and Healthy. Idempotent."""
+        """Set Installed and Healthy, and for which package. Idempotent."""
         function = self._site.cluster.get(key)
         if function is not None and not is_deleting(function):
             known = self._site.functions
-            health = HEALTHY if key.name in known else unhealthy(key.name, known)
-            self._site.write_status(function, INSTALLED, health)
+            runs = runner(function, known) is not None
+            health = HEALTHY if runs else unhealthy(key.name, known)
+            wanted = {"currentIdentifier": dig(function, "spec", "package")}
+            self._site.write_status(function, INSTALLED, health, status=wanted)
         return None
 
 
-def installed(site: Site) -> frozenset[str]:
-    """Return the names of all Function objects in the cluster."""
-    return frozenset(metadata(found)["name"] for found in site.cluster.list(FUNCTION).items)
+def runner(function: Manifest, known: Mapping[str, Station]) -> Station | None:
+    """Return what runs a Function here, if anything does."""
+    what = package_name(str(dig(function, "spec", "package", default="")))
+    name = metadata(function)["name"]
+    if what in known or name in NAMES:
+        return known.get(what)
+    return known.get(name)
+
+
+def installed(site: Site) -> dict[str, Station | None]:
+    """Return what runs each Function of the cluster here, None where nothing does."""
+    found = site.cluster.list(FUNCTION).items
+    return {metadata(each)["name"]: runner(each, site.functions) for each in found}

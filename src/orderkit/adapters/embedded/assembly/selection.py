@@ -83,7 +83,12 @@ class Selector:
 
     def _composition(self, xr: Manifest, choice: Choice) -> str:
         present = self.composition_of(xr)
-        name = self._enforced() or present or self._default(xr) or self._matching(xr, choice)
+        enforced = self._enforced()
+        default = None if enforced or present else self._default(xr)
+        name = enforced or present or default or self._matching(xr, choice)
+        if default or (enforced and enforced != present):
+            text = f"{'Default' if default else 'Enforced'} composition has been selected"
+            choice.events.append(Event("Normal", "CompositionSelection", text))
         if name != present:
             choice.machinery["compositionRef"] = {"name": name}
             text = f"Successfully selected composition: {name}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orderkit.adapters.embedded.assembly.events import OWNER, Recorder
@@ -102,12 +101,3 @@ def is_deleting(manifest: Manifest) -> bool:
 def missing(kind: Kind, name: str) -> str:
     """Return the API server's text for an object that does not exist."""
     return f'{kind} "{name}" not found'
-
-
-def side_by_side(calls: Iterable[Callable[[], None]]) -> None:
-    """Run all calls at once and wait for them; each of them takes its time."""
-    threads = [threading.Thread(target=call) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()

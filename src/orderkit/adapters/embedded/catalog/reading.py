@@ -1,7 +1,9 @@
 """
 Read entities from a location: a ``catalog-info.yaml`` in a repository of the platform's forge.
 
-Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces.
+Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces. The
+files that a ``Location`` there names relative to itself are read too, one level deep and without
+patterns; one that is missing or broken gives nothing, and the others count.
 Anybody may have pushed the file, so it is read with the limits of ``core.manifests``.
 """
 
@@ -9,16 +11,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import posixpath
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.manifests import ManifestError, parse_manifests
 from orderkit.core.names import RepoId
-from orderkit.core.objects import Manifest, annotations_of, metadata
+from orderkit.core.objects import Manifest, annotations_of, dig, metadata
 from orderkit.ports.forge import Forge
+
+logger = logging.getLogger(__name__)
 
 KINDS = (
     "API", "Component", "Domain", "Group", "Location", "Resource", "System", "Template", "User",
@@ -67,6 +74,17 @@ def read_entities(forge: Forge, target: str) -> list[Manifest]:
         InvalidInputError: The file is missing or holds no good entity.
         UnreachableError: The forge does not answer. RemoteError, AccessError: it refuses.
     """
+    found = _read(forge, target)
+    for location in [entity for entity in found if entity["kind"] == "Location"]:
+        for child in _children(location, target):
+            try:
+                found += _read(forge, child)
+            except InvalidInputError as error:
+                logger.warning("catalog: %s: %s", target, error)
+    return found
+
+
+def _read(forge: Forge, target: str) -> list[Manifest]:
     source = source_of(target, base_url=forge.base_url)
     found = forge.read(source.repo, source.path, source.ref)
     if found is None:
@@ -78,6 +96,17 @@ def read_entities(forge: Forge, target: str) -> list[Manifest]:
     if not manifests:
         raise InvalidInputError("target", target, "holds no entity")
     return [_entity(manifest, target) for manifest in manifests]
+
+
+def _children(location: Manifest, target: str) -> Iterator[str]:
+    """Yield what a Location names, as addresses beside its own file and never above it."""
+    folder = target.rpartition("/")[0]
+    named = [dig(location, "spec", "target"), *(dig(location, "spec", "targets") or ())]
+    for name in named:
+        if isinstance(name, str) and name.startswith("./"):
+            path = posixpath.normpath(name)
+            if not path.startswith("../"):
+                yield f"{folder}/{quote(path)}"
 
 
 def _entity(manifest: Manifest, target: str) -> Manifest:

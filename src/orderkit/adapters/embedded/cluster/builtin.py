@@ -2,8 +2,9 @@
 The kinds every cluster serves, with as much schema as server-side apply and strict decoding need.
 
 RBAC objects, NetworkPolicies and ValidatingAdmissionPolicies are stored and served, not enforced.
-Of the kinds that run something only Job is served, and nobody runs it; Pod, Deployment and
-Service are not.
+Of the kinds that run something Job, Deployment, Service and Ingress are served, and nobody runs
+them (``adapters.embedded.workloads`` says what a cluster's controllers would); Pod is not. The
+insides of their specs are not checked.
 """
 
 from __future__ import annotations
@@ -296,9 +297,66 @@ _RUNNING = (
         short_names=("netpol",),
         description="NetworkPolicy: stored, not enforced.",
     ),
+    _kind(
+        Kind("coordination.k8s.io", "v1", "Lease"),
+        "leases",
+        _object(
+            spec=_object(
+                holderIdentity=_TEXT,
+                leaseDurationSeconds=_NUMBER,
+                acquireTime=_TEXT,
+                renewTime=_TEXT,
+                leaseTransitions=_NUMBER,
+                preferredHolder=_TEXT,
+                strategy=_TEXT,
+            )
+        ),
+        columns=(Column("Holder", ".spec.holderIdentity"), AGE),
+        description="Lease: who of several equal controllers works.",
+    ),
 )
 
-BUILT_IN = _CORE + _ACCESS + _EXTENSIONS + _RUNNING
+_DEPLOYED = (
+    _kind(
+        Kind("apps", "v1", "Deployment"),
+        "deployments",
+        _object(
+            spec={**_OPEN, "properties": {"replicas": {"type": "integer", "default": 1}}},
+            status={**_OPEN, "properties": {"conditions": _CONDITIONS}},
+        ),
+        has_status=True,
+        has_generation=True,
+        short_names=("deploy",),
+        columns=(
+            Column("Replicas", ".spec.replicas", "integer"),
+            Column("Up-to-date", ".status.updatedReplicas", "integer"),
+            Column("Available", ".status.availableReplicas", "integer"),
+            AGE,
+        ),
+        description="Deployment: stored; nobody runs it.",
+    ),
+    _kind(
+        Kind("", "v1", "Service"),
+        "services",
+        _object(spec=_OPEN, status=_OPEN),
+        has_status=True,
+        short_names=("svc",),
+        columns=(Column("Type", ".spec.type"), AGE),
+        description="Service: stored; nothing is reached by it.",
+    ),
+    _kind(
+        Kind("networking.k8s.io", "v1", "Ingress"),
+        "ingresses",
+        _object(spec=_OPEN, status=_OPEN),
+        has_status=True,
+        has_generation=True,
+        short_names=("ing",),
+        columns=(Column("Class", ".spec.ingressClassName"), AGE),
+        description="Ingress: stored; nothing is reached by it.",
+    ),
+)
+
+BUILT_IN = _DEPLOYED + _CORE + _ACCESS + _EXTENSIONS + _RUNNING
 """Every kind that is served without a CRD."""
 
 

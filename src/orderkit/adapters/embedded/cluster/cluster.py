@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from orderkit.adapters.embedded.cluster.admission import Admission, Policies
 from orderkit.adapters.embedded.cluster.collector import Collector
@@ -86,6 +86,17 @@ class EmbeddedCluster:
             NoSuchKindError: The kind is not served.
         """
         return self.registry.get(kind).namespaced
+
+    def plural(self, kind: Kind) -> str | None:
+        """Return the resource name of a kind; None if it is not served now."""
+        found = self.registry.find(kind)
+        return found.plural if found else None
+
+    def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:
+        """Return the OpenAPI v3 document of a group's version; None if there is none."""
+        from orderkit.adapters.embedded.cluster.http.openapi import document_v3
+
+        return document_v3(self.registry, group, version)
 
     def get(self, key: ObjectKey) -> Manifest | None:
         """

@@ -28,7 +28,7 @@ def clone(value: T) -> T:
 
 def encode(document: object) -> str:
     """Return compact JSON in ASCII (also for lone surrogates)."""
-    return json.dumps(document, separators=(",", ":"))
+    return json.dumps(document, separators=(",", ":"), check_circular=False)
 
 
 def decode(text: str | bytes) -> Any:

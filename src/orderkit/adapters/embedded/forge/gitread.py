@@ -147,21 +147,48 @@ def children(repo: pygit2.Repository, tree_id: str, folder: str) -> list[Entry]:
     if not isinstance(tree, pygit2.Tree):
         return []
     prefix = f"{folder}/" if folder else ""
-    return [Entry(prefix + _name(item), int(item.filemode), str(item.id)) for item in tree]
+    return [entry_of(prefix, item) for item in tree]
 
 
-def walk_tree(repo: pygit2.Repository, tree_id: str, folder: str = "") -> Iterator[Entry]:
+def walk_tree(repo: pygit2.Repository, tree_id: str) -> Iterator[Entry]:
     """Yield every entry below a tree, folders before what is in them."""
-    for entry in children(repo, tree_id, folder):
-        yield entry
-        if entry.mode == FileMode.TREE:
-            yield from walk_tree(repo, entry.id, entry.path)
+    tree = repo[tree_id]
+    if isinstance(tree, pygit2.Tree):
+        yield from (entry_of(prefix, item) for prefix, item in walk_items(tree, recursive=True))
+
+
+def walk_items(
+    tree: pygit2.Tree, prefix: str = "", *, recursive: bool
+) -> Iterator[tuple[str, pygit2.Object]]:
+    """
+    Yield what is in a tree with the prefix of its path, folders before what is in them.
+
+    To count thousands of them, of which a page is shown; `entry_of` tells of one what it is.
+    """
+    for item in tree:
+        yield prefix, item
+        if recursive and isinstance(item, pygit2.Tree):
+            yield from walk_items(item, f"{prefix}{_name(item)}/", recursive=True)
+
+
+def entry_of(prefix: str, item: pygit2.Object) -> Entry:
+    """Return what an item of a tree is, at its whole path."""
+    return Entry(prefix + _name(item), int(item.filemode), str(item.id))
 
 
 def blob(repo: pygit2.Repository, blob_id: str) -> pygit2.Blob | None:
     """Return a blob by its full id, or None."""
     found = repo.get(blob_id) if FULL_ID.match(blob_id) else None
     return found if isinstance(found, pygit2.Blob) else None
+
+
+def size_bytes(repo: pygit2.Repository, blob_id: str) -> int:
+    """Return how large a blob is without reading it; 0 if it is missing."""
+    try:
+        _type, size = repo.odb.read_header(pygit2.Oid(hex=blob_id))
+    except KeyError:
+        return 0
+    return size
 
 
 def history(

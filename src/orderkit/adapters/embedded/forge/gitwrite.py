@@ -22,6 +22,7 @@ import pygit2
 from pygit2.enums import FileMode
 
 from orderkit.adapters.embedded.forge import gitread
+from orderkit.adapters.embedded.forge.gittree import EditedTree
 
 OperationName = Literal["create", "update", "upload", "rename", "delete"]
 OPERATIONS = frozenset({"create", "update", "upload", "rename", "delete"})
@@ -253,9 +254,7 @@ class _TreeEditor:
         self._repo = repo
         self._base = tree
         self._needs_sha = needs_sha
-        self._index = pygit2.Index()
-        if tree is not None:
-            self._index.read_tree(tree)
+        self._edited = EditedTree(repo, tree)
 
     def apply(self, operation: FileOperation) -> gitread.Entry | None:
         """Check and apply one operation; return what is at the path afterwards."""
@@ -266,23 +265,23 @@ class _TreeEditor:
             case "update" | "rename" | "delete":
                 self._check_seen(operation, old)
         if operation.operation == "delete":
-            self._remove(operation.path)
+            self._edited.remove(operation.path)
             return None
         self._check_way(operation)
         if operation.from_path != operation.path:
             self._refuse_existing(operation.path)
-            self._remove(operation.from_path)
+            self._edited.remove(operation.from_path)
         return self._put(operation, old)
 
     def write(self) -> pygit2.Oid:
         """Write the tree and return its id."""
-        return self._index.write_tree(self._repo)
+        return self._edited.write()
 
     def _at(self, path: str) -> gitread.Entry | None:
         return gitread.entry_at(self._base, path) if self._base is not None else None
 
     def _refuse_existing(self, path: str) -> None:
-        if path in self._index:
+        if self._edited.has_file(path):
             raise WriteError("invalid", f"repository file already exists [path: {path}]")
 
     def _check_seen(self, operation: FileOperation, old: gitread.Entry | None) -> None:
@@ -319,10 +318,6 @@ class _TreeEditor:
                 continue
             raise WriteError("invalid", f"{what} [path: {way}]")
 
-    def _remove(self, path: str) -> None:
-        if path in self._index:
-            self._index.remove(path)
-
     def _put(self, operation: FileOperation, old: gitread.Entry | None) -> gitread.Entry:
         executable = old is not None and old.mode == FileMode.BLOB_EXECUTABLE
         mode = FileMode.BLOB_EXECUTABLE if executable else FileMode.BLOB
@@ -331,7 +326,7 @@ class _TreeEditor:
         else:
             blob = self._repo.create_blob(operation.content)
         try:
-            self._index.add(pygit2.IndexEntry(operation.path, blob, mode))
+            self._edited.put(operation.path, blob, mode)
         except (pygit2.GitError, ValueError, OSError) as error:
             raise WriteError(
                 "invalid",

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.forge.globs import compile_glob
 from orderkit.adapters.embedded.forge.protections import Rule
+from orderkit.adapters.embedded.globs import compile_glob
 from orderkit.core.errors import InvalidInputError
 
 

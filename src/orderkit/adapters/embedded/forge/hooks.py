@@ -13,9 +13,9 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.forge.globs import compile_glob
 from orderkit.adapters.embedded.forge.registry import RepoRow
 from orderkit.adapters.embedded.forge.store import Store, timestamp
+from orderkit.adapters.embedded.globs import compile_glob
 
 _PLAIN = ("create", "push", "delete", "fork", "repository", "wiki", "release", "package", "status")
 _ISSUE = ("issue_assign", "issue_label", "issue_milestone", "issue_comment")

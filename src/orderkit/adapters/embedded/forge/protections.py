@@ -16,8 +16,8 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.adapters.embedded.forge.globs import compile_glob
 from orderkit.adapters.embedded.forge.store import Store, timestamp
+from orderkit.adapters.embedded.globs import compile_glob
 from orderkit.core.errors import ConflictError, InvalidInputError
 
 _SPECIAL = re.compile(r"[*?\[\]{}\\]")

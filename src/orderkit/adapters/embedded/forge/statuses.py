@@ -10,8 +10,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.forge.globs import compile_glob
 from orderkit.adapters.embedded.forge.store import Store, timestamp
+from orderkit.adapters.embedded.globs import compile_glob
 from orderkit.core.errors import InvalidInputError
 
 _BAD = ("error", "failure", "warning")

@@ -15,7 +15,7 @@ from orderkit.core.kit.checking.rules import Rule
 from orderkit.core.kit.checking.subject import Doc, Subject, found, misshapen, steps_in
 from orderkit.core.kit.reading import definition_path
 from orderkit.core.objects import dig
-from orderkit.core.pythonfunctions import AUTO_READY_FUNCTION, NAMES, STATION_FUNCTION
+from orderkit.core.pythonfunctions import AUTO_READY_FUNCTION, is_own, runs_here
 from orderkit.core.station import INPUT
 from orderkit.core.validate.hints import nearest
 from orderkit.core.validate.located import Located
@@ -56,9 +56,10 @@ def runnable(subject: Subject, doc: Doc) -> bool:
 
 
 def _runs(subject: Subject, step: Step) -> bool:
-    if step.function not in NAMES or step.function not in subject.pack.functions:
+    packages = subject.pack.packages
+    if step.function not in packages or not runs_here(step.function, packages):
         return False
-    if step.function != STATION_FUNCTION:
+    if not is_own(step.function, packages):
         return True
     station = subject.pack.stations.get(str(step.input.get("name")))
     return station is not None and not hasattr(station, "error") and _names_station(step)
@@ -156,10 +157,10 @@ def _function(subject: Subject, doc: Doc, step: Step, at: str) -> Iterator[Locat
         yield found(Rule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", told, hint=hint)
         return
     yield from _package(known[step.function])
-    if step.function not in NAMES:
+    if not runs_here(step.function, subject.pack.packages):
         told = f"step '{step.name}' is {step.function}"
         yield found(Rule.FOREIGN_STEP, doc, f"{at}.functionRef.name", told)
-    elif step.function == STATION_FUNCTION:
+    elif is_own(step.function, subject.pack.packages):
         yield from _station(subject, doc, step, at)
 
 

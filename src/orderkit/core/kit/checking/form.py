@@ -87,7 +87,8 @@ def check_changes(subject: Subject, kit: Kit) -> Iterator[Located]:
 
 def check_visible(subject: Subject, kit: Kit) -> Iterator[Located]:
     """Warn of long forms."""
-    shown = [path for path in leaves_of(kit.spec_schema) if not _is_hidden(kit, path)]
+    leaves = leaves_of(kit.spec_schema)
+    shown = [path for path in leaves if not _is_hidden(kit, path) and not _is_later(kit, path)]
     if len(shown) > VISIBLE_MAX:
         told = f"the form shows {len(shown)} fields: {', '.join(shown)}"
         yield subject.in_kit(Rule.MANY_FIELDS, "spec", told)
@@ -175,6 +176,11 @@ def _dotted(steps: Any) -> str:
     for step in steps:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
     return text.removeprefix(".")
+
+
+def _is_later(kit: Kit, path: str) -> bool:
+    hints = kit.fields.get(path.partition(".")[0])
+    return hints is not None and hints.ask == "later"
 
 
 def _is_hidden(kit: Kit, path: str) -> bool:

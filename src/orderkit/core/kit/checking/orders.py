@@ -16,6 +16,7 @@ from orderkit.core.kit.checking import sampling
 from orderkit.core.kit.checking.rules import Rule
 from orderkit.core.kit.checking.subject import Subject
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Kit
+from orderkit.core.kit.picking import bare_spec
 from orderkit.core.objects import Manifest, dig
 from orderkit.core.validate import Validator
 from orderkit.core.validate.hints import nearest
@@ -78,11 +79,12 @@ def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
     name = str(kit.order_id(values))
     if kit.xr_name != "order":
         name = str(dig(spec, *kit.xr_name.split("."), default=name))
-    return _xr(kit, name, spec)
+    return _xr(kit, name, bare_spec(kit, spec))
 
 
 def _xr(kit: Kit, name: str, spec: Mapping[str, Any]) -> Manifest:
-    meta = {"name": name} | ({"namespace": "team-a"} if kit.namespaced else {})
+    home = kit.namespace_of(spec) or "team-a"
+    meta = {"name": name} | ({"namespace": home} if kit.namespaced else {})
     api = {"apiVersion": kit.kind.api_version, "kind": kit.kind.kind}
     return {**api, "metadata": meta, "spec": dict(spec)}
 

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from orderkit.core.kit.checking.rules import Rule
 from orderkit.core.kit.checking.runs import Run
 from orderkit.core.kit.checking.subject import Doc, Subject, found
+from orderkit.core.kit.granting import handing_on, is_aggregated, is_granted, verbs_granted
 from orderkit.core.kit.model import KindRef, Kit
-from orderkit.core.kit.rbac import AGGREGATE, DEFAULTS, READ, WRITE, plural
-from orderkit.core.objects import Kind, dig
+from orderkit.core.kit.rbac import READ, WRITE, plural
+from orderkit.core.objects import Kind
 from orderkit.core.validate.located import Located
 
 CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
-_PROVIDERS = (".crossplane.io", ".upbound.io")
 _ENVIRONMENT = ("apiextensions.crossplane.io", "EnvironmentConfig")
-_RBAC = "rbac.authorization.k8s.io"
 
 
 def check_rights(subject: Subject, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
@@ -95,41 +94,24 @@ def _list(verbs: frozenset[str] | set[str]) -> str:
 
 def _is_granted(subject: Subject, kind: Kind) -> bool:
     """Crossplane's own groups, providers' and the pack's XRs are granted by its RBAC manager."""
-    own = kind.group.endswith(_PROVIDERS) or kind in subject.pack.xr_scopes
-    return own or (kind.group, kind.kind) in DEFAULTS
+    return is_granted(kind) or kind in subject.pack.xr_scopes
 
 
 def _verbs(subject: Subject, group: str, resource: str) -> set[str]:
     """Return the verbs that aggregated ClusterRoles of the pack grant."""
-    granted: set[str] = set()
-    for doc in _roles(subject):
-        rules = dig(doc.manifest, "rules")
-        for rule in rules if isinstance(rules, list) else ():
-            groups = _texts(dig(rule, "apiGroups"))
-            resources = _texts(dig(rule, "resources"))
-            if not {group, "*"}.isdisjoint(groups) and not {resource, "*"}.isdisjoint(resources):
-                granted |= set(_texts(dig(rule, "verbs")))
-    return set(WRITE) | {"bind", "escalate"} if "*" in granted else granted
-
-
-def _texts(value: object) -> list[str]:
-    """Return the texts of a list; what is no list has none."""
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
+    return verbs_granted((doc.manifest for doc in _roles(subject)), group, resource)
 
 
 def _roles(subject: Subject) -> list[Doc]:
-    return [
-        doc
-        for doc in subject.pack.of_kind(CLUSTER_ROLE)
-        if dig(doc.manifest, "metadata", "labels", AGGREGATE) == "true"
-    ]
+    return [doc for doc in subject.pack.of_kind(CLUSTER_ROLE) if is_aggregated(doc.manifest)]
 
 
 def _escalation(subject: Subject, kind: Kind) -> Iterator[Located]:
-    if kind.group != _RBAC:
+    handed = handing_on(kind)
+    if handed is None:
         return
-    needed = {"bind"} if kind.kind.endswith("Binding") else {"escalate"}
-    missing = needed - _verbs(subject, kind.group, f"{kind.kind.lower()}s")
+    verb, role = handed
+    missing = {verb} - _verbs(subject, kind.group, role)
     if missing:
         told = f"{kind.kind} is composed: {_list(missing)}"
         yield found(Rule.RIGHTS_ESCALATION, subject.compositions[0], "spec.pipeline", told)

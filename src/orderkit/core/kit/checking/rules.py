@@ -256,10 +256,10 @@ class Rule(Coded):
         "foreign-step",
         _N,
         (
-            "A step's function is no Python: it is delivered, but embedded platforms and plans "
-            "refuse it, and the pipeline is not tried here."
+            "A step's function runs in a cluster only: embedded platforms refuse it, plans pass it "
+            "by and claim nothing of it, and the pipeline is not tried here."
         ),
-        "write a station to have plans and previews",
+        "write a station, or give plans the function's process (docs/plans.md)",
     )
     STATION_INPUT = (
         "station-input",

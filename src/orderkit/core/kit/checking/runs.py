@@ -15,9 +15,10 @@ from orderkit.core.composed import Composed, World
 from orderkit.core.kit.checking.composition import runnable
 from orderkit.core.kit.checking.orders import Order
 from orderkit.core.kit.checking.subject import Doc, Subject, steps_in
+from orderkit.core.kit.composed import name_shown
 from orderkit.core.objects import Manifest, metadata
 from orderkit.core.pipeline import compose
-from orderkit.core.pythonfunctions import python_functions
+from orderkit.core.pythonfunctions import functions_here
 from orderkit.core.simulating import Simulation, Surroundings, finder, is_namespaced, simulate
 from orderkit.core.station import Station, StationRequest, StationResponse
 
@@ -89,12 +90,18 @@ def runs_of(subject: Subject, orders: Sequence[Order], *, twice: bool = True) ->
 
 
 def _run(subject: Subject, doc: Doc, order: Order, *, twice: bool) -> Run:
-    functions = python_functions(subject.pack.stations)
     steps, tracer = steps_in(doc) or (), Tracer()
+    called = [step.function for step in steps]
+    functions = functions_here(subject.pack.stations, subject.pack.packages, called).functions
     delivered = tuple(
         delivered.manifest for delivered in subject.pack.docs if metadata(delivered.manifest)
+    ) + (subject.kit.facts if subject.kit else ())
+    xrd = subject.definition.manifest if subject.definition else None
+    around = Surroundings(
+        existing=delivered,
+        scopes=subject.pack.xr_scopes,
+        composition=name_shown(xrd, doc.manifest) if xrd else "",
     )
-    around = Surroundings(existing=delivered, scopes=subject.pack.xr_scopes)
     first = simulate(order.xr, steps, World(tracer.wrap(functions)), around)
     again = simulate(order.xr, steps, World(functions), around) if twice else first
     return Run(order, doc, first, again, tuple(tracer.calls), delivered, functions)

@@ -29,7 +29,7 @@ def check_station_sources(subject: Subject) -> Iterator[Located]:
         str(step.input.get("name")) for doc in subject.compositions for step in steps_in(doc) or ()
     }
     for name in sorted(names):
-        folder = PurePosixPath("stations", name)
+        folder = PurePosixPath("stations", name.partition("/")[0])
         for path in sorted(subject.pack.files):
             if path.is_relative_to(folder) and path.suffix == ".py":
                 yield from _source(subject, path, subject.pack.files[path])

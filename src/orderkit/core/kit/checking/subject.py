@@ -102,6 +102,14 @@ class PackFacts:
         return {doc.name: doc for doc in self.of_kind(FUNCTION)}
 
     @functools.cached_property
+    def packages(self) -> dict[str, str]:
+        """The packages of these functions, by name."""
+        return {
+            name: str(dig(doc.manifest, "spec", "package", default=""))
+            for name, doc in self.functions.items()
+        }
+
+    @functools.cached_property
     def xr_scopes(self) -> dict[Kind, bool]:
         """Whether the pack's own XR kinds are namespaced, in every version."""
         found = {}

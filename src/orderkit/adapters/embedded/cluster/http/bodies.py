@@ -7,6 +7,7 @@ the URL speaks of.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -21,6 +22,10 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+
+
+_HALF_A_CHARACTER = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB]")
+"""JSON's escape for characters beyond 16 bits comes in two halves; YAML knows no such halves."""
 
 
 class _JsonLikeLoader(yaml.CSafeLoader):
@@ -43,7 +48,13 @@ def read_document(body: bytes, content_type: str) -> Any:
     try:
         if "protobuf" in content_type:
             return protobuf.read_object(body)
-        if "yaml" in content_type and not body.lstrip().startswith(b"{"):
+        is_json = body.lstrip().startswith(b"{")
+        if "yaml" in content_type and is_json and _HALF_A_CHARACTER.search(body):
+            raise BadRequest(
+                "error decoding YAML: error converting YAML to JSON: yaml: found invalid Unicode "
+                "character escape code"
+            )
+        if "yaml" in content_type and not is_json:
             return yaml.load(body, Loader=_JsonLikeLoader)  # noqa: S506 - a safe loader with fewer types
         return decode(body)
     except protobuf.UnknownMessageError as error:

@@ -50,8 +50,7 @@ def tree(call: Call) -> Response:
     repo = access.repository(call)
     git = gitread.open_repository(repo.path)
     found = _tree_of(git, call.param("sha"))
-    walk = gitread.walk_tree if call.flag("recursive", default=False) else gitread.children
-    entries = list(walk(git, str(found.id), ""))
+    items = list(gitread.walk_items(found, recursive=call.flag("recursive", default=False)))
     size = min(call.number("per_page", TREE_PAGE_MAX) or TREE_PAGE_MAX, TREE_PAGE_MAX)
     page = max(call.number("page", 1), 1)
     api = f"{call.forge.base_url}/api/v1/repos/{repo.full_name}/git"
@@ -60,11 +59,12 @@ def tree(call: Call) -> Response:
             "sha": str(found.id),
             "url": f"{api}/trees/{found.id}",
             "tree": [
-                _tree_entry(git, each, api) for each in entries[(page - 1) * size : page * size]
+                _tree_entry(git, gitread.entry_of(folder, item), api)
+                for folder, item in items[(page - 1) * size : page * size]
             ],
-            "truncated": len(entries) > size,
+            "truncated": len(items) > size,
             "page": page,
-            "total_count": len(entries),
+            "total_count": len(items),
         }
     )
 
@@ -82,12 +82,11 @@ def _tree_of(git: pygit2.Repository, ref: str) -> pygit2.Tree:
 def _tree_entry(git: pygit2.Repository, entry: gitread.Entry, api: str) -> Json:
     types = {int(FileMode.TREE): "tree", int(FileMode.COMMIT): "commit"}
     kind = types.get(entry.mode, "blob")
-    found = gitread.blob(git, entry.id) if kind == "blob" else None
     return {
         "path": entry.path,
         "mode": f"{entry.mode:06o}",
         "type": kind,
-        "size": found.size if found is not None else 0,
+        "size": gitread.size_bytes(git, entry.id) if kind == "blob" else 0,
         "sha": entry.id,
         "url": "" if kind == "commit" else f"{api}/{kind}s/{entry.id}",
     }

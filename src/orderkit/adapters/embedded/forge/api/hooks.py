@@ -27,8 +27,8 @@ from orderkit.adapters.embedded.forge.api.calls import (
     paged,
 )
 from orderkit.adapters.embedded.forge.api.shapes import Json
-from orderkit.adapters.embedded.forge.globs import compile_glob
 from orderkit.adapters.embedded.forge.hooks import Hook, HookSettings, Place, events_meant
+from orderkit.adapters.embedded.globs import compile_glob
 from orderkit.core.errors import InvalidInputError
 
 TYPES = ("gitea", "gogs")

@@ -1,10 +1,12 @@
 r"""
-The glob patterns of branch filters and protection rules, as regular expressions.
+The glob patterns of branch filters, protection rules and AppProjects, as regular expressions.
+
+Gitea and Argo CD share a library for them.
 
 ``*`` and ``?`` stop at a separator if one is given, ``**`` never does; ``[a-z]``, ``[!a-z]``,
 ``{one,two}`` and ``\`` work as usual. Matching is by the whole text and minds the case.
 
-Called by ``hooks`` and by whoever else matches names of branches or paths.
+Called by the forge for names of branches and paths, by delivery for what an AppProject permits.
 """
 
 from __future__ import annotations

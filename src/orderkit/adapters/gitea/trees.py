@@ -1,0 +1,186 @@
+"""
+The files of commits, remembered: a commit never changes, and most folders of the next are the same.
+
+A small repository is one request. Of a large one (more than a page of entries, as a ledger
+has) only the folders that differ from the last commit seen are asked for again: git names a
+folder by what is in it. What is kept is bounded: some commits, and one commit's folders of
+a few large repositories.
+
+Called by ``reading``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from types import MappingProxyType
+
+from orderkit.core.names import BlobSha, CommitSha, RepoId
+
+Files = Mapping[PurePosixPath, BlobSha]
+_Kept = MappingProxyType[PurePosixPath, BlobSha]
+_COMMITS_KEPT, _LARGE_KEPT = 64, 4
+_ROOT = PurePosixPath()
+_MOST_FOLDERS = 40
+"""More folders than this to ask for: reading everything page by page is quicker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An entry of a folder, or of everything below it: path from there, id."""
+
+    path: str
+    sha: str
+    is_folder: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder as the forge names it, with all files below it by their whole path."""
+
+    sha: str
+    files: Files
+
+
+class TooManyError(Exception):
+    """More of the commit is new than is worth asking for folder by folder."""
+
+
+@dataclass(slots=True)
+class Trees:
+    """What is remembered, for one forge. Safe to use from threads."""
+
+    _commits: OrderedDict[tuple[RepoId, CommitSha], _Kept] = field(default_factory=OrderedDict)
+    _large: OrderedDict[RepoId, dict[PurePosixPath, Folder]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def known(self, repo: RepoId, commit: CommitSha) -> _Kept | None:
+        """Return the files of a commit that was read before."""
+        with self._lock:
+            return self._commits.get((repo, commit))
+
+    def is_large(self, repo: RepoId) -> bool:
+        """Say whether folders of the repository are remembered."""
+        with self._lock:
+            return repo in self._large
+
+    def keep(self, repo: RepoId, commit: CommitSha, entries: Iterable[Listed]) -> Files:
+        """Remember a small repository's commit."""
+        files = {PurePosixPath(e.path): BlobSha(e.sha) for e in entries if not e.is_folder}
+        return self._noted(repo, commit, files)
+
+    def keep_large(self, repo: RepoId, commit: CommitSha, entries: Iterable[Listed]) -> Files:
+        """Remember a large repository's commit with all its folders."""
+        found, lists = {}, _Lists()
+        for entry in entries:
+            path = PurePosixPath(entry.path)
+            if entry.is_folder:
+                found[path] = Folder(entry.sha, lists.of(entry.path)[0])
+                continue
+            for files in lists.of(entry.path.rpartition("/")[0]):
+                files[path] = BlobSha(entry.sha)
+        self._keep_folders(repo, found)
+        return self._noted(repo, commit, lists.of("")[0])
+
+    def walk(
+        self, repo: RepoId, commit: CommitSha, children: Callable[[str], Iterable[Listed]]
+    ) -> Files:
+        """
+        Read a large repository's commit, asking for the folders that are not known.
+
+        Args:
+            children: Returns what is directly in a folder, named by commit or folder id.
+
+        Raises:
+            TooManyError: Too many of them are not.
+        """
+        with self._lock:
+            known = self._large.get(repo, {})
+        walk = _Walk(known, children, dict(known))
+        files = walk.files(_ROOT, commit)
+        self._keep_folders(repo, walk.seen)
+        return self._noted(repo, commit, files)
+
+    def follow(
+        self,
+        repo: RepoId,
+        parent: CommitSha,
+        commit: CommitSha,
+        changed: Mapping[PurePosixPath, BlobSha | None],
+    ) -> None:
+        """Remember a commit that one write of ours made of one that is known; None: a file gone."""
+        known = self.known(repo, parent)
+        if known is None:
+            return
+        files = known.copy()  # as a whole: `dict` would take every path's hash again
+        for path, sha in changed.items():
+            if sha is None:
+                files.pop(path, None)
+            else:
+                files[path] = sha
+        self._noted(repo, commit, files)
+
+    def _keep_folders(self, repo: RepoId, folders: dict[PurePosixPath, Folder]) -> None:
+        with self._lock:
+            self._large[repo] = folders
+            self._large.move_to_end(repo)
+            if len(self._large) > _LARGE_KEPT:
+                self._large.popitem(last=False)
+
+    def _noted(self, repo: RepoId, commit: CommitSha, files: dict[PurePosixPath, BlobSha]) -> Files:
+        shown = MappingProxyType(files)
+        with self._lock:
+            self._commits[repo, commit] = shown
+            if repo in self._large:  # of what is large only the newest is worth its memory
+                for key in [key for key in self._commits if key[0] == repo and key[1] != commit]:
+                    del self._commits[key]
+            if len(self._commits) > _COMMITS_KEPT:
+                self._commits.popitem(last=False)
+        return shown
+
+
+class _Lists:
+    """The files of each folder, gathered: a file is one of every folder that it is below."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[dict[PurePosixPath, BlobSha]]] = {"": [{}]}
+
+    def of(self, folder: str) -> list[dict[PurePosixPath, BlobSha]]:
+        """Return the files of a folder, then those of the folders it is in; to be filled."""
+        found = self._known.get(folder)
+        if found is None:
+            found = self._known[folder] = [{}, *self.of(folder.rpartition("/")[0])]
+        return found
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One walk down a commit, past what is known."""
+
+    known: Mapping[PurePosixPath, Folder]
+    children: Callable[[str], Iterable[Listed]]
+    seen: dict[PurePosixPath, Folder]
+    """What is known now; a folder that is gone does no harm: its id still says what was in it."""
+    asked: int = 0
+
+    def files(self, path: PurePosixPath, sha: str) -> dict[PurePosixPath, BlobSha]:
+        self.asked += 1
+        if self.asked > _MOST_FOLDERS:
+            raise TooManyError
+        found: dict[PurePosixPath, BlobSha] = {}
+        for entry in self.children(sha):
+            here = path / entry.path
+            if entry.is_folder:
+                found.update(self._folder(here, entry.sha))
+            else:
+                found[here] = BlobSha(entry.sha)
+        return found
+
+    def _folder(self, path: PurePosixPath, sha: str) -> Files:
+        known = self.known.get(path)
+        if known is None or known.sha != sha:
+            known = self.seen[path] = Folder(sha, self.files(path, sha))
+        return known.files

@@ -1,0 +1,67 @@
+"""What is given on the command line: edits of fields, one XR in a file, prices, schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orderkit.core import assignments
+from orderkit.core.change import FieldEdit
+from orderkit.core.change.values import path_text
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.manifests import parse_manifests
+from orderkit.core.objects import Manifest
+
+if TYPE_CHECKING:
+    from orderkit.core.plan.prices import PriceTable
+    from orderkit.core.schemas import Layer
+
+
+def edits(texts: Iterable[str]) -> tuple[FieldEdit, ...]:
+    """
+    Read ``field=value``, ``+=``, ``-=`` and ``field-``; values are read by their field later.
+
+    Raises:
+        InvalidInputError: One is no edit.
+    """
+    found = (assignments.parse(text, as_text=True) for text in texts)
+    return tuple(
+        FieldEdit(path_text(each.path), each.op.value, each.value, typed=True) for each in found
+    )
+
+
+def read_one(file: Path) -> Manifest:
+    """
+    Read a file with one XR.
+
+    Raises:
+        InvalidInputError: It holds none, or several. ManifestError: it is broken.
+    """
+    found = parse_manifests(str(file), file.read_bytes())
+    if len(found) != 1:
+        raise InvalidInputError("--file", str(file), f"holds {len(found)} objects, not one XR")
+    return found[0]
+
+
+def prices_of(file: Path | None) -> PriceTable | None:
+    """
+    Read a price table.
+
+    Raises:
+        InvalidInputError: It is broken.
+    """
+    if file is None:
+        return None
+    from orderkit.core.plan.prices import read_prices
+
+    return read_prices(file.read_bytes(), name=str(file))
+
+
+def schemas_of(folder: Path | None) -> Layer | None:
+    """Read a folder of schemas; raises like `read_schemas`."""
+    if folder is None:
+        return None
+    from orderkit.adapters.schemafolder import read_schemas
+
+    return read_schemas(folder)

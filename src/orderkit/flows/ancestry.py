@@ -1,0 +1,42 @@
+"""
+Say whether one commit of a repository contains another.
+
+Others go on writing while somebody waits for a commit: a later one that has it among its ancestors
+is as good. Called by the flows that wait for a delivery.
+"""
+
+from __future__ import annotations
+
+from orderkit.core.errors import NotFoundError
+from orderkit.core.names import RepoId
+from orderkit.ports.forge import Forge
+
+
+class Ancestry:
+    """What is known of one repository's history; each question is asked of the forge once."""
+
+    def __init__(self, forge: Forge, repository: RepoId) -> None:
+        self._forge, self._repository = forge, repository
+        self._known: dict[tuple[str, str], bool] = {}
+
+    def contains(self, revision: str, commit: str) -> bool:
+        """
+        Say whether `revision` is `commit` or has it among its ancestors.
+
+        A revision that is no commit of the repository (Argo CD shows a branch's name where it
+        could not read it) contains nothing.
+        """
+        if revision == commit:
+            return True
+        if len(revision) != len(commit):
+            return False
+        asked = revision, commit
+        if asked not in self._known:
+            self._known[asked] = self._ask(revision, commit)
+        return self._known[asked]
+
+    def _ask(self, revision: str, commit: str) -> bool:
+        try:
+            return not self._forge.compare(self._repository, revision, commit)
+        except NotFoundError:
+            return False

@@ -26,7 +26,11 @@ check service $bin/python scripts/service_docs.py --check
 check rendering $bin/python scripts/rendering_docs.py --check
 check kit-check $bin/python scripts/kit_check_docs.py --check
 check editing $bin/python scripts/editing_docs.py --check
+check delivery $bin/python scripts/delivery_svg.py --check
+check picture $bin/python scripts/plan_svg.py --check
 check kits $bin/orderkit kit generate --check
+check agents $bin/orderkit kit generate --check --pack packs/agents
+check layering scripts/layers.sh --check
 check schema $bin/python scripts/kit_schema.py --check
 $bin/python scripts/sizes.py || failed=1
 exit $failed

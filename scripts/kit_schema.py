@@ -1,33 +1,41 @@
-"""Write docs/schemas/kit.schema.json, the schema of kit.yaml for editors; ``--check`` compares."""
+"""Write docs/schemas: the schemas of files that people write, for editors; ``--check`` compares."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from orderkit.core.kit.schema import KIT_SCHEMA
+from orderkit.core.plan.prices import PRICES_SCHEMA
 
-FILE = Path(__file__).parents[1] / "docs" / "schemas" / "kit.schema.json"
+FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
+SCHEMAS: dict[str, tuple[str, dict[str, Any]]] = {
+    "kit.schema.json": ("kit.yaml of an Orderkit pack", KIT_SCHEMA),
+    "prices.schema.json": ("gitops/prices.yaml of an Orderkit pack", PRICES_SCHEMA),
+}
 
 
-def text() -> str:
-    head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "kit.yaml of an Orderkit pack",
-    }
-    return json.dumps({**head, **KIT_SCHEMA}, indent=2) + "\n"
+def text(title: str, schema: dict[str, Any]) -> str:
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return json.dumps({**head, **schema}, indent=2) + "\n"
 
 
 def main(arguments: list[str]) -> int:
-    wanted = text()
+    wanted = {FOLDER / name: text(*found) for name, found in SCHEMAS.items()}
     if "--check" in arguments:
-        if FILE.is_file() and FILE.read_text() == wanted:
-            return 0
-        print(f"{FILE.name} is out of date: run scripts/kit_schema.py", file=sys.stderr)
-        return 1
-    FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text(wanted)
+        stale = [
+            file.name
+            for file, found in wanted.items()
+            if not file.is_file() or file.read_text() != found
+        ]
+        for name in stale:
+            print(f"{name} is out of date: run scripts/kit_schema.py", file=sys.stderr)
+        return 1 if stale else 0
+    FOLDER.mkdir(exist_ok=True)
+    for file, found in wanted.items():
+        file.write_text(found)
     return 0
 
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Build the real systems that the tests meet (tests/lab, each a Go module) into .cache/lab; at once
-# when they are there. lab.sh [PART...]: all parts, or those named. Needs a C compiler and Go.
+# when they are there. lab.sh [PART...]: all parts, or those named. Needs a C compiler, Go, and
+# redis for Argo CD.
 # With --check: build nothing, fail if a part is not there.
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,17 +12,29 @@ if [ "${1:-}" = --check ]; then
   check=true
   shift
 fi
-# need_compiler: make sure of a C compiler, or say what to do
-need_compiler() {
-  if command -v gcc >/dev/null 2>&1; then
+# need PROGRAM PACKAGE...: make sure of a program, or say what to do. A package of a server would start
+# it; the lab starts its own.
+need() {
+  program=$1
+  shift
+  if command -v "$program" >/dev/null 2>&1; then
     return
   fi
+  ! $check || exit 1
   if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    echo "error: the lab needs a C compiler; on Debian: apt-get install gcc libc6-dev" >&2
+    echo "error: the lab needs $program; on Debian: apt-get install $*" >&2
     exit 1
   fi
+  policy=/usr/sbin/policy-rc.d own=false
+  if [ ! -e $policy ]; then
+    own=true
+    printf '#!/bin/sh\nexit 101\n' >$policy
+    chmod +x $policy
+  fi
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends gcc libc6-dev >/dev/null
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >/dev/null ||
+    { ! $own || rm $policy; exit 1; }
+  ! $own || rm $policy
 }
 
 if [ $# -eq 0 ]; then
@@ -34,12 +47,15 @@ for part in "$@"; do
   own=$(find "$from" -maxdepth 1 -name '*.go' | LC_ALL=C sort)
   # shellcheck disable=SC2086  # the paths are words
   key=$(cat "$from/build.sh" "$from/go.mod" "$from/go.sum" $own | sha256sum | cut -c 1-16)
+  if [ "$part" = argocd ]; then
+    need redis-server redis-server
+  fi
   if [ -d "$cache/$key" ]; then
     $check || echo "lab: $part is built"
     continue
   fi
   ! $check || exit 1
-  need_compiler
+  need gcc gcc libc6-dev
   go=$(scripts/go.sh "$(sed -n 's/^go //p' "$from/go.mod")")
   echo "lab: building $part, once; minutes"
   begun=$(date +%s)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Write the two lock files from pyproject.toml: what users run, and what developers add to it.
+# Write the lock files from pyproject.toml: what users run, what developers add to it, and the image of the controllers.
 # With --check: fail if a dependency of pyproject.toml is not in them. Needs no network then.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,7 +10,9 @@ fi
 
 compile() {
   .venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-strip-markers \
-    --python-version 3.11 --all-extras "$@" pyproject.toml
+    --python-version 3.11 "$@" pyproject.toml
 }
-compile -o requirements.lock
-compile -o requirements-dev.lock --group dev --constraint requirements.lock
+compile -o requirements.lock --all-extras
+compile -o requirements-dev.lock --all-extras --group dev --constraint requirements.lock
+controllers=packs/agents/controllers
+compile -o $controllers/requirements.lock --extra datasets $controllers/requirements.in

@@ -8,6 +8,7 @@ rendering="tests/conformance/render tests/conformance/forms"
 crash=tests/crash
 edit=tests/conformance/yamledit
 forge="tests/faults tests/conformance/forge tests/e2e/test_real_gitea_orders.py"
+plans="tests/component/plans/test_plans_proved.py tests/e2e/test_plan_applied.py"
 
 if scripts/lab.sh --check && [ -e .cache/backstage/frontend/.installed ]; then
   real=--e2e
@@ -21,14 +22,15 @@ case ${1:-all} in
   crash) paths=$crash ;;
   edit) paths=$edit ;;
   forge) paths=$forge ;;
+  plans) paths=$plans ;;
   rest)
     paths=tests
-    for path in $rendering $crash $edit $forge; do
+    for path in $rendering $crash $edit $forge $plans; do
       paths="$paths --ignore=$path"
     done
     ;;
   *)
-    echo "error: no part $1; parts: rendering, crash, edit, forge, rest" >&2
+    echo "error: no part $1; parts: rendering, crash, edit, forge, plans, rest" >&2
     exit 2
     ;;
 esac

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 from hypothesis import settings
-from tests.lab import realgitea, realkube
+from tests.lab import realargocd, realgitea, realkube
 from tests.lab.binaries import NotBuiltError, built
+from tests.lab.realargocd import ArgoCD
 from tests.lab.realgitea import Gitea
 from tests.lab.realkube import Kube
 
 SOAK_TIMEOUT_S = 7200
 SHORT_SEED = 1
+STAND_INS = frozenset({"embedded", "embedded-http", "ours"})
+"""How suites with several implementations name those that are Orderkit's own."""
 _seed = pytest.StashKey[int]()
 
 
@@ -23,6 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("orderkit")
     group.addoption("--soak", action="store_true", help="full random counts, and tests marked soak")
     group.addoption("--e2e", action="store_true", help="whole journeys too: tests/e2e")
+    group.addoption(
+        "--only-real",
+        action="store_true",
+        help="leave out what suites say of the embedded stand-ins: `make test` has judged those",
+    )
     group.addoption(
         "--orderkit-seed",
         type=int,
@@ -36,8 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
     fresh = random.SystemRandom().randrange(1_000_000) if soak else SHORT_SEED
     config.stash[_seed] = fresh if given is None else given
     # A short run must say the same of the same commit every time; exploring is the soak's part.
-    settings.register_profile("short", derandomize=True)
+    settings.register_profile("short", derandomize=True, deadline=None)
     settings.load_profile("default" if soak or given is not None else "short")
+    # A job in a shell's background ignores ctrl-C, and so do its children, to whom tests send it.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -46,12 +58,30 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--only-real"):
+        _leave_out_stand_ins(config, items)
     soak = config.getoption("--soak")
     for item in items:
         if soak:
             item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S), append=False)
         elif item.get_closest_marker("soak"):
             item.add_marker(pytest.mark.skip(reason="full random counts: needs --soak"))
+
+
+def _leave_out_stand_ins(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the half of two-sided suites whose implementation is one of `STAND_INS`."""
+    real: list[pytest.Item] = []
+    stand_in: list[pytest.Item] = []
+    for item in items:
+        (real if STAND_INS.isdisjoint(_parameters(item)) else stand_in).append(item)
+    config.hook.pytest_deselected(items=stand_in)
+    items[:] = real
+
+
+def _parameters(item: pytest.Item) -> set[str]:
+    """Return the parameters of a test that are plain words: the names of implementations."""
+    case = getattr(item, "callspec", None)
+    return {value for value in case.params.values() if isinstance(value, str)} if case else set()
 
 
 @dataclass(frozen=True)
@@ -99,6 +129,22 @@ def real_kube(
         return
     _skip_unless_wanted(request.config, "kube")
     with realkube.serving(tmp_path_factory.mktemp("kube")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def real_argocd(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ArgoCD]:
+    """
+    A real Argo CD beside `real_kube` (its ``.kube``), with the reference pack's settings.
+
+    It reads over HTTP, for example from `real_gitea`. Tests share it: names of their own, and
+    no Application left behind. The rules are those of `real_gitea`; it is never one from outside.
+    """
+    _skip_unless_wanted(request.config, "argocd")
+    kube = request.getfixturevalue("real_kube")
+    with realargocd.serving(tmp_path_factory.mktemp("argocd"), kube) as found:
         yield found
 
 

@@ -23,7 +23,7 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 
 TOKEN = "c" * 40
 AUTH = {"Authorization": f"token {TOKEN}"}
-TIMEOUT_S = 20
+TIMEOUT_S = 90
 _numbers = itertools.count(1)
 
 

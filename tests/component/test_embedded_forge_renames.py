@@ -25,7 +25,7 @@ from orderkit.adapters.embedded.forge.store import Store
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.core.errors import ConflictError, InvalidInputError
 
-TIMEOUT_S = 20
+TIMEOUT_S = 90
 TOKEN = "b" * 40
 
 

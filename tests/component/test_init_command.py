@@ -24,7 +24,7 @@ def init(*arguments: str, path: str | None = None) -> Done:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
         env=environment,
     )
     return Done(done.returncode, done.stdout, done.stderr)

@@ -85,6 +85,18 @@ def test_a_file_of_a_person_is_never_overwritten(
     assert "written by hand" in capsys.readouterr().err
 
 
+def test_argo_cds_settings_written_by_hand_are_refused_with_where_their_keys_belong(
+    pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = pack / "gitops/argocd/argocd-cm.yaml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("kind: ConfigMap\n")
+
+    assert generate(pack) == 4
+    assert settings.read_text() == "kind: ConfigMap\n"
+    assert "gitops/argocd/own" in capsys.readouterr().err
+
+
 def test_an_unknown_kit_is_named(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert generate(pack, "garge") == 1
     assert "garage" in capsys.readouterr().err

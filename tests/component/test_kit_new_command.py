@@ -184,7 +184,8 @@ def test_a_kit_is_added_to_lists_without_touching_anything_else_in_them(
         "gitops/kinds.yaml",
         "pack.yaml",
     ]
-    assert (pack / "pack.yaml").read_text() == f"{told.rstrip()}\n    - second\n"
+    wanted = told.replace("- first  # old\n", "- first  # old\n    - second\n")
+    assert (pack / "pack.yaml").read_text() == wanted
     assert (pack / "gitops/argocd/argocd-cm.yaml").read_bytes().startswith(settings)
 
 

@@ -43,7 +43,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
                 break
         yield home
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -75,7 +75,7 @@ def test_the_readme_block_works(block: str, home: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=280,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr

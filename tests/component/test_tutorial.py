@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(), re.DOTALL)
 INSTALL, UP = "make setup\n", "orderkit up --pack .\n"
 ANY_PORT = ["--forge-port=0", "--cluster-port=0", "--portal-port=0", "--service-port=0"]
-_COMMAND_S = 100
+_COMMAND_S = 280
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -85,7 +85,7 @@ class Reader:
         """Press ctrl-C; a second time changes nothing."""
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         yield Reader(tmp_path, undo)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_the_tutorial_leads_from_an_xrd_to_an_order_that_is_ready_and_changed(
     reader: Reader,
 ) -> None:

@@ -43,9 +43,10 @@ class Exchange:
 
     @property
     def pattern(self) -> str:
-        """Which call it is: without the names of teams, orders and ids."""
+        """Which call it is: without the names of teams, orders, commits and ids."""
         path = re.sub(r"crash-[a-z0-9-]+", "TEAM", self.path)
         path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "UUID", path)
+        path = re.sub(r"\b[0-9a-f]{40}\b", "COMMIT", path)
         dry = " (dry run)" if self.dry_run else ""
         return f"{self.part} {self.method} {path.partition('?')[0]}{dry}"
 

@@ -18,7 +18,7 @@ from tests.crash.interposed import Exchange
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.core.names import RepoId, TeamName
+from orderkit.core.names import CommitSha, RepoId, TeamName
 from orderkit.core.objects import APPLICATION, CONFIG_MAP, NAMESPACE, Kind, ObjectKey, dig, metadata
 from orderkit.flows import orders
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
@@ -180,6 +180,19 @@ def _posted(platform: Platform, state: Path, exchange: Exchange, repo: RepoId, w
             raise AssertionError(f"nobody said what acknowledging {exchange.pattern} promises")
 
 
+def _said(platform: Platform, exchange: Exchange, repo: RepoId, about: tuple[str, str]) -> bool:
+    """Say whether what was said of a commit or a pull request stands there."""
+    match exchange.method, about:
+        case "POST", ("statuses", commit):
+            known = platform.forge.statuses(repo, CommitSha(commit))
+            return exchange.sent["context"] in {status.context for status in known}
+        case "PATCH", ("pulls", number):
+            pull = platform.forge.pull(repo, int(number))
+            return pull is not None and pull.title == exchange.sent["title"]
+        case _:
+            raise AssertionError(f"nobody said what acknowledging {exchange.pattern} promises")
+
+
 def _forge_holds(platform: Platform, state: Path, exchange: Exchange, path: list[str]) -> bool:
     match exchange.method, path[2:]:
         case "POST", ["orgs"]:
@@ -188,6 +201,8 @@ def _forge_holds(platform: Platform, state: Path, exchange: Exchange, path: list
             return platform.forge.repo(RepoId(owner, exchange.sent["name"])) is not None
         case "POST", ["repos", owner, name, what]:
             return _posted(platform, state, exchange, RepoId(owner, name), what)
+        case _, ["repos", owner, name, what, about]:
+            return _said(platform, exchange, RepoId(owner, name), (what, about))
         case "PATCH", ["repos", owner, name]:
             repository = platform.forge.repo(RepoId(owner, name))
             return repository is not None and repository.archived

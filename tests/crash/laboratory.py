@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
-import random
 import shutil
-import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -17,11 +14,12 @@ from tests.crash.durable import Faults, Side
 from tests.crash.interposed import Interposer, Watch
 from tests.crash.processes import KILLED, Process, Zygote
 from tests.crash.pushing import Push
+from tests.lab.loopback import free_ports
 
 from orderkit.adapters.packfolder import reference_pack
 
 PARTS = ("forge", "cluster", "portal", "service")
-COMMAND_DEADLINE_S = 60.0
+COMMAND_DEADLINE_S = 120.0
 
 
 class Lab:
@@ -30,7 +28,7 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.zygote = Zygote()
-        self.ports = dict(zip(PARTS, _free_ports(len(PARTS)), strict=True))
+        self.ports = dict(zip(PARTS, free_ports(len(PARTS)), strict=True))
         self.interposer = Interposer(self.ports)
         self._pack = _frozen_pack(folder / "pack")
         self._started: list[Process] = []
@@ -78,7 +76,7 @@ class Lab:
         found: list[Process] = []
 
         def kill() -> None:
-            started.wait(10)
+            started.wait(60)
             found[0].kill()
 
         with self.interposer.watching(Watch(at, side, kill)) as watch:
@@ -129,7 +127,7 @@ class Lab:
         self._started.clear()
         for push in self._pushes:
             push.process.kill()
-            push.process.wait(10)
+            push.process.wait(60)
         self._pushes.clear()
 
     def close(self) -> None:
@@ -153,27 +151,3 @@ def _frozen_pack(target: Path) -> Path:
     assert "how: review" in kit.read_text()
     kit.write_text(kit.read_text().replace("how: review", "how: direct"))
     return target
-
-
-def _free_ports(count: int) -> list[int]:
-    """
-    Return free ports that the system gives nobody meanwhile.
-
-    They are taken again and again after kills, so they lie below the range that outgoing
-    connections are given ports from.
-    """
-    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    candidates = random.Random(os.getpid()).sample(  # noqa: S311  no secret
-        range(low - 12_000, low - 1), 200
-    )
-    found: list[int] = []
-    for port in candidates:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise AssertionError("no free ports")

@@ -18,7 +18,7 @@ from typing import Any
 from tests.crash.durable import Faults
 
 ROOT = Path(__file__).parents[2]
-UP_DEADLINE_S = 60.0
+UP_DEADLINE_S = 120.0
 KILLED = -signal.SIGKILL
 _POLL_S = 0.01
 _READY = "Stop with ctrl-C"
@@ -96,7 +96,7 @@ class Process:
     def kill(self) -> None:
         """SIGKILL, and wait for the end."""
         self.signal(signal.SIGKILL)
-        self.wait(10)
+        self.wait(60)
 
     def wait(self, deadline_s: float) -> int:
         """Return the exit code; a process that outlives the deadline fails the test."""

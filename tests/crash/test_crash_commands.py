@@ -55,15 +55,21 @@ END = [
 ]
 END_AND_DELETE = [*END[:-2], f"forge DELETE {ORDER_REPO}", LEDGER]
 DELETE_ARCHIVED = END_AND_DELETE[-2:]
-ADD_TEAM = ["forge POST /api/v1/orgs", LEDGER, f"{REFRESH}ledger"]
+ADD_TEAM = ["forge POST /api/v1/orgs", LEDGER, f"{REFRESH}ledger", f"{REFRESH}team-TEAM"]
 CHANGE = [f"forge POST {ORDER_REPO}/contents", f"{REFRESH}garage-TEAM"]
 PROPOSE = [
     f"forge POST {ORDER_REPO}/branches",
     f"forge POST {ORDER_REPO}/contents",
     f"forge POST {ORDER_REPO}/pulls",
+    f"forge POST {ORDER_REPO}/statuses/COMMIT",  # what its plan says
+]
+UPDATE = [
+    f"forge POST {ORDER_REPO}/contents",
+    f"forge PATCH {ORDER_REPO}/pulls/1",
+    f"forge POST {ORDER_REPO}/statuses/COMMIT",
 ]
 
-SHORT, FULL = 3, 50
+SHORT, FULL = 3, 100
 """How often each command is killed at a random moment."""
 BUSY_S = {"team": 0.15, "order": 0.5, "destroy": 0.5}
 """About how long each command needs on a free machine."""
@@ -195,11 +201,47 @@ def test_a_killed_proposal_is_finished_by_repeating_it(
     with judging.looking_at(served) as platform:
         (pull,) = platform.forge.pulls(repo, state="all")
         (commit,) = platform.forge.compare(repo, "main", pull.head)
+        (status,) = platform.forge.statuses(repo, commit.id)
         judging.order_is_whole(platform, served, ordering_team, "stage2", edits=0)
+    assert (status.context, status.state) == ("orderkit/plan", "success")
     assert (pull.state, pull.operation) == ("open", f"op-{ordering_team}")
     assert commit.operation == pull.operation
     branches = judging.git(judging.bare(served, repo), "branch", "--format=%(refname:short)")
     assert sorted(branches.split()) == sorted(["main", pull.head])
+
+
+def another(team: str) -> tuple[str, ...]:
+    """Return another wish of the same person for the same field."""
+    return ("change", order_of(team), "stage=stage1", "--operation", f"next-{team}", "--pr")
+
+
+@pytest.fixture
+def proposing_team(lab: Lab, served: Path, ordering_team: str) -> str:
+    """A team whose order has an open pull request."""
+    lab.must_do(served, *change(ordering_team, "--pr"))
+    return ordering_team
+
+
+def test_the_writes_of_an_updated_proposal_are_known(
+    lab: Lab, served: Path, proposing_team: str
+) -> None:
+    assert writes_of(lab, served, *another(proposing_team)) == UPDATE
+
+
+@pytest.mark.parametrize("kill", kills(UPDATE), ids=str)
+def test_a_killed_update_of_a_proposal_is_finished_by_repeating_it(
+    lab: Lab, served: Path, proposing_team: str, kill: Kill
+) -> None:
+    kill_and_repeat(lab, served, kill, *another(proposing_team))
+
+    repo = RepoId(proposing_team, order_of(proposing_team))
+    with judging.looking_at(served) as platform:
+        (pull,) = platform.forge.pulls(repo, state="all")
+        last, first = platform.forge.compare(repo, "main", pull.head)
+        (status,) = platform.forge.statuses(repo, last.id)
+    assert (first.operation, last.operation) == (f"op-{proposing_team}", f"next-{proposing_team}")
+    assert (pull.operation, status.state) == (last.operation, "success")
+    assert "stage1" in pull.title
 
 
 @pytest.mark.parametrize("kill", kills(ORDER), ids=str)

@@ -20,6 +20,7 @@ from tests.crash import judging
 from tests.crash.durable import Faults, Side
 from tests.crash.interposed import Watch
 from tests.crash.judging import LEDGER, PACK, order_of, repo_of
+from tests.crash.laboratory import COMMAND_DEADLINE_S
 from tests.crash.processes import KILLED, Process
 
 from orderkit.core.errors import OrderkitError
@@ -108,7 +109,7 @@ def is_changed(platform: Platform, state: Path) -> None:
         SystemClock(),
         lambda: orders.status(platform, order_of(TEAM)).state,
         lambda found: found.ready and found.revision == head,
-        timeout_s=60,
+        timeout_s=120,
         what="delivery of the push",
     )
     judging.order_is_whole(platform, state, TEAM, "stage3", edits=1)
@@ -131,7 +132,7 @@ PHASES = {
 }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", PHASES)
 def test_a_killed_platform_ends_where_an_unharmed_one_does(
     lab: Lab, request: pytest.FixtureRequest, tally: Tally, chances: Chances, name: str
@@ -194,7 +195,7 @@ def unharmed(lab: Lab, phase: Phase, start: Path | None) -> First:
     log = lab.path("writes")
     up = lab.up(state, faults=Faults(str(log), str(state)))
     assert lab.is_up(up, state), up.text()
-    assert phase.act(lab, state).wait(60) == 0
+    assert phase.act(lab, state).wait(COMMAND_DEADLINE_S) == 0
     time.sleep(TAIL_S)
     with judging.looking_at(state) as platform:
         phase.judge(platform, state)
@@ -218,11 +219,11 @@ def survive(lab: Lab, phase: Phase, start: Path | None, kill: Kill, first: First
             starting.kill()
         up = lab.must_be_up(state)
         if act is not None:
-            act.wait(60)
+            act.wait(COMMAND_DEADLINE_S)
     with judging.looking_at(state) as platform:
         judging.no_leftovers(state)
         judging.still_there(platform, state, watch.exchanges)
-        code = phase.act(lab, state).wait(60)
+        code = phase.act(lab, state).wait(COMMAND_DEADLINE_S)
         assert code == 0, f"repeated, it ended with {code}"
         phase.judge(platform, state)
     up.kill()

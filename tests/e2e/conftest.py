@@ -20,18 +20,21 @@ from corpuspack import DOMAIN, whole_pack
 from daemons import Daemon
 from ordered import TEMPLATE, Ordered
 from published import Up, read_kit
-from realbackstage import HOST, Backstage, Wanted, quiet_port, serving
+from realbackstage import HOST, Backstage, Wanted, serving
 from scaffolderapi import Scaffolder
 from tests.lab.binaries import keep_log
+from tests.lab.loopback import free_ports
 
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.cli.main import run
 
 FOLDER = Path(__file__).parent
+PACK = Path(__file__).parents[2] / "packs" / "agents"
+AGENTS = ("BASE_DOMAIN=apps.example.org:8443", "PROJECT_ID=whisperops-lab")
 SYSTEM = "paddock"
 """A system in the catalog of every portal."""
-_TIMEOUT_S = 300
-_UP_S = 180.0
+_TIMEOUT_S = 600
+_UP_S = 300.0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -60,10 +63,11 @@ def _world(
     front_end: bool,
     pack: Path | None = None,
     more: tuple[str, ...] = (),
+    reread_s: int = 0,
 ) -> Iterator[World]:
     state = folder / "state"
     ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
-    portal = quiet_port()  # the platform's service must know whose signatures it checks
+    (portal,) = free_ports(1)  # the platform's service must know whose signatures it checks
     options = ["--profile", profile, "--signed-by", f"http://{HOST}:{portal}"]
     options += ["--pack", str(pack)] if pack else []
     options += more
@@ -72,7 +76,12 @@ def _world(
         daemon.wait_until(lambda: "Stop with ctrl-C" in daemon.text(), timeout_s=_UP_S)
         settings = load_settings(str(state / "platform.yaml"))
         wanted = Wanted(
-            settings, state / "backstage", front_end=front_end, port=portal, systems=(SYSTEM,)
+            settings,
+            state / "backstage",
+            front_end=front_end,
+            port=portal,
+            systems=(SYSTEM,),
+            reread_s=reread_s,
         )
         try:
             with serving(wanted) as backstage:
@@ -112,6 +121,15 @@ def corpus_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     pack = whole_pack(folder / "pack")
     more = ("--team", "ae86", "--value", f"BASE_DOMAIN={DOMAIN}")
     with _world(folder, "service", front_end=True, pack=pack, more=more) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def agents_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The agents' pack, in a portal that looks at registered files every ten seconds or so."""
+    folder = tmp_path_factory.mktemp("agents")
+    more = ("--team", "ae86", *(part for value in AGENTS for part in ("--value", value)))
+    with _world(folder, "service", front_end=True, pack=PACK, more=more, reread_s=10) as found:
         yield found
 
 

@@ -23,7 +23,7 @@ from orderkit.core.names import RepoId
 from orderkit.flows import ordering
 from orderkit.flows.ordering import OrderRequest
 
-READY_S = 60.0
+READY_S = 180.0
 
 
 def _heads(up: Up, order: Ordered) -> list[str | None]:

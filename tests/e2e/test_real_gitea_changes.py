@@ -6,31 +6,38 @@ Everything else is embedded, as in ``test_real_gitea_orders``; the user is an or
 
 from __future__ import annotations
 
+import base64
+import json
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mixedplatform
 import pytest
-from bays import Bay, ask, new_bay, set_
+import requests
+from bays import XR, Bay, ask, new_bay, set_
 from changingcrowd import Crowd
 from changingpack import changing_pack
 from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
 from published import Up
+from pullhand import Hand
 from tests.lab.realgitea import Gitea, add_token, add_user, serving
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.packfolder import pack_commit, read_folder
+from orderkit.cli.main import run
 from orderkit.core.change import FieldConflictError, FieldEdit
 from orderkit.core.errors import ConflictError
+from orderkit.core.names import CommitSha
 from orderkit.core.settings import LOCAL_REGISTRY
 from orderkit.flows.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.delivering import await_commit
 from orderkit.flows.history import history
 from orderkit.flows.packrendering import PlatformValues
 from orderkit.flows.reverting import RevertRequest, revert
+from orderkit.flows.waiting import until
 from orderkit.ports.forge import MergeStyle, Operation, PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
     from tests.conftest import Chances
 
 SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
-READY_S = 90.0
+READY_S = 180.0
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +156,94 @@ def test_merged_out_of_order_the_earlier_one_conflicts(bay: Bay) -> None:
     assert bay.spec()["colour"] == "green"
 
 
+def test_gitea_tells_of_a_pull_request_by_hand_and_it_gets_its_plan(up: Up, bay: Bay) -> None:
+    """One comment that follows the branch, and a status on each head; the real deliveries."""
+    hand = Hand(up.settings, bay)
+    registering = ["platform", "webhook", "--repository", str(bay.repo)]
+    assert run([*registering, "--platform", str(up.state / PLATFORM_FILE)]) == 0
+    pull = hand.edits("stage1", "stage2")
+    assert _stated(hand, pull.head_commit) == "success"
+    (first,) = hand.comments(pull)
+
+    later = bay.edit("stage2", "stage9", branch=pull.head)
+    assert _stated(hand, later) == "failure"
+    (second,) = hand.comments(pull)
+
+    assert "| `data.stage` | `stage1` | `stage2` |" in first["body"]
+    assert second["id"] == first["id"]
+    assert later[:7] in second["body"]
+    assert "supported values" in second["body"].lower()
+
+
+def test_gitea_tells_that_main_moved_on_and_what_is_open_gets_another_plan(
+    up: Up, bay: Bay
+) -> None:
+    """What could be merged is in conflict then, and its status says so without a push to it."""
+    hand = Hand(up.settings, bay)
+    registering = ["platform", "webhook", "--repository", str(bay.repo)]
+    assert run([*registering, "--platform", str(up.state / PLATFORM_FILE)]) == 0
+    pull = hand.edits("stage1", "stage3")
+    assert _stated(hand, pull.head_commit) == "success"
+
+    bay.edit("stage1", "stage2")
+
+    assert _stated(hand, pull.head_commit, but="success") == "failure"
+
+
+def test_a_pull_request_from_a_fork_is_planned_by_the_command(
+    up: Up, bay: Bay, gitea: Gitea, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stranger = add_user(gitea, f"stranger-{secrets.token_hex(3)}")
+    number = _from_fork(gitea, bay, stranger, bay.text().replace("stage1", "stage3"))
+    bay.edit('stage: "stage1"', 'stage: "stage1"\n  note: meanwhile')  # and main goes on
+    asked = ["plan", "--pr", f"{bay.repo}#{number}", "--json"]
+
+    code = run([*asked, "--platform", str(up.state / PLATFORM_FILE)])
+
+    told = json.loads(capsys.readouterr().out)
+    assert (code, told["pull"]["state"]) == (3, "success")
+    assert [each["field"] for each in told["plan"]["fields"]] == ["stage"]
+    hand = Hand(up.settings, bay)
+    status = hand.status(told["pull"]["head"])
+    assert status is not None
+    assert status.state == "success"
+    pull = up.platform.forge.pull(bay.repo, number)
+    assert pull is not None
+    assert len(hand.comments(pull)) == 1
+
+
+def _from_fork(gitea: Gitea, bay: Bay, stranger: tuple[str, str], text: str) -> int:
+    """Open a pull request from a stranger's fork; return its number."""
+    api, fork = f"{gitea.url}/api/v1/repos", f"{stranger[0]}/{bay.repo.name}"
+
+    def call(method: str, path: str, body: object = None) -> Any:
+        url = f"{api}/{path}"
+        answer = requests.request(method, url, json=body, auth=stranger, timeout=60)
+        assert answer.ok, answer.text
+        return answer.json()
+
+    call("POST", f"{bay.repo}/forks", {})
+    seen = call("GET", f"{fork}/contents/{XR}")
+    content = base64.b64encode(text.encode()).decode()
+    change = {"sha": seen["sha"], "content": content, "new_branch": "mine", "message": "mine"}
+    call("PUT", f"{fork}/contents/{XR}", change)
+    draft = {"head": f"{stranger[0]}:mine", "base": "main", "title": "From a fork"}
+    return int(call("POST", f"{bay.repo}/pulls", draft)["number"])
+
+
+def _stated(hand: Hand, commit: CommitSha, *, but: str = "") -> str:
+    """Wait for the status of a commit, or for another one than it has."""
+    found = until(
+        hand.bay.platform.clock,
+        lambda: hand.status(commit),
+        lambda seen: seen is not None and seen.state != but,
+        timeout_s=READY_S,
+        what="the status",
+    )
+    assert found is not None
+    return found.state
+
+
 @pytest.mark.timeout(400)
 def test_every_acknowledged_change_is_there_once_and_every_conflict_is_true(
     up: Up, bay: Bay, tmp_path: Path, chances: Chances
@@ -164,7 +259,7 @@ def test_every_acknowledged_change_is_there_once_and_every_conflict_is_true(
             wishes_each=chances.count(2, 20), kills=chances.count(1, 20),
             people=chances.count(5, 8),
         )  # fmt: skip
-        crowd.run(deadline_s=chances.count(300, 3000))
+        crowd.run(deadline_s=chances.count(550, 3000))
 
     crowd.judge()
     print(dict(sorted(crowd.counts.items())))  # noqa: T201  shown with -rP

@@ -42,7 +42,7 @@ from orderkit.ports.clock import SystemClock
 GUEST = "user:default/guest"
 OPERATION = "Orderkit-Operation:"
 SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
-READY_S = 60.0
+READY_S = 180.0
 
 
 @dataclass(frozen=True)

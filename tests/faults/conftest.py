@@ -32,13 +32,16 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Bench:
-    """A forge with two clients: one through the proxy, one past it."""
+    """A forge with three clients: two through the proxy, one past it."""
 
     url: str
     token: str
     real: bool
     proxy: FaultProxy
     client: GiteaForge
+    """Gives up soon: what the proxy withholds costs no time. For what is disturbed."""
+    patient: GiteaForge
+    """Waits as long as a busy machine needs. For what must end well."""
     direct: GiteaForge
     org: str
     scratch: Path
@@ -128,10 +131,11 @@ def _bench(url: str, token: str, embedded: EmbeddedForge | None, scratch: Path) 
         pytest.MonkeyPatch.context() as patch,
         open_proxy(url) as proxy,
         GiteaForge(proxy.url, token=token, read_timeout_s=READ_TIMEOUT_S[real]) as client,
+        GiteaForge(proxy.url, token=token, read_timeout_s=120) as patient,
         GiteaForge(url, token=token, allow_http=real) as direct,
     ):
         if not real:
             patch.setattr(turns, "PAUSE_FIRST_S", 0.001)
             patch.setattr(turns, "PAUSE_MAX_S", 0.01)
         direct.ensure_org(org)
-        yield Bench(url, token, real, proxy, client, direct, org, scratch, embedded)
+        yield Bench(url, token, real, proxy, client, patient, direct, org, scratch, embedded)

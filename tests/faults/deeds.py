@@ -76,7 +76,7 @@ class Look:
         answer = requests.get(
             f"{self.url}/api/v1{path}",
             headers={"Authorization": f"token {self.token}"},
-            timeout=30,
+            timeout=90,
         )
         if answer.status_code == 404:
             return None

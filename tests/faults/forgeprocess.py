@@ -9,21 +9,20 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import socket
 import time
 from collections import Counter
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.crash.processes import Process, Zygote
+from tests.lab.loopback import free_ports
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 
 TOKEN = "d" * 40
 _READY = "ready\n"
-_DEADLINE_S = 30.0
+_DEADLINE_S = 120.0
 
 
 def main(arguments: list[str]) -> int:
@@ -39,19 +38,13 @@ def main(arguments: list[str]) -> int:
         signal.pause()
 
 
-def _free_port() -> int:
-    with closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @dataclass
 class ForgeProcess:
     """A forge in one folder, on one port, dead or alive."""
 
     zygote: Zygote
     root: Path
-    port: int = field(default_factory=_free_port)
+    port: int = field(default_factory=lambda: free_ports(1)[0])
     _process: Process | None = None
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 

@@ -20,6 +20,7 @@ from tests.faults import deeds, history
 from tests.faults.deeds import BRANCH, DEEDS, LABELS, Spec
 from tests.faults.writes import is_open
 
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.errors import OrderkitError
 from orderkit.core.names import RepoId
 
@@ -91,7 +92,7 @@ class Offer:
         """Do one deed while everything goes wrong, until it is done."""
         plan = Seeded(self.random, FAULTS, write_rate=0.6, read_rate=0.1)
         with self.bench.proxy.using(plan):
-            error = self.attempt(spec)
+            error = self.attempt(spec, self.bench.client)
         if error is None:
             self.is_there(spec, "was acknowledged")
         elif not is_open(error):
@@ -107,7 +108,7 @@ class Offer:
         late = self.random.random() < 0.5
         if late:
             self.bench.proxy.deliver_late()
-        again = self.attempt(spec)
+        again = self.attempt(spec, self.bench.patient)
         assert again is None, f"undisturbed: {again!r}"
         self.is_there(spec, "was repeated")
 
@@ -115,10 +116,10 @@ class Offer:
         found = self.count(spec)
         assert found == 1 or (found > 1 and not DEEDS[spec.deed].only_once), f"{spec.deed} {why}"
 
-    def attempt(self, spec: Spec) -> OrderkitError | None:
+    def attempt(self, spec: Spec, client: GiteaForge) -> OrderkitError | None:
         """Do a deed through the proxy; return how it failed."""
         try:
-            deeds.do(self.bench.client, spec)
+            deeds.do(client, spec)
         except OrderkitError as error:
             self.counts[type(error).__name__] += 1
             return error

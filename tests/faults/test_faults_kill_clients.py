@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Side = Literal["before", "after"]
 SHORT, FULL = 30, 300
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 @dataclass

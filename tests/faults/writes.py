@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from faultproxy import Seeded
 from tests.faults import history
 
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.errors import OrderkitError, RemoteError
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation, Written
@@ -120,11 +121,11 @@ class Run:
         assert found is not None
         return [FileChange(path, found.data, found.sha)]
 
-    def attempt(self, deed: Deed) -> None:
+    def attempt(self, deed: Deed, client: GiteaForge) -> None:
         """Write, and note what the client says of it."""
         deed.error = None
         try:
-            deed.written = self.bench.client.write(self.repo, deed.changes, deed.operation)
+            deed.written = client.write(self.repo, deed.changes, deed.operation)
         except OrderkitError as error:
             deed.error = error
             self.counts[type(error).__name__] += 1
@@ -136,7 +137,7 @@ class Run:
         deed = self.deed(changes)
         deed.needed = needed
         with self.bench.proxy.using(Seeded(self.random, rival=self.rival)):
-            self.attempt(deed)
+            self.attempt(deed, self.bench.client)
         if self.random.random() < 0.5:
             self.finish(deed)
 
@@ -148,7 +149,7 @@ class Run:
         self.counts["repeated"] += 1
         if self.random.random() < 0.5:
             self.bench.proxy.deliver_late()
-        self.attempt(deed)
+        self.attempt(deed, self.bench.patient)
         assert not is_open(deed.error), f"undisturbed, and no answer: {deed.error}"
 
     def go(self, writes: int) -> None:

@@ -15,7 +15,6 @@ import functools
 import getpass
 import os
 import secrets
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,11 +25,11 @@ from typing import Any
 import requests
 from daemons import Daemon, DaemonError
 from tests.lab.binaries import built, keep_log
+from tests.lab.loopback import HOST, free_ports, taken
 
-HOST = "127.0.0.1"
 ADMIN = "warden"
-_READY_S = 60.0
-_COMMAND_S = 60.0
+_READY_S = 180.0
+_COMMAND_S = 120.0
 _ATTEMPTS = 3
 _FROM_ENVIRONMENT = "ORDERKIT_TEST_GITEA_"
 
@@ -83,13 +82,13 @@ def serving(folder: Path) -> Iterator[Gitea]:
 def _started(folder: Path, log: Path) -> Iterator[str]:
     """Start it on a free port; on another one if somebody takes that in between."""
     for attempt in range(1, _ATTEMPTS + 1):
-        url = _configure(folder, _free_port())
+        url = _configure(folder, free_ports(1)[0])
         command = [*_gitea(folder), "web"]
         with Daemon("Gitea", command, log=log, environment=_environment(folder)) as daemon:
             try:
                 daemon.wait_until(functools.partial(_answers, url), timeout_s=_READY_S)
             except DaemonError as error:
-                if "address already in use" in str(error) and attempt < _ATTEMPTS:
+                if taken(str(error)) and attempt < _ATTEMPTS:
                     continue
                 raise
             yield url
@@ -219,10 +218,3 @@ def _session() -> requests.Session:
     session = requests.Session()
     session.trust_env = False
     return session
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind((HOST, 0))
-        port: int = sock.getsockname()[1]
-        return port

@@ -1,19 +1,18 @@
 """
-A real Kubernetes API server on a real etcd, as two plain processes on the loopback.
+A real Kubernetes API server on a real etcd, with two controllers: plain processes on the loopback.
 
-No controllers run (nothing collects garbage or empties a namespace), no kubelet, no service
-accounts: what is judged here is what the server itself says of a write. Its state lies in a
-folder of the caller; its logs are kept in ``.cache/logs``. Both end with the process that
-started them. etcd does not wait for the disk.
+The controllers collect garbage and empty namespaces. No other runs (no service account appears by
+itself, nothing becomes of a Deployment), and no kubelet. State lies in a folder of the caller;
+logs are kept in ``.cache/logs``. All end with the process that started them. etcd does not wait
+for the disk.
 
-Used by the fixture ``real_kube`` of ``tests/conftest.py``.
+Used by the fixture ``real_kube`` of ``tests/conftest.py`` and by ``make lab``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import secrets
-import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -30,15 +29,14 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from daemons import Daemon, DaemonError
 from tests.lab.binaries import built, keep_log
+from tests.lab.loopback import HOST, free_ports, taken
 
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 
-HOST = "127.0.0.1"
 KUBECONFIG_VARIABLE = "ORDERKIT_TEST_KUBECONFIG"
 _ISSUER = "https://kubernetes.default.svc.cluster.local"
-_READY_S = 120.0
+_READY_S = 240.0
 _ATTEMPTS = 3
-_TAKEN = "address already in use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +58,19 @@ class _Site:
     etcd_port: int
     peer_port: int
     port: int
+    controllers_port: int
+
+    @property
+    def controllers_url(self) -> str:
+        return f"https://{HOST}:{self.controllers_port}"
 
     @property
     def url(self) -> str:
         return f"https://{HOST}:{self.port}"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
 
     @property
     def etcd_url(self) -> str:
@@ -83,7 +90,7 @@ def named_by_environment(environment: Mapping[str, str]) -> Kube | None:
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[Kube]:
     """
-    Start both with their state in `folder`, hand the server out ready, stop them at the end.
+    Start all with their state in `folder`, hand the server out ready, stop them at the end.
 
     Raises:
         NotBuiltError: ``make lab`` was not run.
@@ -96,10 +103,10 @@ def serving(folder: Path) -> Iterator[Kube]:
             try:
                 _start(programs, site, undo)
             except DaemonError as error:
-                if _TAKEN in str(error) and attempt < _ATTEMPTS:
+                if taken(str(error)) and attempt < _ATTEMPTS:
                     continue  # somebody took a port in between
                 raise
-            yield Kube(_kubeconfig(site), controllers=False)
+            yield Kube(site.kubeconfig, controllers=True)
             return
 
 
@@ -116,16 +123,24 @@ def _prepared(folder: Path) -> _Site:
     )
     token = secrets.token_hex(16)
     (folder / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n")
-    return _Site(folder, certificate, token, *_free_ports(3))
+    site = _Site(folder, certificate, token, *free_ports(4))
+    _write_kubeconfig(site)
+    return site
 
 
 def _start(programs: Path, site: _Site, undo: contextlib.ExitStack) -> None:
-    for name, arguments in (("etcd", _etcd(site)), ("kube-apiserver", _apiserver(site))):
+    def start(name: str, arguments: Mapping[str, object]) -> Daemon:
         log = site.folder / f"{name}.log"
         undo.callback(keep_log, log)
         command = [str(programs / name), *(f"--{key}={value}" for key, value in arguments.items())]
-        daemon = undo.enter_context(Daemon(name, command, log=log, folder=site.folder))
-    daemon.wait_until(lambda: _ready(site), timeout_s=_READY_S)
+        return undo.enter_context(Daemon(name, command, log=log, folder=site.folder))
+
+    start("etcd", _etcd(site))
+    server = start("kube-apiserver", _apiserver(site))
+    server.wait_until(lambda: _ready(site, f"{site.url}/readyz"), timeout_s=_READY_S)
+    controllers = start("kube-controller-manager", _controllers(site))
+    healthy = f"{site.controllers_url}/healthz"
+    controllers.wait_until(lambda: _ready(site, healthy), timeout_s=_READY_S)
 
 
 def _etcd(site: _Site) -> dict[str, object]:
@@ -162,18 +177,30 @@ def _apiserver(site: _Site) -> dict[str, object]:
     }
 
 
-def _ready(site: _Site) -> bool:
+def _controllers(site: _Site) -> dict[str, object]:
+    return {
+        "kubeconfig": site.kubeconfig,
+        "controllers": "namespace-controller,garbage-collector-controller",
+        "leader-elect": "false",
+        "bind-address": HOST,
+        "secure-port": site.controllers_port,
+        "tls-cert-file": site.certificate.server,
+        "tls-private-key-file": site.certificate.key,
+    }
+
+
+def _ready(site: _Site, url: str) -> bool:
     headers = {"Authorization": f"Bearer {site.token}"}
     with requests.Session() as session, contextlib.suppress(requests.RequestException):
         session.trust_env = False
         session.verify = str(site.certificate.authority)
-        answer = session.get(f"{site.url}/readyz", headers=headers, timeout=5)
+        answer = session.get(url, headers=headers, timeout=5)
         found: int = answer.status_code
         return found == HTTPStatus.OK
     return False
 
 
-def _kubeconfig(site: _Site) -> Path:
+def _write_kubeconfig(site: _Site) -> None:
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -190,16 +217,5 @@ def _kubeconfig(site: _Site) -> Path:
         "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "admin"}}],
         "current-context": "lab",
     }
-    path = site.folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(content))
-    path.chmod(0o600)
-    return path
-
-
-def _free_ports(count: int) -> list[int]:
-    """Return ports that are free now, all different: held together, then let go."""
-    with contextlib.ExitStack() as held:
-        socks = [held.enter_context(socket.socket()) for _ in range(count)]
-        for sock in socks:
-            sock.bind((HOST, 0))
-        return [sock.getsockname()[1] for sock in socks]
+    site.kubeconfig.write_text(yaml.safe_dump(content))
+    site.kubeconfig.chmod(0o600)

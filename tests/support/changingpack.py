@@ -41,6 +41,24 @@ CHANGES: list[dict[str, Any]] = [
     },
     {"name": "plate", "fields": ["plate"], "direction": "never"},
 ]
+LIFT = '''"""The bay, and a room for the lift while there is one; a level without it is refused."""
+
+from __future__ import annotations
+
+from .bay import station as bay
+
+
+def station(request):
+    response = bay(request)
+    spec = request.xr["spec"]
+    pit = spec.get("pit") or {}
+    room = {"name": f"lift-{spec['teamName']}"}
+    if pit.get("lift"):
+        response.want("lift", {"apiVersion": "v1", "kind": "Namespace", "metadata": room})
+    elif pit.get("bays") == 99:
+        response.fatal("99 bays need a lift")
+    return response
+'''
 
 
 def changing_pack(target: Path) -> Path:
@@ -59,4 +77,7 @@ def changing_pack(target: Path) -> Path:
     found = yaml.safe_load(kit.read_text())
     found["spec"]["changes"] = CHANGES
     kit.write_text(yaml.safe_dump(found, sort_keys=False))
+    stations = target / "stations" / "garage"
+    (stations / "station.py").rename(stations / "bay.py")
+    (stations / "station.py").write_text(LIFT)
     return target

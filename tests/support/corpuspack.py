@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import yaml
+
 from orderkit.adapters.packfolder import read_folder
 from orderkit.core.documents import Files
 from orderkit.core.kit.generating import generate
@@ -59,6 +61,10 @@ def whole_pack(folder: Path) -> Path:
         source = _REFERENCE / part
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, folder / "gitops" / part)
+    pack = yaml.safe_load((folder / "pack.yaml").read_text())
+    reference = yaml.safe_load((_REFERENCE.parent / "pack.yaml").read_text())
+    pack["spec"]["versions"] = reference["spec"]["versions"]
+    (folder / "pack.yaml").write_text(yaml.safe_dump(pack, sort_keys=False))
     apply_generation(folder, plan_generation(folder))
     return folder
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 _POLL_S = 0.05
-_STOP_S = 20.0
+_STOP_S = 90.0
 _TAIL_BYTES = 4000
 
 
@@ -78,6 +78,12 @@ class Daemon:
     def ended(self) -> bool:
         return self._process.poll() is not None
 
+    def kill(self) -> None:
+        """End it by SIGKILL, with whatever it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+
     def stop(self) -> None:
         """End it: politely, then by force. Safe to call twice."""
         if self.ended():
@@ -86,9 +92,7 @@ class Daemon:
         try:
             self._process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
-            self._process.wait()
+            self.kill()
 
     def __enter__(self) -> Self:
         return self

@@ -24,7 +24,7 @@ from orderkit.core.names import CommitSha
 
 _FULL_SHA = re.compile(r"[0-9a-f]{40}")
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
-_FETCH_S = 30
+_FETCH_S = 120
 
 
 class FetchedRepositories:

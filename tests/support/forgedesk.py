@@ -21,7 +21,7 @@ from orderkit.ports.forge import FileChange, Operation
 OWNER = ("warden", "warden-pw1")
 GUEST = ("guest", "guest-pw12")
 TOKEN = "d" * 40
-TIMEOUT_S = 30
+TIMEOUT_S = 90
 _numbers = itertools.count(1)
 
 

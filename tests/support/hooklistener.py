@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
-WAIT_S = 30.0
+WAIT_S = 90.0
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -83,9 +84,10 @@ class JobRunner:
                 for each in spec["volumeMounts"]
             ]
             entry, image = container.our_image()
+            environment = {each["name"]: each["value"] for each in spec["env"]}
             run = container.Run(
-                command=[entry, *spec["args"]],
-                environment={each["name"]: each["value"] for each in spec["env"]},
+                command=[entry, *(_expanded(text, environment) for text in spec["args"])],
+                environment=environment,
                 user=_user(pod, spec),
                 mounts=[*mounts, *image],  # in this order: a checkout may lie below a volume
             )
@@ -137,6 +139,15 @@ class JobRunner:
             kind, reason = condition
             status["conditions"] = [{"type": kind, "status": "True", "reason": reason}]
         self.cluster.patch(key, {"status": status}, owner=_OWNER, status=True)
+
+
+def _expanded(text: str, environment: Mapping[str, str]) -> str:
+    """Replace variables in an argument as the kubelet does; ``$$`` is a dollar."""
+
+    def instead(found: re.Match[str]) -> str:
+        return "$" if found["two"] else environment.get(found["name"], found[0])
+
+    return re.sub(r"(?P<two>\$\$)|\$\((?P<name>[^)]*)\)", instead, text)
 
 
 def _user(pod: Mapping[str, Any], spec: Mapping[str, Any]) -> int:

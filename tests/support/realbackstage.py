@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import random
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -23,6 +21,7 @@ from typing import Any
 import requests
 import yaml
 from daemons import Daemon, DaemonError
+from tests.lab.loopback import free_ports
 
 from orderkit.adapters.embedded.platform import BOT
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
@@ -34,7 +33,7 @@ from orderkit.flows.platform import ledger_snapshot, published_pack
 HOST = "127.0.0.1"
 GUEST = "user:default/guest"
 INSTALLED = Path(__file__).parents[2] / ".cache" / "backstage"
-_START_S = 90.0
+_START_S = 240.0
 _ATTEMPTS = 3
 
 
@@ -50,6 +49,8 @@ class Wanted:
     """0: any free one."""
     systems: tuple[str, ...] = ()
     """Systems of the platform team in the catalog, for pickers."""
+    reread_s: int = 0
+    """How often the catalog reads again what is registered; 0: every few minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def serving(wanted: Wanted) -> Iterator[Backstage]:
 def _started(wanted: Wanted, kits: dict[str, str]) -> Iterator[tuple[str, Daemon]]:
     """Start it on the port that is wanted, or on a free one that nobody takes in between."""
     for attempt in range(1, _ATTEMPTS + 1):
-        port = wanted.port or _free_port()
+        port = wanted.port or free_ports(1)[0]
         url = f"http://{HOST}:{port}"
         with _start(wanted, port, kits) as daemon:
             try:
@@ -186,10 +187,11 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
             }
         },
         "catalog": {
+            **({"processingInterval": {"seconds": wanted.reread_s}} if wanted.reread_s else {}),
             "locations": [
                 *({"type": "url", "target": kit} for kit in kits),
                 {"type": "file", "target": str(org)},
-            ]
+            ],
         },
         "orderkit": {"cluster": _cluster(settings)},
     }
@@ -237,22 +239,6 @@ def _people(wanted: Wanted) -> list[dict[str, Any]]:
 def _file(path: object) -> dict[str, str]:
     """Make a value that Backstage reads from a file, without the newline at its end."""
     return {"$file": str(path)}
-
-
-def quiet_port() -> int:
-    """Return a free port that no system hands out by itself: it is named before it is used."""
-    while True:
-        port = random.randint(20_000, 32_000)  # noqa: S311 - no secret
-        with socket.socket() as sock, contextlib.suppress(OSError):
-            sock.bind((HOST, port))
-            return port
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind((HOST, 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def _answers(url: str) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.embedded.forge.globs import compile_glob
+from orderkit.adapters.embedded.globs import compile_glob
 from orderkit.core.errors import InvalidInputError
 
 

@@ -1,116 +1,44 @@
-"""Health as a real Argo CD judges with our checks."""
+"""Health as a real Argo CD judges with our checks: in Python and in Lua, by one table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import pytest
+import yaml
+from healthcases import CASES, Case, live
+from luahealth import judge
 
+from orderkit.adapters.packfolder import read_folder, reference_pack
 from orderkit.core.health import HEALTHY, Health, HealthStatus, health_of, worst
-from orderkit.core.objects import Manifest
+from orderkit.core.healthchecks import SETTINGS
 
-XR = "blog.opsbogus.dev/v1alpha1 XGarage"
-XRD = "apiextensions.crossplane.io/v2 CompositeResourceDefinition"
-FUNCTION = "pkg.crossplane.io/v1 Function"
+DATA = yaml.safe_load(read_folder(reference_pack())[SETTINGS])["data"]
 
 
-def live(kind: str, *conditions: str, generation: int = 2, **status: Any) -> Manifest:
-    """An object with conditions written ``Type=Status`` or ``Type=Status@observedGeneration``."""
-    api_version, plain = kind.split()
-    found = []
-    for text in conditions:
-        head, _, observed = text.partition("@")
-        type_, state = head.split("=")
-        entry = {"type": type_, "status": state, "message": f"{type_} says {state}"}
-        found.append({**entry, "observedGeneration": int(observed)} if observed else entry)
-    body: dict[str, Any] = {"conditions": found, **status} if conditions or status else {}
-    manifest = {
-        "apiVersion": api_version,
-        "kind": plain,
-        "metadata": {"name": "x", "generation": generation},
-    }
-    return {**manifest, "status": body} if body else manifest
-
-
-@dataclass(frozen=True)
-class Case:
-    reason: str
-    manifest: Manifest
-    status: str | None
-    message: str = ""
-
-
-CASES = [
-    Case("a ConfigMap has no check", live("v1 ConfigMap"), None),
-    Case("a Composition has no check", live("apiextensions.crossplane.io/v1 Composition"), None),
-    Case(
-        "an Application without status is not assessed",
-        live("argoproj.io/v1alpha1 Application"),
-        "Progressing",
-    ),
-    Case(
-        "an Application says itself how it is",
-        live("argoproj.io/v1alpha1 Application", health={"status": "Degraded", "message": "bad"}),
-        "Degraded",
-        "bad",
-    ),
-    Case(
-        "an Application with an unknown word is not assessed",
-        live("argoproj.io/v1alpha1 Application", health={"status": "Great"}),
-        "Progressing",
-    ),
-    Case("an XRD before Crossplane saw it", live(XRD), "Progressing"),
-    Case("an established XRD", live(XRD, "Established=True@2"), "Healthy"),
-    Case("an XRD whose CRD is still the old one", live(XRD, "Established=True@1"), "Progressing"),
-    Case(
-        "an XRD that is refused",
-        live(XRD, "Established=False@2"),
-        "Degraded",
-        "Established says False",
-    ),
-    Case("a function that is only installed", live(FUNCTION, "Installed=True"), "Progressing"),
-    Case("a function that runs", live(FUNCTION, "Installed=True", "Healthy=True"), "Healthy"),
-    Case(
-        "a function that cannot run", live(FUNCTION, "Installed=True", "Healthy=False"), "Degraded"
-    ),
-    Case("an order before Crossplane saw it", live(XR), "Progressing"),
-    Case("an order with a status but no conditions", live(XR, stage="x"), "Progressing"),
-    Case("an order that is ready", live(XR, "Synced=True@2", "Ready=True@2"), "Healthy"),
-    Case(
-        "an order that is being made",
-        live(XR, "Synced=True@2", "Ready=False@2"),
-        "Progressing",
-        "Ready says False",
-    ),
-    Case(
-        "an order whose pipeline fails",
-        live(XR, "Synced=False@2", "Ready=True@1"),
-        "Degraded",
-        "Synced says False",
-    ),
-    Case(
-        "a failure of an older generation is no verdict yet",
-        live(XR, "Synced=False@1"),
-        "Progressing",
-    ),
-    Case("Ready keeps its last value", live(XR, "Synced=True@2", "Ready=True@1"), "Progressing"),
-    Case(
-        "conditions without observedGeneration count",
-        live(XR, "Synced=True", "Ready=True"),
-        "Healthy",
-    ),
-]
+def told(verdict: Health | None) -> str | None:
+    return verdict.status.value if verdict else None
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
-def test_health_of_one_object(case: Case) -> None:
-    verdict = health_of(case.manifest, composite=case.manifest["kind"] == "XGarage")
+def test_the_lua_and_the_embedded_platform_judge_alike(case: Case) -> None:
+    ours = health_of(case.manifest, composite=case.manifest["kind"] == "XGarage")
+    theirs = judge(DATA, case.manifest)
 
-    assert (verdict.status.value if verdict else None) == case.status
+    assert told(ours) == told(theirs) == case.status
+    assert ours == theirs
     if case.message:
-        assert verdict is not None
-        assert verdict.message == case.message
+        assert ours is not None
+        assert ours.message == case.message
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+def test_what_is_being_deleted_is_in_progress_whatever_its_kind(case: Case) -> None:
+    going = {
+        **case.manifest,
+        "metadata": {**case.manifest["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"},
+    }
+
+    assert health_of(going) == judge(DATA, going)
+    assert told(health_of(going)) == "Progressing"
 
 
 def test_crossplane_conditions_are_judged_even_if_nobody_says_composite() -> None:

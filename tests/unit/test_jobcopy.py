@@ -84,11 +84,14 @@ def test_a_change_becomes_the_same_command_with_values_as_one_argument() -> None
         "change",
         "--change=stage",
         "--base=${{ parameters.base_commit }}",
-        "--reason=${{ parameters.change_reason }}",
+        '--reason=${{ (parameters.change_reason) | default("", true) | replace("$", "$$") }}',
         "--requester=${{ user.ref }}",
         "--whole",
         "--values",
-        '${{ { "stage": parameters.stage, "pit": { "bays": parameters.pit.bays } } | dump }}',
+        (
+            '${{ { "stage": parameters.stage, "pit": { "bays": parameters.pit.bays } }'
+            ' | dump | replace("$", "$$") }}'
+        ),
         "--operation",
         "job-${{ context.task.id }}",
         "--no-wait",

@@ -41,7 +41,10 @@ class Case:
     """Properties that the XRD has instead."""
 
 
+GATE = "  gate: {{paused: {}, cause: {}, exhausted: [used-up]}}"
 CASES = [
+    Case("a gate on a status the XRD lacks", GATE.format("full", "why"),
+         "'full' is no field of the XRD's status", 5),
     Case("a misspelt key", "  titel: x", "spec: 'titel' is no known key", hint="'title'"),
     Case("a misspelt key inside", "  fields:\n    size: {hlep: x}", "'hlep' is no known key",
          6, "'help'"),

@@ -466,6 +466,7 @@ CASES = [
         {
             **composing((f"{RBAC}/v1", "RoleBinding")),
             **granting(RBAC, "rolebindings", "[get, list, watch, create, update, patch, delete]"),
+            "gitops/apis/lab/rbac.yaml": labkit.ROLE,
         },
         also(("binding", BINDING), ready=Ready.TRUE),
     ),

@@ -53,9 +53,11 @@ def test_a_broken_list_is_told_by_its_file() -> None:
 
 def test_a_teams_project_allows_each_kind_where_it_lives() -> None:
     text = ledger.team_file(
-        TeamName("ae86"), forge_url="http://f", ledger=RepoId("platform", "ledger"), kinds=FOUND
+        ledger.TeamPlace(TeamName("ae86"), "http://f", RepoId("platform", "ledger"), FOUND)
     )
-    project = next(yaml.safe_load_all(text))
+    namespace, project, _ = yaml.safe_load_all(text)
+
+    assert namespace["metadata"]["name"] == "team-ae86"
 
     assert [k["kind"] for k in project["spec"]["clusterResourceWhitelist"]] == ["XA", "XB"]
     assert [k["kind"] for k in project["spec"]["namespaceResourceWhitelist"]] == ["XC"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,13 +40,30 @@ def test_orders_and_teams_are_found_by_their_paths() -> None:
     assert len(ledger.tombstones(PATHS, "garage-old")) == 1
 
 
+@pytest.mark.parametrize(
+    ("order", "team", "reason"),
+    [
+        ("garage-ae86", "ae86", "its Application is there"),
+        ("ae86", None, "the end of a name is no name, and a team's file no order"),
+        ("ae86/garage-ae86", None, "a path is no name"),
+        ("garage-old", None, "only its tombstone is there"),
+        ("", None, "nothing is no name"),
+    ],
+)
+def test_the_holder_of_an_order_is_found_by_its_whole_name(
+    order: str, team: str | None, reason: str
+) -> None:
+    found = ledger.holder(PATHS, order)
+    assert (found.team if found else None) == team, reason
+
+
+def place(kinds: OrderKinds, *namespaces: str) -> ledger.TeamPlace:
+    home = RepoId("platform", "ledger")
+    return ledger.TeamPlace(TeamName("ae86"), "http://forge", home, kinds, namespaces)
+
+
 def test_a_team_may_deliver_its_own_repositories_and_listed_kinds_only() -> None:
-    text = ledger.team_file(
-        TeamName("ae86"),
-        forge_url="http://forge",
-        ledger=RepoId("platform", "ledger"),
-        kinds=OrderKinds(cluster=(("blog.opsbogus.dev", "XGarage"),)),
-    )
+    text = ledger.team_file(place(OrderKinds(cluster=(("blog.opsbogus.dev", "XGarage"),))))
     project, application = yaml.safe_load_all(text)
 
     assert project["spec"]["sourceRepos"] == ["http://forge/ae86/*"]
@@ -53,7 +71,22 @@ def test_a_team_may_deliver_its_own_repositories_and_listed_kinds_only() -> None
         {"group": "blog.opsbogus.dev", "kind": "XGarage"}
     ]
     assert project["spec"]["namespaceResourceWhitelist"] == []
+    assert project["spec"]["destinations"] == [
+        {"server": ledger.IN_CLUSTER, "namespace": "team-ae86"}
+    ]
     assert application["spec"]["source"]["path"] == "apps/ae86"
+
+
+def test_a_team_with_namespaced_kits_gets_a_namespace_and_delivers_nowhere_else() -> None:
+    kinds = OrderKinds(namespaced=(("lab.example.org", "XC"),))
+    namespace, project, _ = yaml.safe_load_all(ledger.team_file(place(kinds, "shop")))
+    order = ledger.order_application(ENTRY, kit="c", forge_url="http://forge")
+
+    assert namespace["metadata"]["name"] == "team-ae86"
+    allowed = [each["namespace"] for each in project["spec"]["destinations"]]
+    assert allowed == ["team-ae86", "shop"]
+    assert order["spec"]["destination"]["namespace"] in allowed
+    assert project["spec"]["clusterResourceWhitelist"] == []
 
 
 def test_an_ending_order_may_become_empty_and_is_not_healed() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orderkit.core.names import CommitSha
-from orderkit.core.orderstate import judge
+from orderkit.core.orderstate import judge, part_unready
 
 HEAD = CommitSha("a" * 40)
 OLD = "b" * 40
@@ -23,6 +23,7 @@ def delivered(revision: str = HEAD, **more: Any) -> dict[str, Any]:
         sync={"status": "Synced", "revision": revision},
         health={"status": "Healthy"},
         operationState={"phase": "Succeeded", "syncResult": {"revision": revision}},
+        resources=[{"kind": "XGarage", "name": "garage-ae86", "status": "Synced"}],
         **more,
     )
 
@@ -98,6 +99,12 @@ CASES = [
         says="is applying",
     ),
     Case("an XR that is not there is waited for", "Assembling", delivered(), says="not in the"),
+    Case(
+        "a repository in which Argo CD finds nothing will never have one",
+        "Failing",
+        application(sync={"status": "Synced", "revision": HEAD}, health={"status": "Healthy"}),
+        says="finds no object",
+    ),
     Case("an end under way hides everything else", "Ending", delivered(), xr(), ending=True),
     Case(
         "a refused resource is the reason while retries go on",
@@ -134,3 +141,59 @@ def test_phase(case: Case) -> None:
 
 def test_without_a_head_whatever_argo_cd_saw_last_counts() -> None:
     assert judge(delivered(OLD), xr(), head=None, ending=False).ready
+
+
+def _responsive(status: str, seen: int, **ready: Any) -> Any:
+    found = xr(**ready)
+    said = {"type": "Responsive", "status": status, "observedGeneration": seen}
+    found["status"]["conditions"].append(said)
+    return found
+
+
+def test_a_round_that_began_before_the_change_does_not_speak_for_it() -> None:
+    """Crossplane writes Synced and Ready of the changed generation when such a round ends."""
+    begun_before, begun_after = _responsive("True", 1), _responsive("True", 2)
+
+    state = judge(delivered(), begun_before, head=HEAD, ending=False)
+
+    assert (state.phase, state.reason) == (
+        "Assembling",
+        "Crossplane has not looked at the newest values yet",
+    )
+    assert judge(delivered(), begun_after, head=HEAD, ending=False).ready
+
+
+def test_a_status_that_crossplane_has_half_written_is_not_ready() -> None:
+    """Seen on a live core for some ten milliseconds, whenever an XR becomes unready."""
+    torn = xr(ready="True", reason="Available", message="Unready resources: worker-replicas")
+
+    assert judge(delivered(), torn, head=HEAD, ending=False).phase == "Assembling"
+
+
+def test_who_waits_for_an_order_that_crossplane_seldom_looks_at_is_told_why() -> None:
+    seldom = _responsive("False", 2, ready="False", message="Unready resources: budget")
+
+    state = judge(delivered(), seldom, head=HEAD, ending=False)
+
+    assert state.reason == "Unready resources: budget"
+    assert "--circuit-breaker-burst" in state.advice
+    assert judge(delivered(), _responsive("False", 2), head=HEAD, ending=False).advice == ""
+
+
+@pytest.mark.parametrize(
+    ("conditions", "wrong"),
+    [
+        ((("Ready", "True"),), ""),
+        ((("Accepted", "True"),), ""),
+        ((("Ready", "False"),), "no pod"),
+        ((("Synced", "True"), ("Ready", "False")), "no pod"),
+        ((("Synced", "False"), ("Ready", "True")), "no pod"),
+        ((("Synced", "True"),), "Crossplane has not looked at the newest values yet"),
+    ],
+)
+def test_a_part_that_keeps_no_synced_is_judged_by_ready(
+    conditions: tuple[tuple[str, str], ...], wrong: str
+) -> None:
+    said = [{"type": type_, "status": status, "message": "no pod"} for type_, status in conditions]
+
+    assert part_unready({"metadata": {}, "status": {"conditions": said}}) == wrong

@@ -83,6 +83,10 @@ VALUES = {
     "SERVICE_URL": "http://127.0.0.1:7399",
     "PORTAL_URL": "http://127.0.0.1:7399",
     "CLUSTER_NAME": "local",
+    "PACK_REPOSITORY": "platform/pack",
+    "LEDGER_REPOSITORY": "platform/ledger",
+    "CROSSPLANE_CHARTS": "https://charts.example.org/stable",
+    **{f"VERSION_{n.upper().replace('-', '_')}": v for n, v in read_pack(PACK).versions.items()},
 }
 
 

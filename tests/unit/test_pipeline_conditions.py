@@ -56,3 +56,12 @@ def test_an_empty_message_is_left_out() -> None:
 def test_names_are_joined_as_crossplane_joins_them() -> None:
     assert first_and_more([]) == ""
     assert first_and_more(["e", "d", "c", "b", "a"]) == "a, b, c, and 2 more"
+
+
+def test_what_a_function_says_is_of_no_generation() -> None:
+    said = Condition("Tuned", "True", "Tuned", dated=False)
+
+    (entry,) = merged([], said, generation=3, now="now")
+
+    assert "observedGeneration" not in entry
+    assert merged([entry], said, generation=4, now="later") == [entry]

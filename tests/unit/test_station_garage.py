@@ -166,5 +166,8 @@ def test_every_function_of_the_composition_is_declared_with_a_pinned_package() -
 
     used = {step.function for step in steps_of(COMPOSITION["spec"])}
     assert used <= declared.keys()
-    for package in declared.values():
-        assert re.search(r":v\d+\.\d+\.\d+$", package), package
+    pinned = yaml.safe_load((PACK / "pack.yaml").read_text())["spec"]["versions"]
+    for name, package in declared.items():
+        sentinel = f"__ORDERKIT_VERSION_{name.upper().replace('-', '_')}__"
+        assert package.endswith(f"/{name}:{sentinel}")
+        assert re.fullmatch(r"v\d+\.\d+\.\d+", pinned[name])

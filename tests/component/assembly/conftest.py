@@ -182,7 +182,7 @@ class Lab:
         text = (PACK / path).read_text().replace("__ORDERKIT_REGISTRY__", "registry.example.org")
         self.apply(*yaml.safe_load_all(text))
 
-    def wait(self, what: str, look: Callable[[], T], *, timeout_s: float = 15) -> T:
+    def wait(self, what: str, look: Callable[[], T], *, timeout_s: float = 90) -> T:
         """Look until the answer is true; fail with the last answer."""
         deadline = time.monotonic() + timeout_s
         while not (found := look()):
@@ -207,10 +207,15 @@ class Lab:
         )
 
     def status(self, name: str, type_: str, *, kind: Kind = APP, namespace: str = "") -> str:
-        """Return ``True``, ``False`` (with message) or nothing; only if it is up to date."""
+        """Return ``True``, ``False`` (with message) or nothing; never of another generation."""
         xr = self.get(kind, name, namespace)
         found = condition(xr, type_) if xr else None
-        if not xr or not found or found["observedGeneration"] != metadata(xr)["generation"]:
+        if not xr or not found:
+            return ""
+        if (
+            found.get("observedGeneration", metadata(xr)["generation"])
+            != metadata(xr)["generation"]
+        ):
             return ""
         return f"{found['status']} {found.get('message') or found['reason']}"
 

@@ -104,7 +104,7 @@ def test_an_early_return_deletes_everything_and_reports_ready(lab: Lab) -> None:
     touch(lab, "early")
 
     xr = lab.wait_ready("early")
-    assert lab.get(CONFIG_MAP, "early", "team-a") is None
+    lab.wait("it is collected", lambda: lab.get(CONFIG_MAP, "early", "team-a") is None)
     assert "note" not in xr["status"]
     assert dig(xr, "spec", "crossplane", "resourceRefs") == []
 

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -54,6 +54,14 @@ class Dying(Cluster):
     def is_namespaced(self, kind: Kind) -> bool:
         self._read()
         return self._cluster.is_namespaced(kind)
+
+    def plural(self, kind: Kind) -> str | None:
+        self._read()
+        return self._cluster.plural(kind)
+
+    def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:
+        self._read()
+        return self._cluster.openapi(group, version)
 
     def get(self, key: ObjectKey) -> Manifest | None:
         self._read()

@@ -171,7 +171,8 @@ def test_any_other_function_is_unhealthy_and_says_which_ones_run(lab: Lab) -> No
     assert (found["status"], found["reason"]) == ("False", "UnhealthyPackageRevision")
     assert found["message"] == (
         'the embedded platform has no runner for "function-kcl"; it runs: '
-        "function-auto-ready, function-lab, function-orderkit"
+        "function-auto-ready, function-environment-configs, function-extra-resources, "
+        "function-lab, function-orderkit, function-patch-and-transform"
     )
     assert (condition(lab.get(FUNCTION, "function-kcl") or {}, "Installed") or {})[
         "status"

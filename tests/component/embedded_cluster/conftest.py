@@ -120,7 +120,7 @@ def owned_by(owner: Manifest, **more: Any) -> dict[str, Any]:
     return {"ownerReferences": [{**reference, **more}]}
 
 
-def eventually(probe: Callable[[], Any], *, within_s: float = 15.0) -> Any:
+def eventually(probe: Callable[[], Any], *, within_s: float = 90.0) -> Any:
     """Return the first truthy answer of `probe`; fail when the time is over."""
     deadline = time.monotonic() + within_s
     while not (found := probe()):
@@ -155,7 +155,7 @@ class Api:
 
     def ask(self, method: str, path: str, **more: Any) -> requests.Response:
         headers = {"Authorization": f"Bearer {TOKEN}", **more.pop("headers", {})}
-        return requests.request(method, self.url + path, headers=headers, timeout=10, **more)
+        return requests.request(method, self.url + path, headers=headers, timeout=60, **more)
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ class Kubectl:
             input=text,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             check=False,
             cwd=self.folder,
         )

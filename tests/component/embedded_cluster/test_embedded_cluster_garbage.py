@@ -23,7 +23,7 @@ GARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
 
 
 def eventually(probe: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 90
     while not (found := probe()):
         assert time.monotonic() < deadline, "did not happen in time"
         time.sleep(0.01)

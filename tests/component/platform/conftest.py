@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from commands import Command, Done
+from commands import Command, in_process
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.main import run
 from orderkit.cli.running import Running, RunRequest, running
 from orderkit.flows.teams import add_team
 
@@ -30,15 +28,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture
 def orderkit(platform: Running, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run ``orderkit ARGUMENTS`` against the shared platform."""
-    settings = platform.embedded.state.folder / "platform.yaml"
-
-    def command(*arguments: str, platform_file: Path = settings) -> Done:
-        capsys.readouterr()
-        code = run([*arguments, "--platform", str(platform_file)])
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
-
-    return command
+    return in_process(platform.embedded.state.folder / "platform.yaml", capsys)
 
 
 _numbers = itertools.count(1)

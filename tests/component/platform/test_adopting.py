@@ -43,7 +43,7 @@ def ready(orderkit: Command, order: str) -> None:
         SystemClock(),
         lambda: orderkit("status", order, "--check").code,
         lambda code: code == 0,
-        timeout_s=30,
+        timeout_s=90,
         what=f"{order} being Ready",
     )
 

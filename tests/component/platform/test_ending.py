@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+import pytest
 import yaml
 from commands import Command
 
+from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.adapters.embedded.delivery import argocd_crds
 from orderkit.cli.running import Running
-from orderkit.core import yamltext
+from orderkit.core import endrecord, ledger, yamltext
 from orderkit.core.dressing import COMPOSITE_LABEL
 from orderkit.core.endguards import DEPENDS_ON, PROTECTED
+from orderkit.core.endrecord import Phase
 from orderkit.core.kit.model import KindRef
 from orderkit.core.names import OrderId, RepoId, TeamName
 from orderkit.core.objects import CONFIG_MAP, NAMESPACE, ObjectKey
@@ -43,7 +48,7 @@ def test_what_is_assembled_while_the_end_mark_travels_is_seen_to_go_too(
             SystemClock(),
             lambda: platform.platform.cluster.get(sheet),
             lambda found: found is not None,
-            timeout_s=20,
+            timeout_s=90,
             what="the late assembly",
         )
 
@@ -125,10 +130,15 @@ def test_what_a_finalizer_holds_is_told_and_the_same_command_goes_on_later(
     sheet = ObjectKey(CONFIG_MAP, "spec-sheet", f"garage-{team}")
     hold(platform, sheet, ["example.org/backup"])
 
-    stuck = orderkit("destroy", order, "--timeout", "3")
+    stuck = until(
+        SystemClock(),
+        lambda: orderkit("destroy", order, "--timeout", "3"),
+        lambda done: "its deletion waits for example.org/backup" in done.err,
+        timeout_s=90,
+        what="the end coming to what is held",
+    )
 
     assert stuck.code == 5
-    assert "its deletion waits for example.org/backup" in stuck.err
     assert cluster.get(sheet) is not None
     hold(platform, sheet, [])
     assert orderkit("destroy", order).code == 0
@@ -163,7 +173,7 @@ def delivered(orderkit: Command, order: str) -> None:
         SystemClock(),
         lambda: orderkit("status", order, "--check").code,
         lambda code: code == 0,
-        timeout_s=20,
+        timeout_s=90,
         what=f"delivery of {order}",
     )
 
@@ -184,3 +194,30 @@ def hold(platform: Running, key: ObjectKey, finalizers: list[str]) -> None:
     """Let an object's deletion wait, as a controller of another product would."""
     patch = {"metadata": {"finalizers": finalizers}}
     platform.platform.cluster.patch(key, patch, owner="backup")
+
+
+class _CutError(Exception):
+    """The end stops here."""
+
+
+def test_an_end_that_begins_before_argo_cd_made_the_application_knows_its_kit(
+    orderkit: Command, platform: Running, team: str, tmp_path: Path
+) -> None:
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage1").code == 0
+    order = OrderId(f"garage-{team}")
+
+    def cut(_step: Phase, _done: str) -> None:
+        raise _CutError
+
+    with closing(EmbeddedCluster(tmp_path / "cluster.sqlite")) as empty:
+        for crd in argocd_crds():
+            empty.apply(crd, owner="test")
+        early = replace(platform.platform, cluster=empty)
+        with pytest.raises(_CutError):
+            destroy(early, EndRequest(order, EVE), on_step=cut)
+
+    path = ledger.OrderEntry(TeamName(team), order).end_path
+    found = platform.platform.forge.read(platform.platform.ledger, path, "main")
+    assert found is not None
+    assert endrecord.parse(found.text, name=str(path)).kit == "garage"
+    assert orderkit("destroy", order).code == 0

@@ -46,7 +46,7 @@ def test_an_orders_own_events_are_shown(orderkit: Command, platform: Running, te
         SystemClock(),
         lambda: order_events(ports, order, limit=50),
         lambda events: len(events) > 1,
-        timeout_s=30,
+        timeout_s=90,
         what="the assembler's own events",
     )
 

@@ -11,6 +11,7 @@ from commands import Command
 
 from orderkit.cli.running import Running
 from orderkit.core.names import CommitSha, RepoId
+from orderkit.flows import history
 from orderkit.ports.forge import FileChange, Operation
 
 XR = PurePosixPath("manifests", "xgarage.yaml")
@@ -128,3 +129,19 @@ def test_an_unknown_order_names_the_nearest(orderkit: Command, order: str) -> No
 
     assert done.code == 1
     assert f"did you mean '{order}'?" in done.err
+
+
+def test_a_history_of_more_commits_than_are_read_at_once_is_told_whole(
+    platform: Running, order: str, team: str, write: Edit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "_PAGE", 3)
+    text = text_of(platform, order, team)
+    made = [
+        write(Operation(f"note-{n}", "user:a/eve", f"note {n}"), **{str(XR): f"{text}# {n}\n"})
+        for n in range(8)
+    ]
+
+    found = history.history(platform.platform, order, limit=100)
+
+    assert [entry.commit.id for entry in found][:-1] == made[::-1]
+    assert found[-1].first

@@ -13,10 +13,12 @@ import requests
 from commands import Command
 
 from orderkit.cli.running import Running
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
 
 
 def page(platform: Running, path: str) -> requests.Response:
-    return requests.get(f"{platform.settings.forge.url}{path}", timeout=10)
+    return requests.get(f"{platform.settings.forge.url}{path}", timeout=60)
 
 
 def test_the_first_page_leads_to_every_public_repository(platform: Running) -> None:
@@ -77,9 +79,13 @@ def test_what_kubectl_deletes_comes_back(orderkit: Command, kubectl: object, tea
 
     kubectl("-n", f"garage-{team}", "delete", "configmap", "spec-sheet")
 
-    kubectl("wait", f"xgarage/garage-{team}", "--for=condition=Ready", "--timeout=20s")
-    found = json.loads(kubectl("-n", f"garage-{team}", "get", "configmap", "-o", "json"))
-    assert [item["metadata"]["name"] for item in found["items"]] == ["spec-sheet"]
+    until(
+        SystemClock(),
+        lambda: json.loads(kubectl("-n", f"garage-{team}", "get", "configmap", "-o", "json")),
+        lambda found: [each["metadata"]["name"] for each in found["items"]] == ["spec-sheet"],
+        timeout_s=90,
+        what="the ConfigMap coming back",
+    )
 
 
 def test_a_field_changed_by_hand_is_changed_back(
@@ -94,12 +100,12 @@ def test_a_field_changed_by_hand_is_changed_back(
         "wait",
         f"xgarage/garage-{team}",
         "--for=jsonpath={.spec.stage}=stage2",
-        "--timeout=20s",
+        "--timeout=60s",
     )
 
 
 def test_doctor_finds_nothing_on_a_healthy_platform(orderkit: Command) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while True:  # the layers of a platform that just started become healthy in a while
         findings = orderkit("doctor", "--json").json["findings"]
         verdicts = {finding["what"]: finding["verdict"] for finding in findings}

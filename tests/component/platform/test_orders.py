@@ -85,7 +85,7 @@ def test_a_pushed_change_arrives_and_status_names_its_commit(
         SystemClock(),
         lambda: orderkit("status", f"garage-{team}", "--json").json,
         lambda found: found["ready"],
-        timeout_s=20,
+        timeout_s=90,
         what="delivery of the push",
     )
     assert (status["head"], status["revision"]) == (commit, commit)
@@ -106,7 +106,7 @@ def test_a_malformed_manifest_reddens_its_own_order_only(
         SystemClock(),
         lambda: orderkit("status", f"garage-{team}", "--json").json,
         lambda found: found["phase"] == "Failing",
-        timeout_s=20,
+        timeout_s=90,
         what="the order turning red",
     )
     assert "xgarage.yaml" in failing["reason"]
@@ -125,7 +125,7 @@ def test_a_deleted_part_comes_back(orderkit: Command, platform: Running, team: s
         SystemClock(),
         lambda: dig(cluster.get(sheet(team)) or {}, "metadata", "uid"),
         lambda uid: uid not in (None, old),
-        timeout_s=10,
+        timeout_s=90,
         what="the ConfigMap coming back",
     )
 
@@ -133,7 +133,13 @@ def test_a_deleted_part_comes_back(orderkit: Command, platform: Running, team: s
 def test_trace_shows_the_tree(orderkit: Command, team: str) -> None:
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
 
-    tree = orderkit("trace", f"garage-{team}", "--json").json["tree"]
+    tree = until(
+        SystemClock(),
+        lambda: orderkit("trace", f"garage-{team}", "--json").json["tree"],
+        lambda seen: seen["ready"] == "True",
+        timeout_s=120,
+        what="the Application being as healthy as the order, which is ready before",
+    )
 
     assert (tree["kind"], tree["synced"], tree["ready"]) == ("Application", "True", "True")
     (xr,) = tree["children"]
@@ -194,7 +200,7 @@ def test_a_failing_order_can_be_ended(
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
     push(platform, team, tmp_path, lambda text: text.replace("stage2", "stage9"))
 
-    done = orderkit("destroy", f"garage-{team}", "--timeout", "30")
+    done = orderkit("destroy", f"garage-{team}", "--timeout", "180")
 
     assert done.code == 0, done.err
     assert platform.platform.cluster.get(sheet(team)) is None

@@ -74,7 +74,7 @@ def reason(orderkit: Command, order: str) -> str:
         SystemClock(),
         lambda: orderkit("status", order, "--json").json,
         lambda status: status["phase"] == "Failing",
-        timeout_s=30,
+        timeout_s=90,
         what="the refusal",
     )
     return str(found["reason"])

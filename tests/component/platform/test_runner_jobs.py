@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import container
 import pytest
-import yaml
 from changingpack import changing_pack
 from commands import Command
+from jobroom import Portal, furnish, only, runner_of
 from jobrunner import JOB, Attempt, JobRunner
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.packfolder import reference_pack
 from orderkit.cli.running import Running, RunRequest, running
-from orderkit.core.baking import SENTINEL
-from orderkit.core.jobcopy import job_copy
-from orderkit.core.objects import CONFIG_MAP, Kind, Manifest, ObjectKey, dig
-from orderkit.core.runnerjob import CREDENTIALS, NAMESPACE, SETTINGS, RunnerJob, manifest
+from orderkit.core.objects import CONFIG_MAP, ObjectKey, dig
+from orderkit.core.runnerjob import NAMESPACE, SETTINGS, RunnerJob, manifest
 from orderkit.flows.history import history
 from orderkit.ports.forge import REASON_TRAILER
 
-ROOM = Path(__file__).parents[3] / "day2" / "job"
-SECRET = Kind("", "v1", "Secret")
 _WHY = container.reason_not_possible()
 pytestmark = pytest.mark.skipif(bool(_WHY), reason=f"no containers here: {_WHY}")
 
@@ -46,56 +40,13 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture(scope="module")
 def room(platform: Running) -> Running:
     """Put what Jobs need into the cluster, as a platform's people do."""
-    settings, cluster = platform.settings, platform.platform.cluster
-    kubeconfig = yaml.safe_load(Path(settings.kubeconfig).read_text())
-    server = kubeconfig["clusters"][0]["cluster"]
-    values = {
-        b"FORGE_URL": settings.forge.url,
-        b"PORTAL_URL": settings.portal.url,
-        b"SERVICE_URL": settings.service.url,
-    }
-    for file in sorted(ROOM.glob("*.yaml")):
-        text = SENTINEL.sub(lambda found: values[found[1]].encode(), file.read_bytes()).decode()
-        text = text.replace("https://kubernetes.default.svc", server["server"])
-        for each in yaml.safe_load_all(text):
-            cluster.apply(each, owner="platform")
-    authority = (Path(settings.kubeconfig).parent / server["certificate-authority"]).read_text()
-    roots = {"name": "kube-root-ca.crt", "namespace": NAMESPACE}
-    cluster.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": roots,
-            "data": {"ca.crt": authority},
-        },
-        owner="platform",
-    )
-    files = {
-        "forge-token": settings.forge.token_file,
-        "portal-token": settings.portal.token_file,
-        "service-secret": settings.service.token_file,
-    }
-    data = {
-        name: base64.b64encode(Path(file).read_bytes()).decode()
-        for name, file in files.items()
-        if file
-    }
-    meta = {"name": CREDENTIALS, "namespace": NAMESPACE}
-    secret: Manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data}
-    cluster.apply(secret, owner="platform")
+    furnish(platform)
     return platform
 
 
 @pytest.fixture
 def runner(room: Running, tmp_path: Path) -> Callable[..., JobRunner]:
-    kubeconfig = yaml.safe_load(Path(room.settings.kubeconfig).read_text())
-    token = kubeconfig["users"][0]["user"]["token"]
-
-    def make(on_start: Callable[[int, subprocess.Popen[bytes]], None] | None = None) -> JobRunner:
-        found = JobRunner(room.platform.cluster, tmp_path / "jobs", lambda *_: token)
-        return JobRunner(found.cluster, found.folder, found.issue_token, on_start or found.on_start)
-
-    return make
+    return lambda on_start=None: runner_of(room, tmp_path / "jobs", on_start)
 
 
 def start(room: Running, name: str, *arguments: str) -> None:
@@ -106,13 +57,6 @@ def start(room: Running, name: str, *arguments: str) -> None:
 def placed(orderkit: Command, team: str) -> str:
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
     return f"garage-{team}"
-
-
-def only(runner: JobRunner, job: str) -> Attempt:
-    """Run a Job that needs one attempt."""
-    attempts = runner.run(NAMESPACE, job)
-    assert len(attempts) == 1, attempts[0].output
-    return attempts[0]
 
 
 def condition(room: Running, name: str) -> tuple[str, str]:
@@ -242,61 +186,19 @@ def test_the_portals_forms_order_change_and_end_by_jobs(
     room: Running, runner: Callable[..., JobRunner], orderkit: Command, team: str, tmp_path: Path
 ) -> None:
     pack, order = reference_pack(), f"garage-{team}"
-    done: list[str] = []
+    portal = Portal(room, orderkit, runner(), tmp_path / "forms")
+    portal.ignore_others()
 
-    def send(form: Path, *values: str) -> None:
-        """Send a form as the portal does, and run the Job that it starts."""
-        copy = copied(form, tmp_path / form.stem, room)
-        ran = orderkit("run", str(copy), *(part for value in values for part in ("-p", value)))
-        assert ran.code == 0, ran.err
-        job = newest_job(room, team, done)
-        assert only(runner(), job).code == 0
-        done.append(job)
+    def send(form: str, *values: str) -> None:
+        assert portal.send(pack / form, *values).code == 0
 
-    send(pack / "templates/garage/template.yaml", f"team_name={team}", "stage=stage1")
+    send("templates/garage/template.yaml", f"team_name={team}", "stage=stage1")
     assert orderkit("status", order).code == 0
     seen = history(room.platform, order)[0].commit.id
-    send(
-        pack / "day2/garage/stage.yaml",
-        f"order_id={order}",
-        f"base_commit={seen}",
-        "stage=stage3",
-        "change_reason=race --day",
-    )
+    asked = (f"order_id={order}", f"base_commit={seen}", "stage=stage3")
+    send("day2/garage/stage.yaml", *asked, "change_reason=race --day for $$ and $(HOME)")
     newest = history(room.platform, order)[0]
     assert [(each.path, each.new) for each in newest.fields] == [("stage", "stage3")]
-    assert newest.said(REASON_TRAILER) == "race --day"
-    send(pack / "day2/garage/end.yaml", f"order_id={order}", f"confirm={order}")
+    assert newest.said(REASON_TRAILER) == "race --day for $$ and $(HOME)"
+    send("day2/garage/end.yaml", f"order_id={order}", f"confirm={order}")
     assert orderkit("status", order).code == 1
-
-
-def copied(form: Path, folder: Path, room: Running) -> Path:
-    """Write the portal's copy of a form, baked, with what lies beside it."""
-    values = {
-        b"FORGE_HOST": room.settings.forge.url.partition("://")[2].encode(),
-        b"SERVICE_URL": room.settings.service.url.encode(),
-        b"PACK_COMMIT": b"1" * 40,
-        b"REGISTRY": b"registry.local",
-        b"CLUSTER_NAME": b"local",
-    }
-    folder.mkdir()
-    data = job_copy(form.read_bytes(), name=form.name)
-    copy = folder / form.name
-    copy.write_bytes(SENTINEL.sub(lambda found: values[found[1]], data))
-    skeleton = form.parent / "skeleton"
-    if skeleton.is_dir():
-        shutil.copytree(skeleton, folder / "skeleton")
-    return copy
-
-
-def newest_job(room: Running, team: str, done: list[str]) -> str:
-    """Return the Job of this team's order that was not run yet."""
-    (found,) = [
-        each["metadata"]["name"]
-        for each in room.platform.cluster.list(JOB, namespace=NAMESPACE).items
-        if any(
-            team in text for text in dig(each, "spec", "template", "spec")["containers"][0]["args"]
-        )
-        and each["metadata"]["name"] not in done
-    ]
-    return str(found)

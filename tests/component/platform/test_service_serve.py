@@ -15,7 +15,7 @@ from daemons import Daemon
 from orderkit.cli.running import Running
 from orderkit.core.access import AccessSettings
 
-READY_S = 60.0
+READY_S = 180.0
 
 
 @pytest.fixture

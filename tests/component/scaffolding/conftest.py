@@ -192,11 +192,11 @@ def world(slots: Slots, tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], None]:
-    """Wait on a condition, at most ten seconds."""
+    """Wait on a condition, at most a minute and a half."""
     import time
 
     def wait(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 90
         while not condition():
             assert time.monotonic() < deadline, "the condition never held"
             time.sleep(0.01)

@@ -211,3 +211,33 @@ def test_nobody_there_is_unreachable() -> None:
 def test_credentials_never_go_over_plain_http_to_another_machine() -> None:
     with pytest.raises(RefusedError, match="plain HTTP"):
         BackstageCatalog("http://portal.example", token="secret-token")
+
+
+LOCATION = """\
+apiVersion: backstage.io/v1alpha1
+kind: Location
+metadata: {{name: datasets}}
+spec: {{type: url, targets: {targets}}}
+"""
+
+
+def test_what_a_location_names_beside_itself_is_read_too(world: Any, target: str) -> None:
+    targets = "[./entities/a.yaml, ./gone.yaml, ../outside.yaml, ./entities/../b%20c.yaml]"
+    world.push(
+        REPO,
+        {
+            "catalog-info.yaml": LOCATION.format(targets=targets),
+            "entities/a.yaml": entity("one") + "---\n" + entity("two"),
+            "outside.yaml": entity("three"),
+        },
+    )
+
+    refs = world.catalog.register(target)
+
+    assert sorted(refs) == [
+        "component:default/one",
+        "component:default/two",
+        "location:default/datasets",
+    ]
+    origin = world.catalog.entity("component:default/two")["metadata"]["annotations"]
+    assert origin["backstage.io/managed-by-location"].endswith("/entities/a.yaml")

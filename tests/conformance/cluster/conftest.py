@@ -3,9 +3,8 @@ The contract of ``ports.cluster.Cluster``, and whom it is held against.
 
 ``embedded`` is `EmbeddedCluster` in process, ``embedded-http`` is `KubeCluster` speaking to its
 HTTP app, ``real`` is `KubeCluster` speaking to a real API server (``--e2e``). The real server
-decides what is right. The one of ``make lab`` has no controllers: what the garbage collector or
-the namespace controller does is not tried there (mark ``controllers``), unless
-``ORDERKIT_TEST_KUBECONFIG`` names a server with them.
+decides what is right, with its garbage collector and namespace controller beside it (tests marked
+``controllers`` need those).
 
 Clusters live for the whole session; every test has a namespace and names of its own.
 """
@@ -33,7 +32,8 @@ from orderkit.ports.cluster import Cluster, WatchEvent
 
 IMPLEMENTATIONS = ("embedded", "embedded-http", "real")
 TOKEN = "suite-token"
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
+"""A real garbage collector looks for new kinds every 30 s."""
 HISTORY, TRIM_EVERY = 500, 1_000
 """Changes an embedded cluster of this suite remembers, and how often it forgets older ones."""
 

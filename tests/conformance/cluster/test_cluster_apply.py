@@ -35,6 +35,22 @@ def test_apply_creates_what_is_missing(cluster: Cluster, world: World) -> None:
     assert owners(applied)["me", "Apply", ""]["f:spec"] == {"f:size": {}}
 
 
+def test_any_text_arrives_word_for_word(cluster: Cluster, world: World) -> None:
+    """Server-side apply is sent as YAML, whose readers stumble over some of JSON's escapes."""
+    texts = {
+        "beyond 16 bits": "a garage 🏡 and 𠮷",
+        "like an escape": "\\ud83c\\udfe1 and \\n",
+        "ends of lines": "a\x85b\u2028c\u2029d\r\ne",
+        "controls": "\x01\x7f\x9f\t\ufeff",
+    }
+    data = {key.replace(" ", "-"): text for key, text in texts.items()}
+
+    applied = cluster.apply(world.config_map(data=data), owner="me")
+
+    assert applied["data"] == data
+    assert world.read(applied)["data"] == data
+
+
 def test_applying_the_same_again_changes_nothing(cluster: Cluster, world: World) -> None:
     car = world.car(labels={"a": "b"})
     first = cluster.apply(car, owner="me")

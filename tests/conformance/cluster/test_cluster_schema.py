@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orderkit.core.objects import CRD, Kind, Manifest, ObjectKey, dig
+from orderkit.core.objects import CONFIG_MAP, CRD, Kind, Manifest, ObjectKey, dig
+from orderkit.core.schemas import openapi_kind
 from orderkit.ports.cluster import Cluster, InvalidObjectError, NoSuchKindError
 
 if TYPE_CHECKING:
@@ -427,3 +428,26 @@ def test_a_definition_has_one_storage_version(cluster: Cluster, world: World) ->
 def test_the_kind_of_definitions_is_served(cluster: Cluster) -> None:
     assert cluster.serves(CRD)
     assert not cluster.is_namespaced(CRD)
+
+
+def test_a_kind_has_its_plural_while_it_is_served(cluster: Cluster, world: World) -> None:
+    kind = Kind.of(world.car())
+
+    assert cluster.plural(kind) == "cars"
+    assert cluster.plural(Kind("", "v1", "Namespace")) == "namespaces"
+    assert cluster.plural(Kind(kind.group, kind.version, "Nothing")) is None
+    assert cluster.plural(Kind("nowhere.example.org", "v1", "Car")) is None
+
+
+def test_the_openapi_document_of_a_version_judges_its_kinds(cluster: Cluster) -> None:
+    document = cluster.openapi("", "v1")
+
+    assert document is not None
+    known = openapi_kind(document, CONFIG_MAP)
+    assert known is not None
+    assert (known.namespaced, known.plural) == (True, "configmaps")
+    wrong = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "dta": {}}
+    wrong |= {"data": {"n": 3}}
+    found = {finding.path for finding in known.validator.check(wrong).findings}
+    assert found == {"data.n", "dta"}
+    assert cluster.openapi("nowhere.example.org", "v1") is None

@@ -123,7 +123,7 @@ def test_an_open_watch_sees_what_happens_meanwhile(cluster: Cluster, world: Worl
     time.sleep(0.2)  # lets the watch open first; the result is the same if it does not
     created = cluster.create(world.car("a"), owner="me")
     cluster.delete(ObjectKey.of(created))
-    thread.join(timeout=30)
+    thread.join()  # `seen` has a deadline
 
     assert told(found) == [("ADDED", "a"), ("DELETED", "a")]
 
@@ -134,7 +134,7 @@ def test_a_watch_ends_when_its_time_is_over(cluster: Cluster, world: World) -> N
     stream = cluster.watch(world.CAR, namespace=world.namespace, since=since, timeout_s=0.5)
 
     assert [event for event in stream if event.type != "BOOKMARK"] == []
-    assert 0.4 < time.monotonic() - started < 5
+    assert 0.4 < time.monotonic() - started < 60
 
 
 def test_an_abandoned_watch_harms_nobody(cluster: Cluster, world: World) -> None:

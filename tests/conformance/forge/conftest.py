@@ -31,7 +31,7 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
 
-TIMEOUT_S = 30
+TIMEOUT_S = 90
 FILES = {"README.md": "hello\n", "dir/a.txt": "a\n", "dir/b.txt": "b\n", "top.yaml": "x: 1\n"}
 """What a seeded repository holds in its first commit."""
 FOLDER = Path(__file__).parent

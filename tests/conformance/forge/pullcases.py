@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop
 
 LATER = "Please try again later"
-DEADLINE_S = 15
+DEADLINE_S = 90
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,12 @@ class Pulls:
             time.sleep(0.05)
 
     def settled(self, number: int, *, mergeable: bool) -> dict[str, Any]:
-        """Wait until the forge says so for some checks in a row; return the pull request."""
+        """
+        Wait until the forge says so for some checks in a row; return the pull request.
+
+        For open ones only: of one that is merged while its base is being looked at again, the
+        forge may say for ever that it is being checked (observed).
+        """
         deadline, in_a_row = time.monotonic() + DEADLINE_S, 0
         while in_a_row < (1 if mergeable else 10):
             found = self.get(number)

@@ -61,7 +61,7 @@ class Bench:
     def merge(self, number: int, head: CommitSha, **how: float | MergeStyle) -> CommitSha:
         style = how.pop("style", MergeStyle.MERGE)
         assert isinstance(style, MergeStyle)
-        deadline = how.pop("deadline_s", 20.0)
+        deadline = how.pop("deadline_s", 90.0)
         assert isinstance(deadline, float)
         return self.shop.forge.merge_pull(
             self.repo,

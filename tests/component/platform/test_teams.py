@@ -1,0 +1,179 @@
+"""Teams on a platform: what they may, how that is enforced, and how they leave."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import PurePosixPath
+
+import pytest
+from commands import Command
+
+from orderkit.cli.running import Running
+from orderkit.core import ledger
+from orderkit.core.errors import OrderkitError
+from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey, dig
+from orderkit.flows.platform import ledger_snapshot, read_text, write_ledger
+from orderkit.flows.registering import Registration, register
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
+from orderkit.ports.forge import FileChange, Operation
+
+
+def project(team: str) -> ObjectKey:
+    return ObjectKey(APP_PROJECT, team, ARGOCD_NAMESPACE)
+
+
+def test_a_team_shows_what_was_decided_and_keeps_what_is_not_decided_anew(
+    orderkit: Command, team: str
+) -> None:
+    made = orderkit("team", "add", team, "--member", "orderkit", "--limit", "orders=3")
+    assert made.code == 0, made.err
+    assert orderkit("team", "change", team, "--limit", "garage.stage=stage2").code == 0
+
+    shown = orderkit("team", "show", team, "--json").json
+
+    assert shown["members"] == ["orderkit"]
+    assert shown["limits"] == {"orders": 3, "fields": {"garage": {"stage": "stage2"}}}
+    assert shown["kits"] == ["garage"]
+    assert shown["namespaces"] == [f"team-{team}"]
+    assert "orders=3, garage.stage=stage2" in orderkit("team", "show", team).out
+    assert orderkit("team", "add", team).out.endswith("was there already\n")
+
+
+def test_what_a_team_may_not_is_refused_before_anything_is_written(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    orderkit("team", "change", team, "--limit", "garage.stage=stage2")
+
+    done = orderkit("order", "garage", f"team_name={team}", "stage=stage3")
+
+    assert done.code == 4
+    assert f'stage: "stage3" is more than team {team} may have: at most "stage2"' in done.err
+    assert f"orderkit team change {team} --limit garage.stage=" in done.err
+    assert platform.platform.forge.repo(RepoId(team, f"garage-{team}")) is None
+
+
+def test_a_change_is_held_to_the_limits_too(orderkit: Command, team: str) -> None:
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
+    assert orderkit("team", "change", team, "--limit", "garage.stage=stage2").code == 0
+
+    done = orderkit("change", f"garage-{team}", "stage=stage3", "--dry-run")
+
+    assert done.code == 4, done.out
+    assert "at most" in done.err
+    assert orderkit("team", "change", team, "--no-limit", "garage.stage").code == 0
+    assert orderkit("change", f"garage-{team}", "stage=stage3", "--dry-run").code == 0
+
+
+def test_a_team_without_a_place_left_gets_no_order(orderkit: Command, team: str) -> None:
+    orderkit("team", "change", team, "--limit", "orders=0")
+
+    done = orderkit("order", "garage", f"team_name={team}", "stage=stage1")
+
+    assert done.code == 4
+    assert f"team {team} may have 0 orders and has them" in done.err
+
+
+def test_registering_counts_what_is_there_at_the_very_commit(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    """Two registrations race for one place: never are both in the ledger."""
+    orders = [OrderId(f"garage-{team}-{n}") for n in range(4)]
+    for order in orders:
+        publish_record(platform, team, order)
+    orderkit("team", "change", team, "--limit", "orders=1")
+
+    def attempt(order: OrderId) -> bool:
+        try:
+            register(
+                platform.platform, Registration(order, "garage", TeamName(team), "user:default/x")
+            )
+        except OrderkitError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(orders)) as threads:
+        done = list(threads.map(attempt, orders))
+
+    found = [e.order for e in ledger.entries(ledger_snapshot(platform.platform).blobs)]
+    assert len([order for order in orders if order in found]) == sum(done) == 1
+
+
+def publish_record(platform: Running, team: str, order: str) -> None:
+    """Write a repository with an order's record, as a portal's steps would."""
+    repo = RepoId(team, order)
+    platform.platform.forge.ensure_repo(repo, description="by hand")
+    record = (
+        "apiVersion: orderkit.dev/v1alpha1\nkind: Order\n"
+        f"metadata: {{name: {order}}}\n"
+        f"spec: {{kit: garage, team: {team}, requester: 'user:default/x', ordered: {{}}}}\n"
+    )
+    change = FileChange(PurePosixPath(".orderkit/order.yaml"), record.encode(), None)
+    platform.platform.forge.write(repo, [change], Operation("by-hand", "user:default/x", "made"))
+
+
+@pytest.mark.parametrize("name", ["default", "argocd", "platform", "x" * 59])
+def test_names_that_would_be_the_platforms_own_are_refused(orderkit: Command, name: str) -> None:
+    assert orderkit("team", "add", name).code == 2
+
+
+@pytest.mark.parametrize("namespace", ["argocd", "kube-system", "crossplane-system", "team-ae86"])
+def test_no_team_delivers_where_it_could_take_over(
+    orderkit: Command, team: str, namespace: str
+) -> None:
+    assert orderkit("team", "change", team, "--namespace", namespace).code == 2
+
+
+def test_a_member_the_forge_does_not_know_is_told(orderkit: Command, team: str) -> None:
+    done = orderkit("team", "change", team, "--member", "nobody-here")
+    assert done.code == 1
+    assert "nobody-here" in done.err
+
+
+def test_a_team_with_orders_stays_and_without_goes_whole(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage1").code == 0
+    refused = orderkit("team", "remove", team)
+    assert refused.code == 4
+    assert f"garage-{team}" in refused.err
+    assert orderkit("destroy", f"garage-{team}").code == 0
+
+    assert orderkit("team", "remove", team).code == 0
+
+    assert team not in orderkit("team", "list").out.split()
+    assert platform.platform.cluster.get(project(team)) is None
+    assert "off the platform already" in orderkit("team", "remove", team).out
+    assert orderkit("team", "show", team).code == 1
+    assert orderkit("team", "add", team).code == 0
+    assert platform.platform.forge.has_org(team)
+
+
+def test_a_team_that_never_was_cannot_be_removed(orderkit: Command) -> None:
+    assert orderkit("team", "remove", "never-was").code == 1
+
+
+def test_adding_a_team_again_brings_its_orders_up_to_date(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    """A ledger that an older version wrote delivered to namespace default."""
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage1").code == 0
+    path = PurePosixPath("apps", team, f"garage-{team}.yaml")
+    text = read_text(platform.platform, platform.platform.ledger, path, "main") or ""
+    old = text.replace(f"namespace: team-{team}", "namespace: default")
+    assert old != text
+    write_ledger(platform.platform, {path: old}, Operation("old", "user:default/x", "as it was"))
+
+    assert orderkit("team", "add", team).code == 0
+
+    assert read_text(platform.platform, platform.platform.ledger, path, "main") == text
+    until(
+        SystemClock(),
+        lambda: orderkit("status", f"garage-{team}", "--json").json["phase"],
+        lambda phase: phase == "Ready",
+        timeout_s=90,
+        what="the order being Ready again",
+    )
+    found = platform.platform.cluster.get(project(team))
+    assert [d["namespace"] for d in dig(found, "spec", "destinations")] == [f"team-{team}"]

@@ -1,0 +1,163 @@
+"""Keeping at Argo CD until a commit, or a later one, is taken up; and what is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from commands import Command
+
+from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.adapters.embedded.delivery import argocd_crds
+from orderkit.cli.running import Running
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.objects import ARGOCD_NAMESPACE, Manifest, annotations_of, dig
+from orderkit.flows.ancestry import Ancestry
+from orderkit.flows.delivering import await_commit
+from orderkit.flows.platform import Platform
+from orderkit.flows.refreshing import REFRESH, Asking, application_key, end_older_operation
+from orderkit.ports.clock import SystemClock
+from orderkit.ports.forge import FileChange, Operation
+
+OLD, NEW = "a" * 40, "b" * 40
+NOTE = PurePosixPath("manifests/note.md")
+
+
+def push(platform: Platform, repo: RepoId, text: str) -> CommitSha:
+    head = platform.forge.head(repo)
+    seen = platform.forge.tree(repo, head).get(NOTE) if head else None
+    change = FileChange(NOTE, text.encode(), seen)
+    return platform.forge.write(repo, [change], Operation(text, "user:default/eve", text)).commit
+
+
+def test_a_wait_for_a_commit_is_over_when_a_later_one_is_delivered(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    order, repo = f"garage-{team}", RepoId(team, f"garage-{team}")
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
+    first, *_, last = [push(platform.platform, repo, text) for text in ("one", "two", "three")]
+    assert await_commit(platform.platform, order, last, timeout_s=90).ready
+
+    state = await_commit(platform.platform, order, first, timeout_s=90)
+
+    assert state.ready
+    assert state.revision == last
+
+
+def test_only_what_has_a_commit_among_its_ancestors_contains_it(
+    platform: Running, team: str
+) -> None:
+    repo = RepoId(team, "notes")
+    platform.platform.forge.ensure_repo(repo, description="")
+    first, second = (push(platform.platform, repo, text) for text in ("one", "two"))
+    ancestry = Ancestry(platform.platform.forge, repo)
+
+    assert ancestry.contains(second, first)
+    assert ancestry.contains(first, first)
+    assert not ancestry.contains(first, second)
+    assert not ancestry.contains("main", first), "Argo CD shows this when it could not read"
+    assert not ancestry.contains("f" * 40, first), "no commit of this repository"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    """A cluster in which nobody delivers, so that Applications stay as they are."""
+    found = EmbeddedCluster(tmp_path / "cluster.sqlite")
+    metadata = {"name": ARGOCD_NAMESPACE}
+    for crd in argocd_crds():
+        found.apply(crd, owner="test")
+    found.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, owner="test")
+    yield found
+    found.close()
+
+
+def application(**operation: Any) -> Manifest:
+    key = application_key("garage-ae86")
+    state = {
+        "phase": "Running",
+        "operation": {"sync": {"revision": OLD}, **operation},
+        "startedAt": "2026-11-21T16:00:00Z",
+    }
+    return {
+        "apiVersion": key.kind.api_version,
+        "kind": key.kind.kind,
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {
+            "project": "ae86",
+            "source": {"repoURL": "http://127.0.0.1/a.git", "path": "manifests"},
+            "destination": {"server": "https://kubernetes.default.svc"},
+        },
+        "status": {"operationState": state},
+    }
+
+
+@dataclass(frozen=True)
+class Case:
+    reason: str
+    initiator: dict[str, Any]
+    commit: str
+    ended: bool
+    stale: bool = False
+
+
+CASES = [
+    Case(
+        "auto-sync's own operation on an older commit is ended",
+        {"automated": True},
+        NEW,
+        ended=True,
+    ),
+    Case("one on this very commit is left alone", {"automated": True}, OLD, ended=False),
+    Case("one that somebody began is left alone", {"username": "eve"}, NEW, ended=False),
+    Case(
+        "one that began since it was read is left alone",
+        {"automated": True},
+        NEW,
+        ended=False,
+        stale=True,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+def test_operations_that_are_in_the_way(
+    case: Case, platform: Running, cluster: EmbeddedCluster
+) -> None:
+    read = cluster.create(application(initiatedBy=case.initiator), owner="argocd")
+    if case.stale:
+        change = {"status": {"operationState": {"operation": {"sync": {"revision": NEW}}}}}
+        cluster.patch(application_key("garage-ae86"), change, owner="argocd")
+
+    ended = end_older_operation(replace(platform.platform, cluster=cluster), read, case.commit)
+
+    now = cluster.get(application_key("garage-ae86"))
+    phase = dig(now, "status", "operationState", "phase")
+    assert (ended, phase) == (case.ended, "Terminating" if case.ended else "Running")
+
+
+class LaterClock(SystemClock):
+    """Time that passes only when told to."""
+
+    now_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+
+def test_a_refresh_that_was_lost_is_asked_for_again_but_not_at_every_look(
+    platform: Running, cluster: EmbeddedCluster
+) -> None:
+    clock, key = LaterClock(), application_key("garage-ae86")
+    cluster.create(application(), owner="argocd")
+    asking = Asking(replace(platform.platform, cluster=cluster, clock=clock))
+    asked = []
+    for seconds in (0, 4, 8, 12, 16):
+        clock.now_s = seconds
+        asking.look(key.name)
+        asked.append(annotations_of(cluster.get(key) or {}).get(REFRESH, ""))
+        cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}}, owner="argocd")
+
+    assert asked == ["", "", "normal", "", "normal"]

@@ -1,0 +1,39 @@
+"""A server that is stopped while a client owes it TLS's goodbye."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from pathlib import Path
+from typing import Any
+
+from orderkit.adapters.embedded.certificates import ensure_certificate
+from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
+
+
+def serving() -> set[threading.Thread]:
+    """Return the threads of servers; those of a platform that other tests share stay."""
+    return {thread for thread in threading.enumerate() if thread.name == "http"}
+
+
+async def answer_and_close(_scope: Any, _receive: Any, send: Any) -> None:
+    headers = [(b"connection", b"close"), (b"content-length", b"1")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"x"})
+
+
+def test_a_client_that_never_says_goodbye_keeps_no_thread_alive(tmp_path: Path) -> None:
+    certificate = ensure_certificate(tmp_path)
+    before = serving()
+    server = HttpServer(answer_and_close, bind("test", 0), certificate)
+    server.start()
+    context = ssl.create_default_context(cafile=str(certificate.authority))
+    plain = socket.create_connection((HOST, server.port), timeout=60)
+    with context.wrap_socket(plain, server_hostname=HOST) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert client.recv(4096).startswith(b"HTTP/1.1 200")
+
+        server.stop()
+
+        assert serving() <= before

@@ -1,0 +1,182 @@
+// A person at a browser, for the journeys beside this file: what they press, type and pick, what they are
+// shown, and a picture of each page. A journey is `await visit('name', async person => {...})`; what it
+// notes in `seen` is printed as JSON at the end, with the reason if it broke off.
+//
+// Runs in the folder that has puppeteer-core; reads what `tests/support/browsing.py` writes to standard input.
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const resolve = createRequire(join(process.cwd(), 'browser.mjs')).resolve;
+const { default: puppeteer } = await import(pathToFileURL(resolve('puppeteer-core')));
+
+export const wanted = JSON.parse(readFileSync(0, 'utf8'));
+export const seen = { messages: [], foreign: [], problems: [], timings: {} };
+
+const VIEW = { width: 1280, height: 900 };
+const WAIT_MS = 180_000;
+const FLAGS = [
+  '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-dev-shm-usage',
+  '--disable-background-networking', '--disable-component-update', '--disable-sync',
+];
+const began = performance.now();
+export const pause = ms => new Promise(done => setTimeout(done, ms));
+
+class Person {
+  shots = 0;
+
+  constructor(name, page) {
+    this.name = name;
+    this.sit(page);
+  }
+
+  // Go on at a page that was opened.
+  sit(page) {
+    this.page = page;
+    page.setDefaultTimeout(WAIT_MS);
+    page.on('pageerror', error => seen.problems.push(String(error)));
+    page.on('console', message => {
+      if (message.type() === 'error') seen.problems.push(message.text());
+    });
+    page.on('request', request => {
+      const { protocol, hostname } = new URL(request.url());
+      if (protocol.startsWith('http') && hostname !== '127.0.0.1') seen.foreign.push(request.url());
+    });
+    return page.setViewport(VIEW);
+  }
+
+  async shoot(what) {
+    this.shots += 1;
+    await this.page.mouse.move(1000, 880);   // away from the sidebar, which opens below the pointer
+    await pause(400);
+    const file = `${this.name}-${String(this.shots).padStart(2, '0')}-${what}.png`;
+    await this.page.screenshot({ path: join(wanted.screenshots, file), fullPage: true });
+    seen.timings[what] = Math.round(performance.now() - began);
+  }
+
+  goto = path => this.page.goto(path.startsWith('http') ? path : `${wanted.portal}${path}`);
+  text = () => this.page.evaluate(() => document.body.innerText);
+
+  // Wait for words; give the text in which they stood. A log that is scrolled on does not show them any more.
+  async shows(words, timeout = WAIT_MS) {
+    const found = await this.page.waitForFunction(each => {
+      const text = document.body.innerText;
+      return text.toLowerCase().includes(each) && text;
+    }, { timeout }, words.toLowerCase());
+    return found.jsonValue();
+  }
+
+  // Like `shows`, but says whether it came.
+  comes = (words, timeout) => this.shows(words, timeout).then(() => true, () => false);
+  field = id => this.page.waitForSelector(`#root_${id}`);
+  has = async id => (await this.page.$(`#root_${id}`)) !== null;
+  value = id => this.page.$eval(`#root_${id}`, found => found.value);
+  press = words => this.page.locator(`::-p-xpath(//button[normalize-space(.)='${words}'])`).click();
+
+  // Open the portal and enter as a guest, which it asks once.
+  async enter(path) {
+    await this.goto(path);
+    await this.shows('Guest');
+    await this.press('Enter');
+  }
+
+  async type(id, entered) {
+    await this.page.locator(`#root_${id}`).click({ count: 3 });
+    await this.page.keyboard.press('Backspace');
+    await this.page.type(`#root_${id}`, entered);
+  }
+
+  // Choose from a list by the label of an entry.
+  async choose(id, label) {
+    await this.page.click(`#root_${id}`);
+    await this.page.locator(`::-p-xpath(//li[normalize-space(.)='${label}'])`).click();
+    await this.page.waitForSelector('[role=listbox]', { hidden: true });   // it would take the next click
+  }
+
+  // What a list offers.
+  async offers(selector) {
+    await this.page.click(selector);
+    await this.page.waitForSelector('[role=listbox]');
+    return this.page.$$eval('[role=option]', found => found.map(each => each.innerText));
+  }
+
+  picker = title => `::-p-xpath(//label[starts-with(normalize-space(.), '${title}')]/..//input)`;
+
+  // Pick from the catalog: the picker's list opens below its field, and narrows to what is typed.
+  async pick(title, words) {
+    await this.fill(title, words);
+    await this.page.locator(`::-p-xpath(//li[@role='option' and contains(., '${words}')])`).click();
+  }
+
+  // Type into a field of the catalog's what it need not offer.
+  async fill(title, words) {
+    const field = this.picker(title);
+    await this.page.locator(field).click({ count: 3 });
+    await this.page.keyboard.press('Backspace');
+    await (await this.page.waitForSelector(field)).type(words);
+  }
+
+  // What a picker of the catalog offers at the moment.
+  async picks(title) {
+    await this.page.locator(this.picker(title)).click();
+    const options = this.page.waitForSelector('[role=option]', { timeout: 10_000 });
+    await options.catch(() => {});   // it offers nothing
+    await pause(300);
+    const found = await this.page.$$eval('[role=option]', each => each.map(one => one.innerText));
+    await this.page.keyboard.press('Escape');
+    return found;
+  }
+
+  // Review a filled form, create, and wait for words of the task; give what both pages showed.
+  async create(words) {
+    await this.press('Review');
+    await this.page.waitForSelector(`::-p-xpath(//button[normalize-space(.)='Create'])`);
+    await this.shoot(`review-${words.split(' ')[0].toLowerCase().replace(/\W/g, '')}`);
+    const review = await this.text();
+    await this.press('Create');
+    return { review, task: await this.shows(words) };
+  }
+
+  // Open an order's page, which the catalog has a moment later.
+  async open(order, words = 'End the') {
+    for (let attempt = 0; attempt < 25; attempt += 1) {
+      await this.goto(`/catalog/default/component/${order}`);
+      if (await this.comes(words, 3_000 + 1_000 * attempt)) break;   // a busy portal draws slowly
+    }
+  }
+
+  // Follow a link of an order's page to a form, in a page of its own, as a click does.
+  async follow(order, title) {
+    await this.goto(`/catalog/default/component/${order}`);
+    for (let attempt = 0; attempt < 6; attempt += 1) {   // a click while the page is drawn anew is lost
+      const link = await this.page.waitForSelector(`::-p-xpath(//a[contains(., '${title}')])`);
+      const opened = new Promise(done => this.page.once('popup', done));
+      await link.click();
+      const form = await Promise.race([opened, pause(15_000)]);
+      if (form) {
+        await this.page.close();
+        await this.sit(form);
+        break;
+      }
+    }
+    await this.field('order_id');
+  }
+}
+
+export async function visit(name, journey) {
+  const browser = await puppeteer.launch({
+    executablePath: wanted.chromium, userDataDir: wanted.profile, defaultViewport: VIEW, args: FLAGS,
+  });
+  const person = new Person(name, await browser.newPage());
+  try {
+    await journey(person);
+  } catch (error) {
+    seen.failure = String(error.stack);
+    seen.shown = await person.text().catch(() => '');
+    await person.shoot('failure').catch(() => {});
+  } finally {
+    await browser.close();
+  }
+  process.stdout.write(JSON.stringify(seen));
+}

@@ -1,0 +1,244 @@
+"""
+The end of an order on a real Gitea, API server and Argo CD: nothing is left, nothing comes back.
+
+Crossplane alone is stood for, by our assembler on that API server. Who judges is a watch of its
+own: it sees every object of the orders come and go, so a part that self-heal brought back for a
+moment would be in its log. Ends are killed by SIGKILL before and after their writes and repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dyingend
+import labplatform
+import pytest
+from commands import Command, as_process
+from labplatform import LabPlatform
+
+from orderkit.adapters.embedded.catalog import EmbeddedCatalog
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.cli.bootstrapping import Wanted, prepared
+from orderkit.cli.connecting import connect, service_options, token
+from orderkit.core.ledger import tombstones
+from orderkit.core.names import RepoId
+from orderkit.core.objects import (
+    APPLICATION,
+    CONFIG_MAP,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    metadata,
+)
+from orderkit.core.settings import Endpoint
+from orderkit.flows.bootstrapping import bootstrap
+from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.teams import add_team
+from orderkit.flows.waiting import until
+from orderkit.ports.cluster import ExpiredError
+from orderkit.web.service import service_app
+
+if TYPE_CHECKING:
+    from tests.conftest import Chances
+
+ASKER = "user:default/chief"
+XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
+WATCHED = (XGARAGE, NAMESPACE, CONFIG_MAP)
+WRITES = [
+    "forge write",  # the end mark
+    "forge write",  # "emptying" begins
+    "forge write",  # the order's repository is emptied
+    "forge write",  # "removing" begins
+    "forge write",  # the Application goes
+    "forge write",  # "unregistering" begins
+    "catalog unregister",
+    "forge write",  # "closing" begins
+    "forge archive",
+    "forge write",  # the tombstone
+]
+KILLS = [*itertools.product(range(1, len(WRITES) + 1), ("before", "after"))]
+SHORT, AT_ONCE = 5, 3
+END_S = 240
+
+
+@dataclass
+class Log:
+    """What came and went, as an independent watch saw it."""
+
+    uids: dict[ObjectKey, set[str]] = field(default_factory=dict)
+    living: set[ObjectKey] = field(default_factory=set)
+
+    def take(self, type_: str, manifest: Manifest) -> None:
+        key = ObjectKey.of(manifest)
+        self.uids.setdefault(key, set()).add(metadata(manifest)["uid"])
+        (self.living.discard if type_ == "DELETED" else self.living.add)(key)
+
+    def of(self, team: str) -> dict[ObjectKey, set[str]]:
+        """Return what belonged to a team's garage, with the uids it had."""
+        name = f"garage-{team}"
+        return {k: uids for k, uids in dict(self.uids).items() if name in (k.name, k.namespace)}
+
+
+@dataclass(frozen=True)
+class Site:
+    lab: LabPlatform
+    platform: Platform
+    file: Path
+    log: Log
+
+    @property
+    def orderkit(self) -> Command:
+        return as_process(self.file)
+
+
+@pytest.fixture(scope="module")
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    if not request.config.getoption("--e2e"):
+        pytest.skip("a real lab: needs --e2e")
+    with contextlib.ExitStack() as undo:
+        lab = undo.enter_context(labplatform.serving(tmp_path_factory.mktemp("lab"), teams=()))
+        wanted = Wanted(str(lab.file), None, ASKER, timeout_s=END_S, probe=False)
+        platform, bootstrapping = undo.enter_context(prepared(wanted))
+        bootstrap(platform, bootstrapping, on_step=lambda *_: None)
+        file = _with_portal_and_service(lab, undo)
+        log = Log()
+        for kind in WATCHED:
+            undo.enter_context(_watched(lab, kind, log))
+        yield Site(lab, platform, file, log)
+
+
+def _with_portal_and_service(lab: LabPlatform, undo: contextlib.ExitStack) -> Path:
+    """Serve a catalog and the service, which orders and ends need; return a platform.yaml."""
+    catalog = EmbeddedCatalog(lab.folder / "catalog.sqlite", lab.forge)
+    undo.callback(catalog.close)
+    app = catalog.app(token=token(lab.settings.portal))
+    portal = HttpServer(app, bind("portal", 0))
+    portal.start()
+    undo.callback(portal.stop)
+    sock = bind("service", 0)
+    undo.callback(sock.close)
+    settings = replace(
+        lab.settings,
+        portal=Endpoint(portal.url, lab.settings.portal.token_file),
+        service=Endpoint(
+            f"http://127.0.0.1:{sock.getsockname()[1]}", lab.settings.service.token_file
+        ),
+    )
+    service = HttpServer(
+        service_app(connect(settings), service_options(settings, audit=None)), sock
+    )
+    service.start()
+    undo.callback(service.stop)
+    return lab.written("served", portal=settings.portal, service=settings.service)
+
+
+@contextlib.contextmanager
+def _watched(lab: LabPlatform, kind: Kind, log: Log) -> Iterator[None]:
+    """Write down every change of a kind, from a list on, until the block ends."""
+    done = threading.Event()
+
+    def watch() -> None:
+        since = lab.cluster.list(kind).resource_version
+        while not done.is_set():
+            try:
+                for event in lab.cluster.watch(kind, since=since, timeout_s=2):
+                    since = metadata(event.object)["resourceVersion"]
+                    if event.type != "BOOKMARK":
+                        log.take(event.type, event.object)
+            except ExpiredError:  # pragma: no cover - a log with a gap would judge wrongly
+                raise AssertionError(f"the watch of {kind} lost events") from None
+
+    with ThreadPoolExecutor(1) as threads:
+        watching = threads.submit(watch)
+        try:
+            yield
+        finally:
+            done.set()
+            watching.result(90)
+
+
+_numbers = itertools.count(1)
+
+
+def ordered(site: Site) -> str:
+    """Return a new team whose garage is Ready."""
+    team = f"pit-{next(_numbers):02d}"
+    add_team(site.platform, team, requester=ASKER)
+    done = site.orderkit("order", "garage", f"team_name={team}", "stage=stage2", "--json")
+    assert (done.code, done.json["phase"]) == (0, "Ready"), done.out + done.err
+    return team
+
+
+def end(site: Site, team: str, number: int, side: str) -> subprocess.CompletedProcess[str]:
+    """Run an end that dies at a write."""
+    support = Path(dyingend.__file__).parent
+    command = [sys.executable, "-m", "dyingend", str(site.file), f"garage-{team}"]
+    return subprocess.run(
+        [*command, str(number), side],
+        cwd=support,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=END_S,
+    )
+
+
+def nothing_is_left(site: Site, team: str) -> None:
+    order = f"garage-{team}"
+    cluster, forge = site.lab.cluster, site.lab.forge
+    until(
+        site.platform.clock, lambda: set(site.log.living) & site.log.of(team).keys(),
+        lambda found: not found, timeout_s=90, what="the watch telling the last deletion",
+    )  # fmt: skip
+    paths = ledger_snapshot(site.platform).blobs
+    repository = forge.repo(RepoId(team, order))
+    parts = site.log.of(team)
+
+    assert cluster.get(ObjectKey(APPLICATION, order, "argocd")) is None
+    assert cluster.get(ObjectKey(XGARAGE, order)) is None
+    assert cluster.get(ObjectKey(NAMESPACE, order)) is None
+    assert repository is not None
+    assert repository.archived
+    assert len(tombstones(paths, order)) == 1
+    assert not [p for p in paths if p.name in ("end.yaml", f"{order}.yaml") and team in p.parts]
+    assert {ObjectKey(XGARAGE, order), ObjectKey(CONFIG_MAP, "spec-sheet", order)} <= parts.keys()
+    assert {key: len(uids) for key, uids in parts.items()} == dict.fromkeys(parts, 1), "came back"
+
+
+def test_an_end_leaves_nothing_and_makes_these_writes(site: Site) -> None:
+    team = ordered(site)
+
+    done = end(site, team, 0, "never")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == WRITES
+    nothing_is_left(site, team)
+
+
+def test_an_end_killed_at_its_writes_is_finished_by_repeating_it(
+    site: Site, chances: Chances
+) -> None:
+    short = chances.random("ends").sample(KILLS, SHORT)
+    kills = KILLS if chances.soak else sorted(short)
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        teams = list(threads.map(lambda _: ordered(site), kills))
+        killed = list(threads.map(lambda k: end(site, k[1], *k[0]), zip(kills, teams, strict=True)))
+        again = list(threads.map(lambda team: site.orderkit("destroy", f"garage-{team}"), teams))
+
+    assert [each.returncode for each in killed] == [-signal.SIGKILL] * len(kills)
+    assert [(done.code, done.err) for done in again if done.code] == []
+    for team in teams:
+        nothing_is_left(site, team)

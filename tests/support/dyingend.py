@@ -1,0 +1,74 @@
+"""
+End an order in a process that dies by SIGKILL before or after its n-th write, as if power failed.
+
+``python -m dyingend PLATFORM_FILE ORDER NUMBER before|after`` counts the writes to forge and
+catalog. What it asks of the cluster is not counted: refreshes, as many as it has to wait. *After*
+is when the server's whole answer is here, of which the flow learns nothing. NUMBER 0 never dies:
+it prints the writes, one a line.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from orderkit.cli.connecting import connect, load_settings
+from orderkit.flows.destroying import EndRequest, destroy
+
+REQUESTER = "user:default/test"
+_WRITES: dict[str, tuple[str, ...]] = {
+    "forge": ("write", "archive", "delete_repo"),
+    "catalog": ("unregister",),
+}
+
+
+class _Deadly:
+    """One port; its writing methods are counted, and one of them is the last."""
+
+    def __init__(self, port: Any, name: str, counter: _Counter) -> None:
+        self._port, self._name, self._counter = port, name, counter
+
+    def __getattr__(self, method: str) -> Any:
+        found = getattr(self._port, method)
+        if method in _WRITES[self._name]:
+            return self._counter.around(f"{self._name} {method}", found)
+        return found
+
+
+class _Counter:
+    def __init__(self, last: int, side: str) -> None:
+        self._last, self._side, self._number = last, side, 0
+
+    def around(self, what: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            self._number += 1
+            if not self._last:
+                sys.stdout.write(f"{what}\n")
+            self._die("before")
+            answer = call(*arguments, **options)
+            self._die("after")
+            return answer
+
+        return counted
+
+    def _die(self, side: str) -> None:
+        if (self._number, self._side) == (self._last, side):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(file: str, order: str, number: str, side: str) -> None:
+    """Run one end, which may not come to its end."""
+    platform = connect(load_settings(file))
+    counter = _Counter(int(number), side)
+    forge: Any = _Deadly(platform.forge, "forge", counter)
+    catalog: Any = _Deadly(platform.catalog, "catalog", counter)
+    deadly = replace(platform, forge=forge, catalog=catalog)
+    destroy(deadly, EndRequest(order, REQUESTER), on_step=lambda *_: None)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

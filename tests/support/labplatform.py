@@ -1,0 +1,106 @@
+"""
+A platform of the lab that nobody has bootstrapped: real Gitea, real API server, real Argo CD.
+
+Crossplane is stood for by our assembler, which works on the real API server through the
+Kubernetes adapter; its kinds are the small CRDs of the embedded platform. There is no portal and
+no service: ``orderkit bootstrap`` brings stand-ins along. Everything is this platform's own and
+ends with the block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.lab import realargocd, realgitea, realkube
+from tests.lab.realargocd import ArgoCD
+from tests.lab.realgitea import Gitea
+
+from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds
+from orderkit.adapters.embedded.platform import BOT_SCOPES
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.kube.cluster import KubeCluster
+from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.stationfolder import load_stations
+from orderkit.core.installation import Installation, Target
+from orderkit.core.pythonfunctions import python_functions
+from orderkit.core.settings import Endpoint, PlatformSettings
+
+NOBODY = "http://127.0.0.1:9"
+"""Where neither a portal nor a service listens."""
+SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
+ARGOCD_VERSION = "3.2.11"
+
+
+@dataclass(frozen=True)
+class LabPlatform:
+    """The parts of the lab, and a platform.yaml for them."""
+
+    folder: Path
+    settings: PlatformSettings
+    gitea: Gitea
+    argocd: ArgoCD
+    forge: GiteaForge
+    cluster: KubeCluster
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "platform.yaml"
+
+    def written(self, file: str, **changes: object) -> Path:
+        """Write another platform.yaml for the same lab; return its path."""
+        path = self.folder / f"{file}.yaml"
+        path.write_text(replace(self.settings, **changes).to_yaml())  # type: ignore[arg-type]  # names are checked by dataclasses
+        return path
+
+
+@contextlib.contextmanager
+def serving(
+    folder: Path, *, teams: tuple[str, ...] = ("ae86",), pack: Path | None = None
+) -> Iterator[LabPlatform]:
+    """
+    Start the lab with its state in `folder`; its repositories will be private.
+
+    Args:
+        pack: Whose stations run; None: the reference pack's.
+
+    Raises:
+        NotBuiltError: ``make lab`` was not run.
+        DaemonError: A part does not start.
+    """
+    for part in ("gitea", "kube", "argocd", "platform"):
+        (folder / part).mkdir()
+    with contextlib.ExitStack() as undo:
+        gitea = undo.enter_context(realgitea.serving(folder / "gitea"))
+        kube = undo.enter_context(realkube.serving(folder / "kube"))
+        argocd = undo.enter_context(realargocd.serving(folder / "argocd", kube))
+        cluster = undo.enter_context(KubeCluster.from_kubeconfig(kube.kubeconfig))
+        for crd in crossplane_crds():
+            cluster.apply(crd, owner="lab")
+        assembly = Assembly(cluster, python_functions(load_stations(pack or reference_pack())))
+        assembly.start()
+        undo.callback(assembly.stop)
+        bot = realgitea.add_user(gitea, "orderkit")
+        token = _kept(folder / "platform" / "token", realgitea.add_token(gitea.url, bot, SCOPES))
+        settings = PlatformSettings(
+            name="lab",
+            forge=Endpoint(gitea.url, token, private=True, read_token_file=token),
+            portal=Endpoint(NOBODY, _kept(folder / "platform" / "portal", secrets.token_hex(16))),
+            service=Endpoint(NOBODY, _kept(folder / "platform" / "service", secrets.token_hex(16))),
+            kubeconfig=kube.kubeconfig,
+            teams=teams,
+            installation=Installation(Target.CLUSTER, argocd_version=ARGOCD_VERSION),
+        )
+        forge = undo.enter_context(GiteaForge(gitea.url, token=token.read_text()))
+        found = LabPlatform(folder / "platform", settings, gitea, argocd, forge, cluster)
+        found.file.write_text(settings.to_yaml())
+        yield found
+
+
+def _kept(path: Path, secret: str) -> Path:
+    path.touch(mode=0o600)
+    path.write_text(secret)
+    return path

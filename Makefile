@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help setup demo fmt check test e2e soak bench lab backstage portal clean
+.PHONY: help setup demo demo-agents fmt check test e2e soak bench lab lab-down backstage portal portal-agents clean
 
 help: ## say what each verb does
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
 
 $(RUN): requirements.lock pyproject.toml
 	scripts/install.sh "$(PYTHON)" requirements.lock
@@ -25,6 +25,9 @@ setup: $(RUN) ## install Orderkit into .venv (then: .venv/bin/orderkit --help)
 demo: $(RUN) ## show the whole loop: order, change, repair, end
 	$(BIN)/orderkit demo
 
+demo-agents: $(RUN) ## order an AI agent, let it spend, pause it, raise it, lose its data, end it
+	$(BIN)/python -m whisperops demo
+
 fmt: $(DEV) ## format the code
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix-only
@@ -35,26 +38,35 @@ check: $(DEV) ## style, types, layers, YAML, generated files
 test: $(DEV) ## the tests that need Python, git and what scripts/test-tools.sh installs
 	scripts/test.sh
 
-e2e: $(DEV) lab ## whole journeys on a real Backstage, Gitea and Kubernetes API, in a real browser
+e2e: $(DEV) ## whole journeys on a real Backstage, Gitea, Kubernetes API and Argo CD, in a real browser
+	scripts/lab.sh
 	scripts/backstage.sh --front-end
-	scripts/test.sh --e2e tests/e2e tests/faults \
-	  $(addprefix tests/conformance/,forge cluster validate policies xrds yamledit)
+	scripts/prometheus.sh
+	scripts/test.sh --e2e --only-real tests/e2e tests/faults \
+	  $(addprefix tests/conformance/,forge cluster delivery validate policies xrds yamledit)
 
-soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|edit|forge|rest
+soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|edit|forge|plans|rest
 	scripts/soak.sh $(PART)
 
 bench: $(DEV) ## measure; one JSON object a line
 	scripts/engines.sh
 	$(BIN)/python -m bench
 
-lab: ## build the real systems the tests meet, once (needs Go and gcc)
+lab: $(DEV) ## bring up a real Gitea, API server and Argo CD and leave them (built once: needs Go and gcc)
 	scripts/lab.sh
+	PYTHONPATH=tests/support $(BIN)/python -m tests.lab.standing up
+
+lab-down: ## end them
+	PYTHONPATH=tests/support $(BIN)/python -m tests.lab.standing down
 
 backstage: $(RUN) ## a real Backstage on the embedded platform, without forms (needs npm)
 	scripts/portal.sh
 
 portal: $(RUN) ## the same with its forms in the browser
 	scripts/portal.sh --front-end
+
+portal-agents: $(RUN) ## the same with the agents' pack, its datasets and what a cluster would run
+	scripts/portal.sh --front-end --agents
 
 clean: ## remove what was installed and cached
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -81,23 +81,37 @@ class Person {
     await this.press('Enter');
   }
 
+  // Type into a field, and again if the form was drawn anew meanwhile and lost some of it.
   async type(id, entered) {
-    await this.page.locator(`#root_${id}`).click({ count: 3 });
-    await this.page.keyboard.press('Backspace');
-    await this.page.type(`#root_${id}`, entered);
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      await this.page.locator(`#root_${id}`).click({ count: 3 });
+      await this.page.keyboard.press('Backspace');
+      await this.page.keyboard.type(entered);
+      if (await this.value(id) === entered) return;
+    }
+    throw new Error(`'${entered}' was typed into ${id}, which shows '${await this.value(id)}'`);
+  }
+
+  // Open a list; a click while the page is drawn anew is lost.
+  async unfold(selector) {
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      await this.page.locator(selector).click();
+      const list = this.page.waitForSelector('[role=listbox]', { timeout: 10_000 });
+      if (await list.then(() => true, () => false)) return;
+    }
+    throw new Error(`${selector} opens no list`);
   }
 
   // Choose from a list by the label of an entry.
   async choose(id, label) {
-    await this.page.click(`#root_${id}`);
+    await this.unfold(`#root_${id}`);
     await this.page.locator(`::-p-xpath(//li[normalize-space(.)='${label}'])`).click();
     await this.page.waitForSelector('[role=listbox]', { hidden: true });   // it would take the next click
   }
 
   // What a list offers.
   async offers(selector) {
-    await this.page.click(selector);
-    await this.page.waitForSelector('[role=listbox]');
+    await this.unfold(selector);
     return this.page.$$eval('[role=option]', found => found.map(each => each.innerText));
   }
 
@@ -149,17 +163,16 @@ class Person {
   // Follow a link of an order's page to a form, in a page of its own, as a click does.
   async follow(order, title) {
     await this.goto(`/catalog/default/component/${order}`);
-    for (let attempt = 0; attempt < 6; attempt += 1) {   // a click while the page is drawn anew is lost
-      const link = await this.page.waitForSelector(`::-p-xpath(//a[contains(., '${title}')])`);
-      const opened = new Promise(done => this.page.once('popup', done));
-      await link.click();
-      const form = await Promise.race([opened, pause(15_000)]);
-      if (form) {
-        await this.page.close();
-        await this.sit(form);
-        break;
-      }
+    const link = this.page.locator(`::-p-xpath(//a[contains(., '${title}')])`).setTimeout(20_000);
+    const opened = new Promise(done => this.page.once('popup', done));
+    let form;
+    for (let attempt = 0; !form && attempt < 8; attempt += 1) {
+      await link.click().catch(() => {});   // what is drawn anew at this moment cannot be clicked, or loses it
+      form = await Promise.race([opened, pause(15_000)]);
     }
+    if (!form) throw new Error(`'${title}' at ${order} opens no page`);
+    await this.page.close();
+    await this.sit(form);
     await this.field('order_id');
   }
 }

@@ -23,7 +23,7 @@ await visit('filling', async person => {
   seen.pages.push(await person.text());
   seen.before = await person.has('acceleratorModel');
   await person.shoot('second-page');
-  await page.click('#root_accelerator');
+  await page.locator('#root_accelerator').click();
   await person.field('acceleratorModel');
   seen.after = await person.has('acceleratorModel');
   await person.choose('acceleratorModel', 'L4 (24 GB)');
@@ -31,7 +31,7 @@ await visit('filling', async person => {
   for (const [index, name] of ['polars', 'scikit-learn'].entries()) {
     await page.locator(`::-p-xpath((//button[normalize-space(.)='Back']/preceding::button)[last()])`).click();
     await person.field(`packages_${index}`);
-    await page.type(`#root_packages_${index}`, name);
+    await person.type(`packages_${index}`, name);
   }
   await person.shoot('filled');
   Object.assign(seen, await person.create('What happens now'));

@@ -13,7 +13,9 @@ from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.packfolder import ROOMS, reference_pack
 from orderkit.cli.main import run
 from orderkit.cli.running import Running, RunRequest, running
+from orderkit.core.applicationstate import pinned
 from orderkit.core.objects import CONFIG_MAP, FUNCTION, ObjectKey, dig
+from orderkit.flows.platform import Platform
 from orderkit.flows.refreshing import application_key
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -148,41 +150,68 @@ def test_a_layer_that_never_gets_ready_stops_it_and_the_same_command_goes_on(
     assert (done.code, list(done.json["commits"])) == (0, ["functions", "apis", "portal"])
 
 
-def test_a_layer_comes_and_goes_with_what_it_delivers(
-    orderkit: Orderkit, platform: Running, pack: Path
-) -> None:
-    app, inside = pack / "gitops/apps/extra.yaml", pack / "gitops/extra/map.yaml"
+def extra_layer(pack: Path, manifest: str) -> tuple[Path, Path]:
+    """Add a layer of one file between functions and apis; return its Application and its folder."""
+    app, folder = pack / "gitops/apps/extra.yaml", pack / "gitops/extra"
     text = (pack / "gitops/apps/functions.yaml").read_text()
     text = text.replace(": functions", ": extra").replace("gitops/functions", "gitops/extra")
     app.write_text(text.replace('"40"', '"45"').replace("crossplane-system", "default"))
-    inside.parent.mkdir()
-    inside.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n")
+    folder.mkdir()
+    (folder / "it.yaml").write_text(manifest)
+    return app, folder
+
+
+def await_gone(platform: Platform, application: str) -> None:
+    until(
+        platform.clock,
+        lambda: platform.cluster.get(application_key(application)),
+        lambda found: found is None,
+        timeout_s=90,
+        what="the Application going",
+    )
+
+
+def test_a_layer_that_root_still_waits_for_can_be_taken_away(
+    orderkit: Orderkit, platform: Running, pack: Path
+) -> None:
+    app, folder = extra_layer(
+        pack,
+        "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: function-sun}\n"
+        "spec: {package: registry.example.org/x/function-sun:v1.0.0}\n",
+    )
+    stopped = orderkit("upgrade", "--timeout", "5")
+    waiting = until(
+        SystemClock(),
+        lambda: platform.platform.cluster.get(application_key("root")) or {},
+        lambda root: "argoproj.io/Application/extra" in str(dig(root, "status", "operationState")),
+        timeout_s=90,
+        what="root waiting for the layer",
+    )
+    app.unlink()
+    shutil.rmtree(folder)
+    went = orderkit("upgrade", "--json")
+
+    assert stopped.code == 5
+    assert pinned(waiting), "its operation keeps the commit it began with"
+    assert (went.code, list(went.json["commits"])) == (0, ["extra"])
+    await_gone(platform.platform, "extra")
+
+
+def test_a_layer_comes_and_goes_with_what_it_delivers(
+    orderkit: Orderkit, platform: Running, pack: Path
+) -> None:
+    app, folder = extra_layer(pack, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n")
 
     came = orderkit("upgrade", "--json")
     delivered = platform.platform.cluster.get(ObjectKey(CONFIG_MAP, "extra", "default"))
-    until(  # an operation that waits for a layer pins its commit: it would wait for ever
-        SystemClock(),
-        lambda: platform.platform.cluster.get(application_key("root")) or {},
-        lambda root: (
-            dig(root, "status", "sync", "status") == "Synced" and not root.get("operation")
-        ),
-        timeout_s=90,
-        what="root being done with the layer that came",
-    )
     app.unlink()
-    shutil.rmtree(inside.parent)
+    shutil.rmtree(folder)
     went = orderkit("upgrade", "--json")
 
     assert (came.code, list(came.json["commits"])) == (0, ["extra", "portal"])
     assert delivered
     assert (went.code, list(went.json["commits"])) == (0, ["extra", "portal"])
-    until(
-        SystemClock(),
-        lambda: platform.platform.cluster.get(application_key("extra")),
-        lambda found: found is None,
-        timeout_s=90,
-        what="the Application going",
-    )
+    await_gone(platform.platform, "extra")
     kept = platform.platform.cluster.get(ObjectKey(CONFIG_MAP, "extra", "default"))
     assert kept, "a layer without its Application leaves what it delivered"
 

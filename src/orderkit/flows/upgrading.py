@@ -15,23 +15,22 @@ upgrade`` and, to show differences, by ``orderkit platform render --diff``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orderkit.core import orderstate
 from orderkit.core.deliverytree import ROOT, Layer, layers_of
 from orderkit.core.documents import Files
 from orderkit.core.errors import IncompleteError, NotFoundError
-from orderkit.core.health import Health, HealthStatus, health_of
 from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import BlobSha, CommitSha
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects import metadata
 from orderkit.core.orderstate import short
 from orderkit.core.pinned import Move, moves
-from orderkit.flows.platform import Platform, get_object, snapshot
-from orderkit.flows.refreshing import OWNER, application_key, end_older_operation, nudge, refresh
-from orderkit.flows.waiting import until
+from orderkit.flows.layers import await_layer, await_taken_up
+from orderkit.flows.platform import Platform, snapshot
+from orderkit.flows.refreshing import OWNER, refresh
 from orderkit.ports.forge import FileChange, Operation
 
 REST = "portal"
@@ -130,6 +129,7 @@ def upgrade(platform: Platform, wanted: UpgradeRequest, *, on_step: OnStep) -> U
     plan = plan_upgrade(platform, wanted.files)
     operation = operation_id(wanted.files)
     commits: dict[str, CommitSha] = {}
+    await_taken_up(platform, plan.commit, wanted.timeout_s)
     for wave in plan.waves:
         commit = _write(platform, wave, wanted, operation)
         if commit is not None:
@@ -139,9 +139,12 @@ def upgrade(platform: Platform, wanted: UpgradeRequest, *, on_step: OnStep) -> U
             _apply_root(platform, wanted.files)
         if wave.layer is None or wave.layer.folder is None:
             continue
-        if wave.layer.file in wanted.files:
-            _await_layer(platform, wave, commit, wanted.timeout_s, operation)
-            on_step(wave.name, "is ready")
+        with _stopped_at(wave.name, operation):
+            if commit and wave.layer.file in {difference.path for difference in wave.differences}:
+                await_taken_up(platform, commit, wanted.timeout_s)
+            if wave.layer.file in wanted.files:
+                await_layer(platform, wave.name, commit, wanted.timeout_s)
+                on_step(wave.name, "is ready")
     return Upgraded(operation, commits)
 
 
@@ -233,84 +236,14 @@ def _apply_root(platform: Platform, files: Files) -> None:
         refresh(platform, metadata(manifest)["name"])
 
 
-def _await_layer(
-    platform: Platform, wave: Wave, commit: CommitSha | None, timeout_s: float, operation: str
-) -> None:
-    if commit is not None:
-        nudge(platform, "root", commit)
-        nudge(platform, wave.name, commit)
+@contextmanager
+def _stopped_at(layer: str, operation: str) -> Iterator[None]:
+    """Say of what is not ready in time at which layer that was, and how to go on."""
     try:
-        until(
-            platform.clock,
-            lambda: _look(platform, wave.name, commit),
-            lambda waiting: not waiting,
-            timeout_s=timeout_s,
-            what=f"layer {wave.name} becoming ready" + (f" at {short(commit)}" if commit else ""),
-            why_not=str,
-        )
+        yield
     except IncompleteError as error:
         raise IncompleteError(
-            f"the upgrade stopped at layer {wave.name}: {error}",
+            f"the upgrade stopped at layer {layer}: {error}",
             hint="mend the cause, or the pack, and repeat the same command: it goes on here"
             f" (operation {operation}); an earlier pack with --pack goes back",
         ) from error
-
-
-def _look(platform: Platform, name: str, commit: CommitSha | None) -> str:
-    """
-    Say what a layer waits for; empty when it is ready.
-
-    Raises:
-        IncompleteError: Argo CD gave this commit up.
-    """
-    application = get_object(platform, application_key(name))
-    if application is None:
-        return "Argo CD has not created its Application"
-    at = commit and _at(platform, application, commit)
-    if commit and dig(application, "status", "operationState", "retryCount", default=0):
-        end_older_operation(platform, application, str(at))
-    waiting = _unapplied(application, at)
-    reason = orderstate.delivery_failure(application) or _unhealthy_object(platform, application)
-    if waiting and _ended(application, at) in ("Failed", "Error"):
-        raise IncompleteError(f"Argo CD tries {short(str(at))} no more: {reason}")
-    if waiting:
-        return f"{waiting}: {reason}" if reason else waiting
-    health = dig(application, "status", "health", "status", default="Unknown")
-    return "" if health == "Healthy" else f"its health is {health}" + (reason and f": {reason}")
-
-
-def _unapplied(application: Manifest, at: str | None) -> str:
-    """Say what is not applied; something that may not be pruned is left, and is no difference."""
-    return "" if _ended(application, at) == "Succeeded" else orderstate.undelivered(application, at)
-
-
-def _ended(application: Manifest, at: str | None) -> str:
-    """Return how the sync of the commit that Argo CD compared last ended; empty if it did not."""
-    operation = dig(application, "status", "operationState", default={})
-    revision = dig(application, "status", "sync", "revision")
-    done = dig(operation, "syncResult", "revision")
-    known = dig(application, "status", "sync", "status") in ("Synced", "OutOfSync")
-    if "operation" in application or not known or done != revision or at not in (None, done):
-        return ""
-    return str(operation.get("phase", ""))
-
-
-def _at(platform: Platform, application: Manifest, commit: CommitSha) -> str:
-    """Return the commit that counts: a later one, which Argo CD saw, contains this one."""
-    revision = str(dig(application, "status", "sync", "revision", default="") or "")
-    if revision == commit or len(revision) != len(commit):
-        return commit
-    missing = platform.forge.compare(platform.pack_repo, revision, commit)
-    return commit if missing else revision
-
-
-def _unhealthy_object(platform: Platform, application: Manifest) -> str:
-    """Name the first object of a layer that is not healthy, and why."""
-    for entry in dig(application, "status", "resources", default=()):
-        kind = Kind(entry.get("group", ""), entry.get("version", ""), entry["kind"])
-        live = get_object(platform, ObjectKey(kind, entry["name"], entry.get("namespace", "")))
-        verdict = health_of(live) if live is not None else Health(HealthStatus.MISSING)
-        if verdict is not None and verdict.status is not HealthStatus.HEALTHY:
-            told = f": {verdict.message}" if verdict.message else ""
-            return f"{kind.kind} {entry['name']} is {verdict.status}{told}"
-    return ""

@@ -2,10 +2,9 @@
 Handler for the forge's webhooks: a pull request was opened or pushed to, so it is planned anew.
 
 When main moves on, what merging would do changes too: all open pull requests of the repository are
-planned anew. A delivery is believed only that something happened, and only if it is signed;
-repository and number are all that is taken from it, and everything else is read from the forge
-again. It is answered at once: the planning is done by a few threads from a bounded queue, where a
-pull request stands at most once; one that is pushed to while it is planned is planned once more.
+planned anew. A delivery is answered at once: the planning is done by a few threads from a bounded
+queue, where a pull request stands at most once; one that is pushed to while it is planned is
+planned once more.
 What waits when the process ends is lost: the next push, or ``orderkit platform webhook --missed``,
 makes up for it.
 
@@ -14,9 +13,7 @@ Called by ``gate``, listed in ``table``; one `PullPlans` per service.
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -24,16 +21,15 @@ from typing import Any
 
 from orderkit.core.errors import (
     BusyError,
-    InvalidInputError,
     NotFoundError,
     OrderkitError,
     RefusedError,
-    shorten,
 )
 from orderkit.core.hooksignature import HEADER, hook_key, is_signed
 from orderkit.core.names import RepoId
 from orderkit.flows.planning.pullrequests import MAIN, keep_planned, say_failed
 from orderkit.ports.requesters import UnprovedError
+from orderkit.web.hookdelivery import Asked, read_delivery
 from orderkit.web.operations import Answer, Call, Service
 
 WAITING_MAX, WORKERS = 200, 2
@@ -43,15 +39,8 @@ _STUCK_MAX = 4
 """So many threads are given up; then those that are left have to do."""
 _TRIES, _PAUSE_S = 3, 2.0
 _DONE = "done"
-_EVENTS = frozenset({"pull_request", "push"})
-_ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited"})
-_NAME = re.compile(r"([A-Za-z0-9._-]{1,100})/([A-Za-z0-9._-]{1,100})\Z")
-_NUMBER_MAX = 10**9
 
 logger = logging.getLogger(__name__)
-
-Key = tuple[RepoId, int | None]
-"""A pull request; None: all of the repository that are open."""
 
 
 class PullPlans:
@@ -61,10 +50,10 @@ class PullPlans:
         self, *, waiting_max: int = WAITING_MAX, workers: int = WORKERS, limit_s: float = LIMIT_S
     ) -> None:
         self._lock = threading.Lock()
-        self._waiting: OrderedDict[Key, None] = OrderedDict()
-        self._running: dict[Key, object] = {}
+        self._waiting: OrderedDict[Asked, None] = OrderedDict()
+        self._running: dict[Asked, object] = {}
         """With a token of the run, so that one that was given up is told from the next."""
-        self._again: set[Key] = set()
+        self._again: set[Asked] = set()
         self._threads = self._stuck = 0
         self._waiting_max, self._workers, self._limit_s = waiting_max, workers, limit_s
 
@@ -77,32 +66,22 @@ class PullPlans:
                 hint="register the webhook with 'orderkit platform webhook'",
             )
         call.noted.update(caller="forge", via="the webhook's signature")
-        event = call.headers.get("x-gitea-event", "")
-        if event not in _EVENTS:
-            return _ignored("event", event)
-        told = _payload(call.raw)
-        if event == "push":
-            if told.get("ref") != f"refs/heads/{MAIN}":
-                return _ignored("push to", told.get("ref"))
-            return self._taken(service, call, (_repository(told), None))
-        if told.get("action") not in _ACTIONS:
-            return _ignored("action", told.get("action"))
-        return self._taken(service, call, (_repository(told), _number(told)))
-
-    def _taken(self, service: Service, call: Call, key: Key) -> Answer:
-        repo, number = key
+        asked = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
+        if isinstance(asked, str):
+            return Answer(200, {"state": "ignored", "reason": asked})
+        repo, number = asked
         where: dict[str, Any] = {"repository": str(repo)}
         call.noted.update(where, pull=number or "all")
         if number is not None:
             where["number"] = number
-        return Answer(202, {"state": self._add(service, key), **where})
+        return Answer(202, {"state": self._add(service, asked), **where})
 
     def under_way(self) -> tuple[int, int]:
         """Return how many pull requests wait, and how many are being planned."""
         with self._lock:
             return len(self._waiting), len(self._running)
 
-    def _add(self, service: Service, key: Key) -> str:
+    def _add(self, service: Service, key: Asked) -> str:
         """
         Queue a pull request.
 
@@ -145,7 +124,7 @@ class PullPlans:
             if not self._done(key, token):
                 return
 
-    def _serve(self, service: Service, key: Key) -> None:
+    def _serve(self, service: Service, key: Asked) -> None:
         repo, number = key
         if number is not None:
             _plan(service, repo, number)
@@ -158,7 +137,7 @@ class PullPlans:
             self._add(service, (repo, pull.number))
         return _DONE
 
-    def _next(self) -> tuple[Key, object] | None:
+    def _next(self) -> tuple[Asked, object] | None:
         with self._lock:
             if not self._waiting:
                 self._threads -= 1
@@ -167,7 +146,7 @@ class PullPlans:
             token = self._running[key] = object()
             return key, token
 
-    def _done(self, key: Key, token: object) -> bool:
+    def _done(self, key: Asked, token: object) -> bool:
         """Note the end of a run; False if it was given up, and another thread has its place."""
         with self._lock:
             if self._running.get(key) is not token:
@@ -178,7 +157,7 @@ class PullPlans:
                 self._waiting[key] = None
             return True
 
-    def _give_up(self, service: Service, key: Key, token: object) -> None:
+    def _give_up(self, service: Service, key: Asked, token: object) -> None:
         """Let another thread go on in place of one that does not come back."""
         with self._lock:
             if self._running.get(key) is not token or self._stuck >= _STUCK_MAX:
@@ -232,34 +211,3 @@ def _say_failed(service: Service, repo: RepoId, number: int, why: str) -> None:
         say_failed(service.platform, repo, number, why)
     except OrderkitError as error:
         logger.warning("%s#%d: its status cannot be set: %s", repo, number, error)
-
-
-def _ignored(what: str, value: object) -> Answer:
-    reason = f"{what} '{shorten(str(value), limit=40)}' changes no plan"
-    return Answer(200, {"state": "ignored", "reason": reason})
-
-
-def _payload(data: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError("body", data[:80], f"is no JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise InvalidInputError("body", data[:80], "is no object")
-    return found
-
-
-def _repository(told: dict[str, Any]) -> RepoId:
-    repository = told.get("repository")
-    name = repository.get("full_name") if isinstance(repository, dict) else None
-    found = _NAME.match(name) if isinstance(name, str) else None
-    if found is None:
-        raise InvalidInputError("repository.full_name", name, "names no repository")
-    return RepoId(found[1], found[2])
-
-
-def _number(told: dict[str, Any]) -> int:
-    number = told.get("number")
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < _NUMBER_MAX:
-        raise InvalidInputError("number", number, "is no number of a pull request")
-    return number

@@ -36,14 +36,15 @@ check: $(DEV) ## style, types, layers, YAML, generated files
 	scripts/check.sh
 
 test: $(DEV) ## the tests that need Python, git and what scripts/test-tools.sh installs
-	scripts/test.sh $(ARGS)
+	scripts/test.sh $(ARGS) $(TESTS)
 
+e2e: TESTS = tests/e2e tests/faults \
+  $(addprefix tests/conformance/,forge cluster delivery validate policies xrds yamledit)
 e2e: $(DEV) ## whole journeys on a real Backstage, Gitea, Kubernetes API and Argo CD, in a real browser
 	scripts/lab.sh
 	scripts/backstage.sh --front-end
 	scripts/prometheus.sh
-	scripts/test.sh --e2e --only-real tests/e2e tests/faults \
-	  $(addprefix tests/conformance/,forge cluster delivery validate policies xrds yamledit) $(ARGS)
+	scripts/test.sh --e2e --only-real $(ARGS) $(TESTS)
 
 soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|edit|forge|plans|rest
 	scripts/soak.sh $(PART)

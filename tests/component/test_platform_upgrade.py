@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from commands import Done
+from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import ROOMS, reference_pack
 from orderkit.cli.main import run
 from orderkit.cli.running import Running, RunRequest, running
 from orderkit.core.applicationstate import pinned
@@ -32,13 +31,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def pack(place: Path) -> Path:
     """A copy of the reference pack, as the platform got it at first."""
-    copy = place / "pack"
-    copy.mkdir()
-    for room in ROOMS:
-        if (reference_pack() / room).is_dir():
-            shutil.copytree(reference_pack() / room, copy / room)
-    shutil.copy(reference_pack() / "pack.yaml", copy / "pack.yaml")
-    return copy
+    return copied_pack(place / "pack")
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +39,13 @@ def platform(place: Path, pack: Path) -> Iterator[Running]:
     request = RunRequest(place / "state", pack, Ports(0, 0, 0, 0), ())
     with running(request, on_step=lambda *_: None) as found:
         yield found
+
+
+@pytest.fixture
+def extra(pack: Path) -> Iterator[ExtraLayer]:
+    layer = ExtraLayer(pack)
+    yield layer
+    layer.take_away()
 
 
 @pytest.fixture
@@ -150,17 +150,6 @@ def test_a_layer_that_never_gets_ready_stops_it_and_the_same_command_goes_on(
     assert (done.code, list(done.json["commits"])) == (0, ["functions", "apis", "portal"])
 
 
-def extra_layer(pack: Path, manifest: str) -> tuple[Path, Path]:
-    """Add a layer of one file between functions and apis; return its Application and its folder."""
-    app, folder = pack / "gitops/apps/extra.yaml", pack / "gitops/extra"
-    text = (pack / "gitops/apps/functions.yaml").read_text()
-    text = text.replace(": functions", ": extra").replace("gitops/functions", "gitops/extra")
-    app.write_text(text.replace('"40"', '"45"').replace("crossplane-system", "default"))
-    folder.mkdir()
-    (folder / "it.yaml").write_text(manifest)
-    return app, folder
-
-
 def await_gone(platform: Platform, application: str) -> None:
     until(
         platform.clock,
@@ -172,13 +161,9 @@ def await_gone(platform: Platform, application: str) -> None:
 
 
 def test_a_layer_that_root_still_waits_for_can_be_taken_away(
-    orderkit: Orderkit, platform: Running, pack: Path
+    orderkit: Orderkit, platform: Running, extra: ExtraLayer
 ) -> None:
-    app, folder = extra_layer(
-        pack,
-        "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: function-sun}\n"
-        "spec: {package: registry.example.org/x/function-sun:v1.0.0}\n",
-    )
+    extra.add(UNRUNNABLE)
     stopped = orderkit("upgrade", "--timeout", "5")
     waiting = until(
         SystemClock(),
@@ -187,8 +172,7 @@ def test_a_layer_that_root_still_waits_for_can_be_taken_away(
         timeout_s=90,
         what="root waiting for the layer",
     )
-    app.unlink()
-    shutil.rmtree(folder)
+    extra.take_away()
     went = orderkit("upgrade", "--json")
 
     assert stopped.code == 5
@@ -198,14 +182,13 @@ def test_a_layer_that_root_still_waits_for_can_be_taken_away(
 
 
 def test_a_layer_comes_and_goes_with_what_it_delivers(
-    orderkit: Orderkit, platform: Running, pack: Path
+    orderkit: Orderkit, platform: Running, extra: ExtraLayer
 ) -> None:
-    app, folder = extra_layer(pack, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n")
+    extra.add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n")
 
     came = orderkit("upgrade", "--json")
     delivered = platform.platform.cluster.get(ObjectKey(CONFIG_MAP, "extra", "default"))
-    app.unlink()
-    shutil.rmtree(folder)
+    extra.take_away()
     went = orderkit("upgrade", "--json")
 
     assert (came.code, list(came.json["commits"])) == (0, ["extra", "portal"])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
+from packcopies import copied_pack
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import ROOMS, reference_pack
 from orderkit.cli.running import RunRequest, running
 from orderkit.flows import ordering, orders
 from orderkit.flows.waiting import until
@@ -16,10 +15,7 @@ from orderkit.flows.waiting import until
 
 @pytest.mark.timeout(400)
 def test_a_platform_with_a_failing_order_starts_again(tmp_path: Path) -> None:
-    pack = tmp_path / "pack"
-    for room in ROOMS:
-        shutil.copytree(reference_pack() / room, pack / room)
-    shutil.copy(reference_pack() / "pack.yaml", pack)
+    pack = copied_pack(tmp_path / "pack")
     station = pack / "stations/garage/station.py"
     wanted = RunRequest(tmp_path / "state", pack, Ports(0, 0, 0, 0), ("ae86",))
     request = ordering.OrderRequest(

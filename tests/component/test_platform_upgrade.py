@@ -212,3 +212,18 @@ def test_a_broken_manifest_is_told_before_anything_is_written(
     assert refused.code in (1, 2)
     assert "broken.yaml" in refused.err
     assert messages(platform) == before
+
+
+def test_without_a_root_it_stops_and_a_bootstrap_makes_it_again(
+    orderkit: Orderkit, platform: Running
+) -> None:
+    before, root = messages(platform), application_key("root")
+    platform.platform.cluster.patch(root, {"metadata": {"finalizers": None}}, owner="somebody")
+    platform.platform.cluster.delete(root)
+
+    stopped = orderkit("upgrade")
+
+    assert stopped.code == 5
+    assert "root does not exist" in stopped.err
+    assert "orderkit bootstrap" in stopped.err
+    assert messages(platform) == before

@@ -51,7 +51,7 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
     it be applied (Argo CD's own rule, observed on 3.2.11). Such a one is ended.
 
     Raises:
-        IncompleteError: It is not in time.
+        IncompleteError: It is not in time, or there is no root.
     """
     urging = Urging(platform, platform.pack_repo, commit)
     nudge(platform, ROOT_NAME, commit)
@@ -68,7 +68,10 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
 def _root_waits(platform: Platform, urging: Urging) -> str:
     root = get_object(platform, application_key(ROOT_NAME))
     if root is None:
-        return "it does not exist"
+        raise IncompleteError(
+            f"the Application {ROOT_NAME} does not exist, which delivers all layers",
+            hint="'orderkit bootstrap' makes it again, and goes on",
+        )
     urging.look(root)
     applied = dig(root, "status", "operationState", "syncResult", "revision", default="")
     in_step = urging.seen(root) and dig(root, "status", "sync", "status") == "Synced"

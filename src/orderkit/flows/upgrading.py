@@ -28,7 +28,7 @@ from orderkit.core.names import BlobSha, CommitSha
 from orderkit.core.objects import metadata
 from orderkit.core.orderstate import short
 from orderkit.core.pinned import Move, moves
-from orderkit.flows.layers import await_layer, await_taken_up
+from orderkit.flows.layerwaiting import await_layer, await_taken_up
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.flows.refreshing import OWNER, refresh
 from orderkit.ports.forge import FileChange, Operation

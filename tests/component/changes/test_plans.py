@@ -84,6 +84,25 @@ def test_a_dry_run_shows_the_loss_and_is_not_refused(living: Bay) -> None:
     assert [danger.code for danger in _plan(done).dangers] == ["data-loss"]
 
 
+def test_what_would_be_refused_is_committed_only_where_that_is_asked_for(living: Bay) -> None:
+    ask(living, set_("pit.lift", value=False), accept_loss=True)
+    head, breaking = living.head, set_("pit.bays", 99)
+
+    with pytest.raises(RefusedError, match="99 bays need a lift") as refused:
+        ask(living, breaking)
+    tried = ask(living, breaking, dry_run=True)
+    proposed = ask(living, breaking, how=How.REVIEW)
+    assert living.head == head
+
+    assert refused.value.hint is not None
+    assert "--direct" in refused.value.hint
+    assert [fault.message for fault in _plan(tried).faults]
+    assert proposed.pull is not None
+    done = ask(living, breaking, how=How.DIRECT)
+    mended = ask(living, set_("pit.bays", 98))
+    assert (done.state, mended.state) == ("committed", "committed")
+
+
 def test_a_pull_request_carries_its_plan(living: Bay) -> None:
     done = ask(living, set_("stage", "stage2"), how=How.REVIEW)
 

@@ -2,7 +2,8 @@
 The plan of a change, as the change itself carries it: in its pull request and its answer.
 
 A plan that cannot be made stops no change; why it could not is told in its place. A change that
-would delete data is refused until it is said that this is meant.
+would delete data, or leave an order that nothing is wrong with one that is refused, is not
+committed until it is said that this is meant.
 
 Called by ``running``.
 """
@@ -13,11 +14,14 @@ from dataclasses import dataclass
 
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.objects import Manifest
-from orderkit.core.plan import Code, Plan
+from orderkit.core.plan import Code, Fault, Plan
 from orderkit.core.plan.markdown import to_markdown
 from orderkit.flows.liveorder import LiveOrder
 from orderkit.flows.planning import forecast
 from orderkit.flows.platform import Platform
+
+_NAMED = 3
+"""So many faults are named in a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +61,36 @@ def refuse_losses(live: LiveOrder, told: Foretold) -> None:
             f"{live.entry.order}: {'; '.join(lost)}",
             hint="if that is meant, say so: --accept-loss; 'orderkit plan' shows everything",
         )
+
+
+def refuse_faults(platform: Platform, live: LiveOrder, told: Foretold, old: Manifest) -> None:
+    """
+    Check that an order that gets through now does so after the change.
+
+    One that does not may be changed in any way: it may take several steps to mend it. So may one
+    of which that cannot be found out.
+
+    Args:
+        old: Its XR as it is.
+
+    Raises:
+        RefusedError: It would be refused; where and why is named.
+    """
+    if told.plan is None or not told.plan.faults:
+        return
+    as_it_is = foretell(platform, live, old, old).plan
+    if as_it_is is None or as_it_is.faults:
+        return
+    found = told.plan.faults
+    named = "; ".join(_named(fault) for fault in found[:_NAMED])
+    more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
+    raise RefusedError(
+        f"{live.entry.order}: the change would be committed, but what comes of it refused:"
+        f" {named}{more}",
+        hint="'orderkit plan' shows everything; --pr (how: review) proposes it all the same,"
+        " --direct (how: direct) commits it",
+    )
+
+
+def _named(fault: Fault) -> str:
+    return f"{fault.where}: {fault.message}" if fault.where else fault.message

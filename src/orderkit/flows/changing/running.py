@@ -15,7 +15,7 @@ from orderkit.core.change import FieldConflictError, Verdict, differences, refus
 from orderkit.core.errors import ConflictError, RefusedError, RemoteError, UsageError
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, check_requester
-from orderkit.flows.changing.foretelling import foretell, refuse_losses
+from orderkit.flows.changing.foretelling import foretell, refuse_faults, refuse_losses
 from orderkit.flows.changing.planning import Edited, Planner, unified
 from orderkit.flows.changing.proposing import Proposing
 from orderkit.flows.changing.request import Changed, ChangeRequest, tidied
@@ -102,19 +102,21 @@ class _Run:
             refuse_unchanged(planner.live.kit, held, paths=paths, change=planner.wanted.change)
             return self._unchanged(plan.seen.commit, proposing)
         how = self._how(plan.verdict)
-        plan = self._foretold(plan)
+        plan = self._foretold(plan, how)
         if how is How.REVIEW:
             return proposing.propose(plan)
         if planner.wanted.dry_run:
             return replace(planner.told(plan, state="planned", how=how), others=proposing.others())
         return self._commit(plan, proposing)
 
-    def _foretold(self, plan: Edited) -> Edited:
-        """Add what the change does; refuse what deletes data unless that is meant."""
-        live = self.planner.live
+    def _foretold(self, plan: Edited, how: How) -> Edited:
+        """Add what the change does; refuse what deletes data or breaks it, unless that is meant."""
+        live, wanted = self.planner.live, self.planner.wanted
         told = foretell(self.platform, live, plan.seen.xr, plan.xr)
-        if not (self.planner.wanted.accept_loss or self.planner.wanted.dry_run):
+        if not (wanted.accept_loss or wanted.dry_run):
             refuse_losses(live, told)
+        if how is How.DIRECT and wanted.how is None and not (wanted.dry_run or wanted.ends):
+            refuse_faults(self.platform, live, told, plan.seen.xr)
         return replace(plan, foretold=told)
 
     def _unchanged(self, commit: CommitSha, proposing: Proposing) -> Changed:

@@ -14,6 +14,7 @@ from orderkit.core.health import Health, HealthStatus, health_of
 from orderkit.core.names import CommitSha
 from orderkit.core.objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.orderstate import short
+from orderkit.flows.ancestry import Ancestry
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.refreshing import Urging, application_key, end_older_operation, nudge
 from orderkit.flows.waiting import until
@@ -32,9 +33,10 @@ def await_layer(platform: Platform, name: str, commit: CommitSha | None, timeout
     if commit is not None:
         nudge(platform, ROOT_NAME, commit)
         nudge(platform, name, commit)
+    ancestry = Ancestry(platform.forge, platform.pack_repo)
     until(
         platform.clock,
-        lambda: _look(platform, name, commit),
+        lambda: _look(platform, name, commit, ancestry),
         lambda waiting: not waiting,
         timeout_s=timeout_s,
         what=f"layer {name} becoming ready" + (f" at {short(commit)}" if commit else ""),
@@ -80,7 +82,7 @@ def _root_waits(platform: Platform, urging: Urging) -> str:
     return orderstate.undelivered(root, None) or "it was not compared with the cluster yet"
 
 
-def _look(platform: Platform, name: str, commit: CommitSha | None) -> str:
+def _look(platform: Platform, name: str, commit: CommitSha | None, ancestry: Ancestry) -> str:
     """
     Say what a layer waits for; empty when it is ready.
 
@@ -90,7 +92,7 @@ def _look(platform: Platform, name: str, commit: CommitSha | None) -> str:
     application = get_object(platform, application_key(name))
     if application is None:
         return "Argo CD has not created its Application"
-    at = commit and _at(platform, application, commit)
+    at = commit and _at(application, commit, ancestry)
     if commit and dig(application, "status", "operationState", "retryCount", default=0):
         end_older_operation(platform, application, str(at))
     waiting = _unapplied(application, at)
@@ -119,13 +121,10 @@ def _ended(application: Manifest, at: str | None) -> str:
     return str(operation.get("phase", ""))
 
 
-def _at(platform: Platform, application: Manifest, commit: CommitSha) -> str:
+def _at(application: Manifest, commit: CommitSha, ancestry: Ancestry) -> str:
     """Return the commit that counts: a later one, which Argo CD saw, contains this one."""
     revision = str(dig(application, "status", "sync", "revision", default="") or "")
-    if revision == commit or len(revision) != len(commit):
-        return commit
-    missing = platform.forge.compare(platform.pack_repo, revision, commit)
-    return commit if missing else revision
+    return revision if ancestry.contains(revision, commit) else commit
 
 
 def _unhealthy_object(platform: Platform, application: Manifest) -> str:

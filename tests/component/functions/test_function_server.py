@@ -110,7 +110,7 @@ def write_stations(folder: Path) -> Path:
     for name, body in STATIONS.items():
         place = folder / name
         place.mkdir(parents=True)
-        head = "from orderkit.core.station import Ready, StationResponse\n\n\ndef station(request):"
+        head = "from orderkit.stations import Ready, StationResponse\n\n\ndef station(request):"
         (place / "station.py").write_text(f"{head}{body}")
     broken = folder / "broken"
     broken.mkdir()

@@ -12,7 +12,7 @@ from prometheusdouble import PrometheusDouble, Told, prometheus_double
 
 from orderkit.core.errors import RefusedError
 from orderkit.core.objects import CONFIG_MAP, Manifest, ObjectKey
-from whisperops.metering import Meter, Round
+from whisperops.metering import Meter, MeterResult
 from whisperops.prometheus import Access, Prometheus
 from whisperops.spending import BUDGET
 
@@ -95,7 +95,7 @@ class Bench:
         named = {"agent_name": "housing-bot", "model": "gemini-flash", "pod": "a", **labels}
         self.prometheus.scrape(name, tokens, at_s=self.now_s, **named)
 
-    def run(self) -> Round:
+    def run(self) -> MeterResult:
         self.clock.sleep(1)
         return self.meter.run_pass()
 

@@ -104,7 +104,7 @@ def test_a_store_that_hangs_is_not_waited_for_and_not_asked_twice(tmp_path: Path
     with pytest.raises(UnreachableError, match="still waits"):
         bucket.blobs()
     free.set()
-    bucket._hanging.join(20)  # noqa: SLF001
+    bucket._listing_thread.join(20)  # noqa: SLF001
     bucket._timeout_s = 20  # noqa: SLF001
 
     assert bucket.blobs() == []

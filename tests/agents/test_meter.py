@@ -251,7 +251,7 @@ BAD = [
     pytest.param(Told(one_value("NaN")), "no counter has", id="NaN"),
     pytest.param(Told(one_value("+Inf")), "no counter has", id="+Inf"),
     pytest.param(Told(one_value("-5")), "no counter has", id="below 0"),
-    pytest.param(Told(one_value("a lot")), "a series that is none", id="a word"),
+    pytest.param(Told(one_value("a lot")), "an invalid series", id="a word"),
     pytest.param(Told(b" " * (17 * 1024 * 1024)), "larger than", id="17 MB"),
 ]
 

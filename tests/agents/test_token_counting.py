@@ -139,11 +139,13 @@ def test_a_model_without_a_price_is_named_and_never_free() -> None:
         pytest.param({}, "has no key prices.yaml", id="another ConfigMap"),
         pytest.param({"prices.yaml": "a: ["}, "prices.yaml", id="no YAML"),
         pytest.param({"prices.yaml": "models: {m: {}}"}, "input_per_million", id="no price"),
-        pytest.param({"prices.yaml": PRICES.replace("0.30", "cheap")}, "no amount", id="a word"),
-        pytest.param({"prices.yaml": PRICES.replace("0.30", "-1")}, "no price", id="below 0"),
-        pytest.param({"prices.yaml": PRICES.replace("0.30", "1e400")}, "no price", id="1e400"),
-        pytest.param({"prices.yaml": PRICES.replace("2.50", ".nan")}, "no price", id="NaN"),
-        pytest.param({"prices.yaml": PRICES.replace("2.50", ".inf")}, "no price", id="infinite"),
+        pytest.param(
+            {"prices.yaml": PRICES.replace("0.30", "cheap")}, "not an amount", id="a word"
+        ),
+        pytest.param({"prices.yaml": PRICES.replace("0.30", "-1")}, "not a price", id="below 0"),
+        pytest.param({"prices.yaml": PRICES.replace("0.30", "1e400")}, "not a price", id="1e400"),
+        pytest.param({"prices.yaml": PRICES.replace("2.50", ".nan")}, "not a price", id="NaN"),
+        pytest.param({"prices.yaml": PRICES.replace("2.50", ".inf")}, "not a price", id="infinite"),
         pytest.param({"prices.yaml": PRICES.replace("2.50", "true")}, "true", id="a boolean"),
     ],
 )

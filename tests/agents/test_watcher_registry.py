@@ -172,7 +172,7 @@ def test_a_name_that_cannot_be_registered_stops_no_other(shop: Any) -> None:
 
     assert shop.records().keys() == {"good"}
     assert done.refusals == {
-        "a\nb.csv": "its name holds control characters",
+        "a\nb.csv": "its name contains control characters",
         "caf\udce9.csv": "its name is not UTF-8",
         ".csv": "its name is only an ending",
     }

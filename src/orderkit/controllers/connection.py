@@ -6,32 +6,46 @@ Commands of Orderkit and controllers read the same file and use the same credent
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 from orderkit.adapters.kube.cluster import KubeCluster
+from orderkit.core.installation import Target
 from orderkit.core.settings import PlatformSettings
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge
 
 
-@dataclass(frozen=True, slots=True)
 class Connection:
-    """One platform. Use it as a context manager to close the cluster's connections at the end."""
+    """
+    One platform, from `connect`. Each part connects when it is first used.
 
-    file: Path
-    """The platform.yaml that was read, as an absolute path."""
-    is_embedded: bool
-    """Whether the platform is an embedded one, which runs no containers."""
-    _settings: PlatformSettings
-    _cluster: KubeCluster
+    As a context manager, it closes its idle connections at the end.
+    """
+
+    def __init__(self, file: Path, settings: PlatformSettings) -> None:
+        self.file = file
+        """The platform.yaml that was read, as an absolute path."""
+        self.is_embedded = settings.installation.target is Target.EMBEDDED
+        """Whether the platform is an embedded one, which runs no containers."""
+        self._settings = settings
 
     @property
     def cluster(self) -> Cluster:
-        """The API server."""
-        return self._cluster
+        """
+        The API server, as the kubeconfig of platform.yaml says. Nothing is sent.
+
+        Raises:
+            InvalidInputError: The kubeconfig cannot be used.
+        """
+        return self._kube_cluster
+
+    @cached_property
+    def _kube_cluster(self) -> KubeCluster:
+        settings = self._settings
+        return KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context)
 
     def forge(self) -> Forge:
         """
@@ -41,12 +55,13 @@ class Connection:
 
         Raises:
             NotFoundError: There are no credentials.
-            InvalidInputError: The address, CA file or source of credentials cannot be used.
+            InvalidInputError: The address, CA file, kubeconfig or source of credentials cannot be
+                used.
             RefusedError: Credentials would go over plain HTTP to another machine.
         """
-        from orderkit.cli import connecting
+        from orderkit.cli import connecting  # lazy: forge and portal clients
 
-        return connecting.connect_forge(self._settings.forge, self._cluster)
+        return connecting.connect_forge(self._settings.forge, self._kube_cluster)
 
     def catalog(self) -> Catalog:
         """
@@ -65,7 +80,8 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._cluster.close()
+        if "_kube_cluster" in vars(self):
+            self._kube_cluster.close()
 
 
 def connect(platform_file: str | None = None) -> Connection:
@@ -77,15 +93,9 @@ def connect(platform_file: str | None = None) -> Connection:
             folder, as for every command of Orderkit.
 
     Raises:
-        NotFoundError: There is no such file. InvalidInputError: it is broken, or its kubeconfig is.
+        NotFoundError: There is no such file. InvalidInputError: it is broken.
     """
-    from orderkit.cli import connecting
-    from orderkit.core.installation import Target
+    from orderkit.cli import connecting  # lazy: forge and portal clients
 
     settings = connecting.load_settings(platform_file)
-    return Connection(
-        connecting.settings_path(platform_file).resolve(),
-        settings.installation.target is Target.EMBEDDED,
-        settings,
-        KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context),
-    )
+    return Connection(connecting.settings_path(platform_file).resolve(), settings)

@@ -33,6 +33,7 @@ from whisperops.watching import Watcher, WatchResult
 BLOBS = 10_000
 RUNS = 5
 TOKEN = "b" * 40
+CATALOG = RepoId("platform", "datasets")
 DEFINITION = Path("packs/agents/gitops/apis/dataset/definition.yaml")
 
 

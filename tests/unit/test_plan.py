@@ -150,7 +150,7 @@ def test_what_comes_goes_and_changes_is_told_by_resource_and_field() -> None:
     assert [field.path for field in plan.fields] == ["size", "mode"]
     assert plan.summary == "1 added, 2 changed, 0 unchanged"
     assert plan.after.ready
-    assert exit_code(plan) == 3
+    assert exit_code(plan) == 10
 
 
 def test_what_goes_is_told() -> None:
@@ -321,7 +321,7 @@ def test_a_nested_xr_that_the_api_server_would_refuse_is_a_fault() -> None:
     plan = a_plan(wanting(outer), {"size": 1}, {"size": 2}, part=wanting(lambda _: {}))
 
     assert [(fault.path, fault.field) for fault in plan.faults] == [("part", "spec.size")]
-    assert exit_code(plan) == 2
+    assert exit_code(plan) == 4
     assert to_json(plan)["errors"][0]["validationFailures"][0]["kind"] == "XPart"
 
 
@@ -364,7 +364,7 @@ def test_a_station_that_fails_is_a_fault_in_its_words() -> None:
     assert not plan.changes, "a fatal result deletes nothing"
     assert not plan.dangers
     assert not plan.after.ready
-    assert exit_code(plan) == 2
+    assert exit_code(plan) == 4
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,9 @@ def test_dangers_are_summed_and_name_their_orders() -> None:
     ("orders", "code"),
     [
         ([same("a")], 0),
-        ([same("a"), painted("b")], 3),
+        ([same("a"), painted("b")], 10),
         ([painted("a"), OrderPlan("b", why_not="gone")], 1),
-        ([OrderPlan("b", why_not="gone"), an_order("a", {}, {}, ((), (BROKEN,)))], 2),
+        ([OrderPlan("b", why_not="gone"), an_order("a", {}, {}, ((), (BROKEN,)))], 4),
     ],
 )
 def test_the_exit_code_tells_the_worst(orders: list[OrderPlan], code: int) -> None:

@@ -172,7 +172,7 @@ def test_a_fault_is_told_with_field_rule_and_way_out(case: Case) -> None:
     assert found, codes(plan)
     assert case.told in found[0].message
     assert case.hint in found[0].hint
-    assert exit_code(plan) == 2
+    assert exit_code(plan) == 4
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ from orderkit.cli.kitcheck import kit_check
 from orderkit.cli.kitmaking import kit_import, kit_new
 from orderkit.cli.kittest import kit_test
 from orderkit.cli.options import json_option, pack_folder_option
+from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
     from orderkit.flows.kits.generating import Generation
-
-_DIFFERS = 10
 
 
 @click.group("kit")
@@ -54,7 +53,7 @@ def kit_generate(
     if writes:
         flow.apply_generation(pack, generation)
     _show(generation, show_diff, as_json)
-    return 0 if writes or not generation.differing else _DIFFERS
+    return 0 if writes or not generation.differing else EXIT_DIFFERS
 
 
 def _show(generation: Generation, show_diff: bool, as_json: bool) -> None:

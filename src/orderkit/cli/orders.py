@@ -13,6 +13,7 @@ from orderkit.cli.options import (
     requester_option,
     timeout_option,
 )
+from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
     from orderkit.core.endrecord import Survivor
@@ -165,7 +166,7 @@ def status_command(
 
     report = orders.status(connect_to(platform_file), order)
     views.show_status(report, as_json)
-    return 10 if check and not report.state.ready else 0
+    return EXIT_DIFFERS if check and not report.state.ready else 0
 
 
 @click.command("trace")

@@ -102,7 +102,7 @@ def plan_command(
     Say what a change of ORDER does, down to composed resources. Writes nothing.
 
     The stations of the platform's pack run here, on the order as it is and as it would be.
-    Ends with 0 if nothing changes, 2 if it would be refused, 3 if something changes, else 1.
+    Exit codes: 0 nothing changes, 10 something changes, 4 it would be refused, 1 no plan.
 
     With --kit, what a changed pack does to all living orders of a kit. There 1 is also for an
     order that could not be planned.

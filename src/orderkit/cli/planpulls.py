@@ -20,7 +20,7 @@ from orderkit.core.errors import (
     RemoteError,
 )
 from orderkit.core.names import RepoId
-from orderkit.core.plan.structured import REFUSED, exit_code, to_json
+from orderkit.core.plan.structured import exit_code, to_json
 from orderkit.flows.planning.forecasting import Basis
 from orderkit.flows.planning.pullrequests import PullPlan, plan_pull, publish, say_failed
 from orderkit.flows.platform import Platform
@@ -115,5 +115,5 @@ def code_of(found: PullPlan) -> int:
     """Return what the command ends with: as for every plan."""
     judged = found.judged
     if judged.refused:
-        return REFUSED
+        return RefusedError.exit_code
     return OrderkitError.exit_code if judged.plan is None else exit_code(judged.plan)

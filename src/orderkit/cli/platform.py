@@ -17,6 +17,7 @@ from orderkit.cli.options import (
 )
 from orderkit.cli.platformcheck import platform_check
 from orderkit.cli.platformhook import platform_webhook
+from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
     from pathlib import Path, PurePosixPath
@@ -105,7 +106,7 @@ def platform_render(
 
         plan = plan_upgrade(connect(settings), rendered)
         upgradeviews.show_differences(plan, as_json=as_json)
-        ctx.exit(10 if plan.differing else 0)
+        ctx.exit(EXIT_DIFFERS if plan.differing else 0)
     views.show_rendered_pack(values, sorted(rendered), str(out), as_json)
 
 

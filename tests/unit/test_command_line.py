@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -40,6 +41,41 @@ def test_each_command_has_an_example_in_its_help(
         assert f"orderkit {name}" in (command.help or ""), f"{name}: no example"
     assert run([name, "--help"]) == 0
     assert "Usage: orderkit" in capsys.readouterr().out
+
+
+NO_RESULT = {
+    "up": "runs the embedded platform until it is stopped",
+    "serve": "runs the HTTP service until it is stopped",
+    "function": "runs the gRPC server until it is stopped",
+}
+"""Commands without --json, each with the reason why it has no result to print."""
+
+
+def every_command(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group) or command.invoke_without_command:
+        yield " ".join(path), command
+    if isinstance(command, click.Group):
+        ctx = click.Context(command)
+        for name in command.list_commands(ctx):
+            child = command.get_command(ctx, name)
+            assert child is not None
+            yield from every_command(child, (*path, name))
+
+
+COMMANDS = dict(every_command(root))
+
+
+def test_every_command_with_a_result_takes_json() -> None:
+    without = {
+        name
+        for name, command in COMMANDS.items()
+        if not any("--json" in option.opts for option in command.params)
+    }
+
+    assert without == set(NO_RESULT)
+    assert "kit check" in COMMANDS, "commands of groups are looked at, too"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,27 +40,40 @@ class ExpectationError(OrderkitError):
     """Something the demo promises did not hold."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of the demo that held."""
+
+    name: str
+    proof: str
+    duration_s: float
+
+
 class Story:
-    """Where the demo works and how it speaks; counts what it proved."""
+    """Where the demo works, how it reports, and which stages held so far."""
 
     def __init__(self, folder: Path, say: Callable[[str], object]) -> None:
         self.folder, self._say = folder, say
         self._begin_s = self._mark_s = time.monotonic()
-        self.proved = 0
+        self.stages: list[Stage] = []
 
     def stage(self, name: str, proof: str) -> None:
         """Print one line: what was done, how long it took, what it proved."""
         now_s = time.monotonic()
-        self._say(f"  {name:<12} {now_s - self._mark_s:6.2f} s   {proof}")
+        stage = Stage(name, proof, now_s - self._mark_s)
+        self._say(f"  {name:<12} {stage.duration_s:6.2f} s   {proof}")
         self._mark_s = now_s
-        self.proved += 1
+        self.stages.append(stage)
 
     def headline(self, text: str) -> None:
         self._say(text)
 
     def end(self) -> None:
-        elapsed_s = time.monotonic() - self._begin_s
-        self._say(f"all {self.proved} stages held, {elapsed_s:.1f} s")
+        self._say(f"all {len(self.stages)} stages held, {self.elapsed_s:.1f} s")
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._begin_s
 
 
 def expect(holds: object, what: str) -> None:

@@ -1,7 +1,7 @@
 """
 How the demo speaks, what it is about, and how it looks at the platform from outside.
 
-Called by ``cli.story`` and ``cli.storychange``, which hold its stages.
+Called by ``cli.demo``, and by ``cli.story`` and ``cli.storychange``, which hold its stages.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def test_the_command_tells_the_plan_and_ends_with_what_it_means(
     other = orderkit("plan", living.order, "stage=stage2")
     broken = orderkit("plan", living.order, "pit.lift=false", "pit.bays=99")
 
-    assert (same.code, other.code, broken.code) == (0, 3, 2)
+    assert (same.code, other.code, broken.code) == (0, 10, 4)
     assert f"{living.order}: 3 unchanged" in same.out
     assert "~ ConfigMap" in other.out
     assert "data.stage stage1 → stage2" in other.out

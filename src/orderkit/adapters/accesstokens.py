@@ -1,9 +1,9 @@
 """
 Tokens that Orderkit itself gave to programs: one file with their digests (``core.access``).
 
-The file is read again when it changes, so that a client can be added or removed while the
-service runs. While it cannot be read nobody is let in by it. Every digest is compared, in
-constant time. Called by ``web`` through the port ``requesters``; thread-safe.
+The file is read again when it changes, so that a client can be added or removed while the service
+runs. While it cannot be read nobody is let in by it. Every digest is compared, in constant time.
+Given to ``web`` as the port ``requesters``; thread-safe.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ One file gives the Kubernetes objects it holds, or one error with file and line.
 as Kubernetes reads it (``core.scalars``) from a stream of parser events with limits on size,
 depth, events and aliases, because loading hostile YAML can hang or crash the process. Stricter
 than Kubernetes in one point: a key given twice is refused. No templating, no I/O.
-
-Called by the embedded deliverer and by checks of packs and orders.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """
 Check a platform from outside: what is missing or unreachable, and what to do about it.
 
-Called by ``orderkit doctor``. Every check runs, whatever the others found; nothing is written.
+Called by ``orderkit doctor`` and by ``flows.drift``. Every check runs, whatever the others found;
+nothing is written.
 """
 
 from __future__ import annotations

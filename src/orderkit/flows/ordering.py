@@ -5,7 +5,8 @@ The template is read from the published pack, so this proves the portal's path. 
 writes is *ensure*: after a crash at any point the same command finishes the same order; a
 second order of the same id with other values is refused before anything is written.
 
-Called by ``orderkit order`` and the demo.
+Called by ``orderkit order``, the demo, the probe of a bootstrap and, in parts, by ``interpreting``
+and ``tasks``.
 """
 
 from __future__ import annotations

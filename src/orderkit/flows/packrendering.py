@@ -3,7 +3,7 @@ Render a pack for one platform: what publishing puts into the platform's own pac
 
 The delivery tree is fitted to the installation, the portal's profile is applied to the templates,
 then the platform's values are baked; a sentinel that would be left is refused. Writes nothing.
-Called by ``flows.bootstrapping``, ``flows.upgrading`` and ``orderkit platform render``, so that a
+Called by ``flows.bootstrapping`` and by ``orderkit platform render`` and ``upgrade``, so that a
 person can look before anything is published.
 """
 

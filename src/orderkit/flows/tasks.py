@@ -7,7 +7,7 @@ that a team that may not order leaves nothing behind. It is finished when the or
 registered, not when it is Ready. The same values again find what is there; other values for an
 order that exists are refused.
 
-Called by the service behind the portal's copy of a template (``core.servicecopy``).
+Called by the service, for the portal's copy of a template (written by ``core.servicecopy``).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ fsspec does the listing; ``gcsfs`` and ``s3fs`` are needed for the first two and
 controllers' image. Every failure is one error of ours, so that a caller can tell "nothing there"
 from "nobody answered". Blobs are never opened.
 
-Called by ``watching``.
+Called by ``watching``, ``planning`` and ``registry``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The odometer is written before the record, so a pass that is cut in between lose
 counts nothing twice; two meters at once find each other's odometer changed and leave it to the
 other. One budget that cannot be measured does not stop the next.
 
-Called by ``running``.
+Made by ``building``; its rounds are called by ``running``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ extrapolate, which is wrong for money. What is no answer of Prometheus, is parti
 large, or holds a value that no counter has, is an error. Messages say the same for the same
 cause each time, since they end up in records; details are logged.
 
-Called by ``metering``.
+Called by ``metering`` and ``counting``.
 """
 
 from __future__ import annotations

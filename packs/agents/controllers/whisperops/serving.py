@@ -4,7 +4,7 @@
 Reads only; no secrets are in what it shows. It has its own threads, so that a controller that
 hangs in a pass still answers, and answers that it hangs.
 
-Called by ``running``.
+Called by ``commands``.
 """
 
 from __future__ import annotations

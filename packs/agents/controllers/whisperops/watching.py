@@ -6,7 +6,7 @@ finished by the next. The catalog follows the registry and not the listing; wher
 not answer, the other two are still brought in step. A pass over what did not change writes
 nothing.
 
-Called by ``running``; two watchers at once do no harm.
+Made by ``building``; its rounds are called by ``running``; two watchers at once do no harm.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """
 One HTTP request to a portal or a service: time-outs, no redirects, a size cap, no proxies.
 
-A connection per request: calls are few, and nothing stays open behind a command. Credentials
-go over plain HTTP to this machine only. Called by ``catalog`` and ``portal``.
+A connection per request: calls are few, and nothing stays open behind a command. Credentials go
+over plain HTTP to this machine only. Called by ``catalog``, ``portal`` and
+``adapters.publishedkeys``.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 BOT = "orderkit"
+"""The forge user that writes; a person's name stands in each commit's trailer."""
 ARGOCD_VERSION = "3.2"
 """Whose Applications the delivery understands."""
-"""The forge user that writes; a person's name stands in each commit's trailer."""
 BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "write:user", "read:admin")
 VIEWER = "viewer"
 """A forge user without rights, to look around with (password: viewer)."""

@@ -7,7 +7,7 @@ are plain data here, as on the server: no schema, lists in their order, nulls ar
 this cannot say what the server would (functions the library lacks, ``authorizer``, integers
 beyond 64 bits), the outcome is a gap.
 
-Called by ``core.admission``.
+Called by ``core.admission`` and ``core.policyfaults``.
 """
 
 from __future__ import annotations

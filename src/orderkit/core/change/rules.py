@@ -5,7 +5,7 @@ The XRD says what an order may be; kit.yaml's ``changes`` say what it may become
 them lets every visible field change, directly. The fields that name an order or its team, and
 those with a value of the platform, never change: the order would no longer be itself.
 
-Called by the flow that changes orders, after ``core.validate`` accepted the new XR.
+Called by the flow that changes orders, once the new XR is valid.
 """
 
 from __future__ import annotations

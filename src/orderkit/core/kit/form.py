@@ -3,8 +3,8 @@ The order form of a kit: parameter pages for Backstage's scaffolder.
 
 Every field becomes the property that shows it best and refuses what the XRD refuses; what a form
 cannot check is told in its help. Fields keep their names and their nesting (``aliases`` rename
-top-level ones), so that an XR is read back into the form as it is. Called by
-``core.kit.template``.
+top-level ones), so that an XR is read back into the form as it is. Called by ``core.kit.template``
+and ``core.kit.consistency``.
 """
 
 from __future__ import annotations

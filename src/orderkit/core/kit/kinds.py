@@ -6,8 +6,6 @@ when teams may deliver something new. It stands beside the layers, not in one: A
 deliver it. ``orderkit team add`` and bootstrap write its kinds into each team's AppProject
 (``core.ledger``): cluster-scoped ones into ``clusterResourceWhitelist``, namespaced ones into
 ``namespaceResourceWhitelist``.
-
-Called by ``core.kit.generating`` and ``flows.teams``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 The mark in generated files: from what, by which command. It says which files are ours to write.
 
-Called by the projections of this package and by ``core.kit.generating``.
+Called by whatever writes or checks a generated file.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 How one field looks in a form: a property of JSON Schema with the form's own keys.
 
 What the API server refuses the property refuses too; what it cannot, its help tells. Called by
-``core.kit.form`` for orders, and for forms of changes.
+``core.kit.form`` for orders and by ``core.kit.day2`` for changes.
 """
 
 from __future__ import annotations

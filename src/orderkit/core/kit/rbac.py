@@ -6,8 +6,8 @@ default is left out: the kinds it ships with, its own groups, and the kit's own 
 there even if no rule is left, so that a right that is no longer needed goes away.
 
 Composing a Role asks for ``escalate``, composing a binding for ``bind``: Kubernetes lets nobody
-grant what he may not do himself. Called by ``core.kit.generating``; ``core.kit.checking.rights``
-compares with the same list and the same plurals.
+grant what he may not do himself. Called by ``core.kit.generating`` and by checks of rights;
+``core.kit.checking.rights`` compares with the same list and the same plurals.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
 What of an XRD's CEL rules a form can check itself, and what it can only tell.
 
-A rule is taken into the form only where that is exact: comparisons, sizes, choices and patterns
-of one value that is always there (or is asked for with ``has``). Everything else, and every rule
-about a change, becomes a sentence. Called by ``core.kit.fields``.
+A rule is taken into the form only where that is exact: comparisons, sizes, choices and patterns of
+one value that is always there (or is asked for with ``has``). Everything else, and every rule about
+a change, becomes a sentence. Called by ``core.kit.fields`` and ``core.kit.page``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """
 The skeleton of a kit's orders: what an order's repository holds.
 
-The XR is written one field a line, so that a person can edit it; every value goes through
-``dump`` and arrives as it was given, whatever it looks like. A field that was not given, or
-whose condition does not hold, is left out. Called by ``core.kit.generating``.
+The XR is written one field a line, so that a person can edit it; every value goes through ``dump``
+and arrives as it was given, whatever it looks like. A field that was not given, or whose condition
+does not hold, is left out. Called by ``core.kit.generating``, ``template``, ``day2`` and
+``consistency``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 The kit's Template for Backstage's scaffolder: its form, and what happens when it is sent.
 
 The steps are the natural ones; what a portal gets of them decides its profile when the pack is
-published. Called by ``core.kit.generating``.
+published. Called by ``core.kit.generating`` and ``core.kit.day2``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ false, lists and maps never lose anything, objects grow field by field. ``step``
 number goes one step (``multipleOf``, else 1) at a time. What has no order does not change under
 either. A value that was absent may be set.
 
-Called by ``core.kit.policy``. `orderkit change` says the same before it writes (``core.change``).
+Called by ``core.kit.policy`` and ``core.kit.policyvalues``. `orderkit change` says the same before
+it writes (``core.change``).
 """
 
 from __future__ import annotations

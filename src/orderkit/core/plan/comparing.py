@@ -3,7 +3,7 @@ What a change does: two assemblies of one order, before and after, compared into
 
 Resources are paired by path. Left out of the comparison is what Crossplane writes the same for
 every resource (owner references, its own labels and annotations) and what the cluster writes
-(status). Called by the flow that plans; `dangers` judges what comes out.
+(status). Called by flows that plan; `dangers` judges what comes out.
 """
 
 from __future__ import annotations

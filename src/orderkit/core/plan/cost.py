@@ -5,7 +5,7 @@ Each line says its sum: how many times how much of what times which price. What 
 named, never taken for free; an amount that cannot be read is named too. All in exact decimals,
 rounded only where they are written. Limits ("up to") are added up apart from what is surely paid.
 
-Pure. Called by the flow that plans.
+Pure.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ is RE2's; the few that Python cannot read with the same meaning are refused.
 
 Stricter than the server in one point: it lets a list pass where a text with a format belongs.
 
-Called by ``core.validate`` and by the embedded cluster.
+Called by ``core.validate``, ``core.cel``, plans and the embedded cluster.
 """
 
 from orderkit.core.structural.applying import type_problems

@@ -4,7 +4,7 @@ Patches of function-patch-and-transform: from where, through which transforms, t
 Read at v0.10.8. Sources are observed objects, targets desired ones and the environment. A target
 goes through JSON after each patch, so its whole numbers become integers, as in the function.
 
-Called by ``patchandtransform``, with patches that ``ptinput`` has passed.
+Called by ``patchandtransform`` and ``ptresources``, with patches that ``ptinput`` has passed.
 """
 
 from __future__ import annotations

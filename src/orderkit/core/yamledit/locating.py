@@ -1,8 +1,9 @@
 """
 Follow a path through the events of a document to the node, or to where it would stand.
 
-Keys match by their text, indexes by position. Nothing is followed through an alias, a merge key
-or a tag: there a path has a meaning that the text alone does not show. Called by ``editing``.
+Keys match by their text, indexes by position. Nothing is followed through an alias, a merge key or
+a tag: there a path has a meaning that the text alone does not show. Called by ``editing`` and the
+modules that insert, remove and lay out.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ Read a YAML text as parser events, within limits, without composing anything.
 A ``Stream`` holds the events of a text, for each collection the event that ends it, and where
 its documents begin. Hostile text ends here: parsing stops as soon as a limit is passed, so that
 neither depth (it crashes composers) nor aliases (they multiply) reach anything behind.
-
-Called by ``editing`` and ``proving``.
 """
 
 from __future__ import annotations

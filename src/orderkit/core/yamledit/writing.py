@@ -1,9 +1,9 @@
 """
 Write values as YAML text: scalars in a wanted style, maps and lists as block or flow.
 
-A text stays without quotes only if every reader takes it for text; otherwise it gets single
-quotes, or double ones where it has line breaks or characters that cannot be printed. Called by
-``replacing`` and ``inserting``; what is written here is judged again by ``proving``.
+A text stays without quotes only if every reader takes it for text; otherwise it gets single quotes,
+or double ones where it has line breaks or characters that cannot be printed. Called by
+``replacing``, ``inserting`` and ``layout``; what is written here is judged again by ``proving``.
 """
 
 from __future__ import annotations

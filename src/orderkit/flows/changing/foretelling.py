@@ -5,7 +5,7 @@ A plan that cannot be made stops no change; why it could not is told in its plac
 would delete data, or leave an order that nothing is wrong with one that is refused, is not
 committed until it is said that this is meant.
 
-Called by ``running``.
+Called by the other modules of this package.
 """
 
 from __future__ import annotations

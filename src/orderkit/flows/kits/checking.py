@@ -2,8 +2,8 @@
 Check the kits of a pack folder: every rule of ``core.kit.checking``, and two processes more.
 
 Reads the folder, loads the stations (they run here: check packs you trust), judges each kit, and
-proves stations whose order could follow Python's hashes in processes with other seeds. Nothing
-is written. Called by ``orderkit kit check``.
+proves stations whose order could follow Python's hashes in processes with other seeds. Nothing is
+written. Called by ``orderkit kit check`` and ``kit new``.
 """
 
 from __future__ import annotations

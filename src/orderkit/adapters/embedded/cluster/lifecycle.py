@@ -1,8 +1,8 @@
 """
 What each kind of write may change, and what the server itself decides. Pure.
 
-A create is stamped, an update keeps what it may not touch, a deletion marks; here are these
-steps as functions from manifests to manifests. Called by ``writes``.
+A create is stamped, an update keeps what it may not touch, a deletion marks; here are these steps
+as functions from manifests to manifests. Called by ``writes``, the collector and the HTTP side.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
 Values that a schema allows: one to begin with, and others that differ from it in one field.
 
-Small on purpose: it tries enums, defaults, bounds and a list of usual texts against patterns,
-and gives up (None) where none fits; then the kit's own examples are needed. Rules in CEL are
-not looked at: the caller validates. Called by ``core.kit.checking.orders`` and
+Small on purpose: it tries enums, defaults, bounds and a list of usual texts against patterns, and
+gives up (None) where none fits; then the kit's own examples are needed. Rules in CEL are not looked
+at: the caller validates. Called by ``orders`` and ``definition`` of this package and by
 ``core.kit.drafting``.
 """
 

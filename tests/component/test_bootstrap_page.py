@@ -10,7 +10,7 @@ import click
 import pytest
 
 from orderkit.cli.connecting import load_settings
-from orderkit.cli.main import root
+from orderkit.cli.root import root
 from orderkit.core import idpbuilder
 from orderkit.core.installation import Target
 

@@ -32,6 +32,7 @@ PRELOADED = (
     "orderkit.cli.main",
     "orderkit.cli.orders",
     "orderkit.cli.platform",
+    "orderkit.cli.root",
     "orderkit.cli.running",
     "orderkit.cli.story",
     "orderkit.cli.team",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -45,6 +44,8 @@ def kit_generate(
 
     Example: orderkit kit generate garage --diff
     """
+    from pathlib import Path
+
     from orderkit.flows.kits import generating as flow
 
     pack = Path(pack_folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +9,8 @@ import click
 from orderkit.cli.options import json_option, pack_folder_option
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from orderkit.core.validate.located import Located
     from orderkit.flows.kits.checking import Verdict
 
@@ -43,6 +44,8 @@ def kit_check(
 
     Example: orderkit kit check garage --since origin/main
     """
+    from pathlib import Path
+
     from orderkit.core.validate.findings import Severity
     from orderkit.flows.kits import checking
 

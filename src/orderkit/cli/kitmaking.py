@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -52,6 +51,8 @@ def kit_new(
 
     Example: orderkit kit new bucket --field "size:string:enum=small|large" --no-input
     """
+    from pathlib import Path
+
     from orderkit.core.kit.drafting import Draft, parse_field
     from orderkit.flows.kits.starting import group_of, new_kit
 
@@ -144,6 +145,8 @@ def kit_import(
 
     Example: orderkit kit import xrd.yaml composition.yaml
     """
+    from pathlib import Path
+
     from orderkit.flows.kits.importing import ImportWanted, import_kit
 
     if bool(files) == bool(xrd_name):
@@ -154,6 +157,8 @@ def kit_import(
 
 
 def _read(files: tuple[str, ...]) -> list[Source]:
+    from pathlib import Path
+
     from orderkit.adapters.templatefolder import read_limited
     from orderkit.core.kit.importing import read_source
 
@@ -166,6 +171,8 @@ def _read(files: tuple[str, ...]) -> list[Source]:
 
 
 def _from_cluster(name: str, kubeconfig: str | None, context: str | None) -> Source:
+    from pathlib import Path
+
     from orderkit.adapters.kube.cluster import KubeCluster
     from orderkit.flows.kits.importing import from_cluster
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,6 +36,8 @@ def kit_test(
 
     Example: orderkit kit test garage -k refused
     """
+    from pathlib import Path
+
     from orderkit.core.functionprocesses import processes_given
     from orderkit.flows.kits.testing import Wanted, run_tests
 

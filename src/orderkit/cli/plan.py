@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from orderkit.cli.options import function_option, platform_option, requester_option
+from orderkit.cli.options import PathOption, function_option, platform_option, requester_option
 
 
 @click.command("plan")
@@ -16,7 +15,7 @@ from orderkit.cli.options import function_option, platform_option, requester_opt
 @click.option(
     "--file",
     "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=PathOption(exists=True, dir_okay=False),
     metavar="FILE",
     help="Instead of FIELD=VALUE: the whole XR as it would be.",
 )
@@ -37,14 +36,14 @@ from orderkit.cli.options import function_option, platform_option, requester_opt
 )
 @click.option(
     "--graph",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathOption(dir_okay=False),
     metavar="FILE",
     help="Write the order's graph before and after: .svg, .mmd (Mermaid), .md.",
 )
 @click.option(
     "--prices",
     "prices_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=PathOption(exists=True, dir_okay=False),
     metavar="FILE",
     help="A price table: what it costs a month. Default: the pack's gitops/prices.yaml.",
 )
@@ -59,7 +58,7 @@ from orderkit.cli.options import function_option, platform_option, requester_opt
 @click.option(
     "--schemas",
     "schemas_folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=PathOption(exists=True, file_okay=False),
     metavar="FOLDER",
     help="CRDs and OpenAPI documents to judge by, before the cluster's and the pack's.",
 )
@@ -78,7 +77,7 @@ from orderkit.cli.options import function_option, platform_option, requester_opt
 @click.option(
     "--pack",
     "pack_folder",
-    type=click.Path(path_type=Path),
+    type=PathOption(),
     metavar="DIR",
     default=".",
     help="With --kit and --snapshot: the other pack's folder. Default: the current folder.",
@@ -92,7 +91,7 @@ from orderkit.cli.options import function_option, platform_option, requester_opt
 @click.option(
     "--xrs",
     "xr_folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=PathOption(exists=True, file_okay=False),
     metavar="DIR",
     help="With --kit: XRs from the files of a folder; no platform is needed.",
 )
@@ -115,14 +114,14 @@ from orderkit.cli.options import function_option, platform_option, requester_opt
 @click.option(
     "--record",
     "record_file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathOption(dir_okay=False),
     metavar="FILE",
     help="Write down what the plan is made from.",
 )
 @click.option(
     "--snapshot",
     "snapshot_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=PathOption(exists=True, dir_okay=False),
     metavar="FILE",
     help="Plan from what --record wrote, by the pack of --pack; nothing is contacted.",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,6 +67,8 @@ def run_command(
 
     Example: orderkit run ./template.yaml -p name=cart --dry-run --out ./cart
     """
+    from pathlib import Path
+
     from orderkit.adapters.templatefolder import check_free, write_tree
     from orderkit.cli import runviews, views
     from orderkit.flows import interpreting
@@ -131,6 +132,8 @@ def _options(
 
 
 def _map(file: str | None, option: str) -> dict[str, Any]:
+    from pathlib import Path
+
     from orderkit.adapters.templatefolder import read_limited
     from orderkit.flows import interpreting
 
@@ -141,6 +144,8 @@ def _map(file: str | None, option: str) -> dict[str, Any]:
 
 def _secret(text: str) -> tuple[str, str]:
     """Read a secret; its value never stands on the command line, where others can see it."""
+    from pathlib import Path
+
     from orderkit.adapters.templatefolder import read_limited
     from orderkit.core.errors import InvalidInputError, UsageError
 

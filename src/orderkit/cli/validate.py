@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -57,6 +56,8 @@ def validate_command(
 
     Example: orderkit validate my-order/ --old my-order-before/
     """
+    from pathlib import Path
+
     from orderkit.flows import validating
 
     if as_json and as_sarif:
@@ -74,6 +75,8 @@ def validate_command(
 
 
 def _definitions(pack_folder: str | None, xrd_files: tuple[str, ...]) -> Definitions:
+    from pathlib import Path
+
     from orderkit.adapters.packfolder import read_folder, reference_pack
     from orderkit.flows import validating
 

@@ -78,6 +78,6 @@ def _columns() -> int:
     if text.isdigit() and int(text):
         return int(text)
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _WIDTH
-    except (AttributeError, ValueError, OSError):
+        return os.get_terminal_size(sys.stdout.fileno()).columns or _WIDTH
+    except (ValueError, OSError):  # no terminal
         return _WIDTH

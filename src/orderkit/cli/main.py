@@ -57,7 +57,7 @@ class _Lazy(click.Group):
 
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"orderkit.cli.{_COMMANDS[cmd_name][0]}")
+        module = importlib.import_module(f"orderkit.cli.commands.{_COMMANDS[cmd_name][0]}")
         found: click.Command = getattr(module, f"{cmd_name}_command")
         return found
 

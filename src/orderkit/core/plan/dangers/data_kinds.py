@@ -1,0 +1,52 @@
+"""
+Which kinds hold data: a table of the usual ones, and what a pack says of its own.
+
+``pack.yaml`` and ``kit.yaml`` extend the table (``spec.plan.dataKinds``); what they say goes before
+it. A kind that neither names is not noticed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from orderkit.core.objects.kube_objects import Kind
+from orderkit.core.plan.pack_rules import ANY_GROUP, Laws
+
+_HOLDS_DATA = re.compile(
+    r"""PersistentVolume(Claim)?|Bucket|Database(Instance)?|DBInstance|DBCluster|RDSInstance
+    |FlexibleServer|SpannerInstance
+    |Instance(?=\.(sql|rds|redis|spanner|alloydb|filestore|memcache|bigtable|ec2|compute))
+    |Cluster(?=\.(rds|redshift|docdb|neptune|elasticache|alloydb|kafka|msk|postgresql|memorydb
+        |container|eks|dataproc|opensearch))
+    |KubernetesCluster|ReplicationGroup|Domain(?=\.(opensearch|elasticsearch))
+    |(Managed)?Disk|(EBS)?Volume|FileSystem|FileShare|Filesystem|Table|Dataset(?=\.bigquery)
+    |StorageAccount|Container(?=\.storage)|Repository|Registry|KeyRing|CryptoKey|Key(?=\.kms)|Vault
+    |Account(?=\.(cosmosdb|storage))|Snapshot|VolumeSnapshot|Backup(Vault)?
+    |Topic(?=\.(pubsub|kafka|sns|servicebus))|Queue|Stream(?=\.kinesis)
+    |Secret(?=\.(secretsmanager|secretmanager))|LogGroup|UserPool
+    |Kafka(?=\.kafka)|Postgres(Cluster|ql)|postgresql(?=\.acid)|InnoDBCluster|PerconaXtraDBCluster
+    |MongoDB(Community)?|RedisCluster|Elasticsearch|CassandraDatacenter
+    |CustomResourceDefinition|CompositeResourceDefinition|Namespace""",
+    re.VERBOSE,
+)
+_WHY = {
+    "Namespace": "everything in it goes with it",
+    "CustomResourceDefinition": "every object of that kind goes with it",
+    "CompositeResourceDefinition": "every XR of that kind goes with it, and what it composes",
+    "KubernetesCluster": "everything that runs in it goes with it",
+}
+
+
+def holds_data(kind: Kind, laws: Laws) -> bool:
+    """Say whether objects of a kind hold data."""
+    for group in (kind.group, ANY_GROUP):
+        said = laws.data_kinds.get((group, kind.kind))
+        if said is not None:
+            return said
+    found = _HOLDS_DATA.match(f"{kind.kind}.{kind.group}")
+    return found is not None and found.end() == len(kind.kind)
+
+
+def what_goes(kind: Kind) -> str:
+    """Say what is lost with an object of a kind."""
+    return _WHY.get(kind.kind, "the data in it goes with it")

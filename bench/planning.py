@@ -27,14 +27,14 @@ import yaml
 
 from bench.figure import Figure, median_s, timed_s
 from orderkit.adapters.packfolder import read_folder
-from orderkit.core.dressing import references
-from orderkit.core.objects import Kind, Manifest, ObjectKey
-from orderkit.core.pack import read_pack
+from orderkit.core.crossplane.composed_metadata import references
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan import assemble
 from orderkit.core.plan.snapshot import RecordedOrder, Snapshot, to_text
-from orderkit.flows.planning.forecasting import Forecast
-from orderkit.flows.planning.published import loaded_workshop, needed_files
-from orderkit.flows.planning.recording import Replay
+from orderkit.flows.plan.order_plan import Forecast
+from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
+from orderkit.flows.plan.recording import Replay
 
 ROOT = Path(__file__).parents[1]
 PACK = ROOT / "packs" / "agents"

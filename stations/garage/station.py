@@ -8,7 +8,7 @@ function-auto-ready, so readiness is left to it.
 
 from __future__ import annotations
 
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 
 def station(request: StationRequest) -> StationResponse:

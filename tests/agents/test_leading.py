@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orderkit.core.errors import UnreachableError
-from orderkit.core.objects import ObjectKey
+from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.ports.clock import SystemClock
 from whisperops.leading import LEASE, Candidate, Leadership
 from whisperops.running import Loop

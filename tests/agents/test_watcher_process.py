@@ -20,7 +20,7 @@ from daemons import Daemon
 
 from orderkit.adapters.embedded.cluster.http import cluster_app, kubeconfig
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.core.objects import ObjectKey
+from orderkit.core.objects.kube_objects import ObjectKey
 from whisperops.leading import LEASE
 
 TOKEN = "a" * 40

@@ -11,8 +11,8 @@ import pytest
 
 from orderkit.cli.connecting import load_settings
 from orderkit.cli.root import root
-from orderkit.core import idpbuilder
-from orderkit.core.installation import Target
+from orderkit.core.platform import idpbuilder
+from orderkit.core.platform.installation import Target
 
 HERE = Path(__file__).parents[2]
 PAGE = HERE / "docs" / "bootstrap.md"

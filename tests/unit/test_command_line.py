@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from orderkit.cli.commandlist import help_text
+from orderkit.cli.command_list import help_text
 from orderkit.cli.main import run
 from orderkit.cli.root import root
 

@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.composed import Step
-from orderkit.core.objects import Manifest
+from orderkit.core.crossplane.composed import Step
+from orderkit.core.crossplane.python_functions import (
+    AUTO_READY_FUNCTION,
+    STATION_FUNCTION,
+    python_functions,
+)
+from orderkit.core.crossplane.station import INPUT, Station, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import (
     Action,
     Assembly,
@@ -20,11 +26,9 @@ from orderkit.core.plan import (
     assemble,
     compare,
 )
-from orderkit.core.plan.markdown import MAX_CHARACTERS, to_markdown
-from orderkit.core.plan.structured import exit_code, to_json
-from orderkit.core.pythonfunctions import AUTO_READY_FUNCTION, STATION_FUNCTION, python_functions
-from orderkit.core.station import INPUT, Station, StationRequest, StationResponse
-from orderkit.core.validate import Validator
+from orderkit.core.plan.plan_json import exit_code, to_json
+from orderkit.core.plan.plan_markdown import MAX_CHARACTERS, to_markdown
+from orderkit.core.schema.validate import Validator
 
 Wants = Mapping[str, Manifest]
 GROUP = "shop.example.org"

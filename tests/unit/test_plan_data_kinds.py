@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from orderkit.core.objects import Kind
-from orderkit.core.plan.dangers.holding import DATA_KINDS, DATA_KINDS_BY_GROUP, holds_data
-from orderkit.core.plan.laws import ANY_GROUP, Laws
+from orderkit.core.objects.kube_objects import Kind
+from orderkit.core.plan.dangers.data_kinds import DATA_KINDS, DATA_KINDS_BY_GROUP, holds_data
+from orderkit.core.plan.pack_rules import ANY_GROUP, Laws
 
 WITH_GROUP = sorted(
     (kind, group) for kind, groups in DATA_KINDS_BY_GROUP.items() for group in groups

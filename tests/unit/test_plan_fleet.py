@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.change import ABSENT
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.order.change import ABSENT
 from orderkit.core.plan import Assembly, Fault, Plan, compare
-from orderkit.core.plan.fleet import FleetPlan, OrderPlan, Side, Verdict, slimmed
-from orderkit.core.plan.fleetdata import fleet_exit_code, fleet_json
-from orderkit.core.plan.fleetmarkdown import MAX_FOLDS, fleet_markdown
+from orderkit.core.plan.fleet_json import fleet_exit_code, fleet_json
+from orderkit.core.plan.fleet_markdown import MAX_FOLDS, fleet_markdown
+from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side, Verdict, slimmed
 from orderkit.core.plan.folding import folds, only
-from orderkit.core.plan.stored import DefaultChange, default_changes, defaults_of, with_stored
+from orderkit.core.plan.stored_defaults import (
+    DefaultChange,
+    default_changes,
+    defaults_of,
+    with_stored,
+)
 
 XR_KIND = {"apiVersion": "shop.example.org/v1", "kind": "XShop"}
 

@@ -25,13 +25,13 @@ from outcomes import (
 )
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.rbac import AGGREGATE
-from orderkit.core.objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from orderkit.core.generate.crossplane_role import AGGREGATE
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 from orderkit.core.plan import Plan, assemble
 from orderkit.core.plan.judging import Rule, collisions, wanted_facts
-from orderkit.core.plan.laws import Laws
-from orderkit.core.plan.structured import exit_code, plan_json, to_json
-from orderkit.core.schemas import layer_of, read_layer
+from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan.plan_json import exit_code, plan_json, to_json
+from orderkit.core.schema.known import layer_of, read_layer
 
 BUCKETS = crd(
     "storage.m.example.org",

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
-from orderkit.core.render import LimitError, SkeletonFile
-from orderkit.core.render.tree import EXECUTABLE_MODE, FILE_BYTES_MAX, FILES_MAX, PLAIN_MODE
+from orderkit.core.portal.render import LimitError, SkeletonFile
+from orderkit.core.portal.render.tree import EXECUTABLE_MODE, FILE_BYTES_MAX, FILES_MAX, PLAIN_MODE
 
 _NOT_TEMPLATES = {".git"}
 

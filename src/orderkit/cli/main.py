@@ -35,7 +35,7 @@ def run(arguments: list[str]) -> int:
 def _quick_answer(arguments: list[str]) -> str | None:
     """Return what is printed for ``--help`` and ``--version``; None: ask click."""
     if arguments in (["--help"], ["-h"]):
-        from orderkit.cli.commandlist import help_text
+        from orderkit.cli.command_list import help_text
 
         return help_text()
     return f"orderkit, version {__version__}\n" if arguments == ["--version"] else None

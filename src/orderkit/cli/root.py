@@ -10,7 +10,7 @@ from __future__ import annotations
 import click
 
 from orderkit import __version__
-from orderkit.cli.commandlist import COMMANDS, EPILOG, SUMMARY
+from orderkit.cli.command_list import COMMANDS, EPILOG, SUMMARY
 from orderkit.core import errors
 
 
@@ -25,7 +25,7 @@ class _Lazy(click.Group):
 
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"orderkit.cli.{COMMANDS[cmd_name][0]}")
+        module = importlib.import_module(f"orderkit.cli.commands.{COMMANDS[cmd_name][0]}")
         found: click.Command = getattr(module, f"{cmd_name}_command")
         return found
 

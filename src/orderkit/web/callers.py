@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from orderkit.core.access import PLATFORM_GROUP, Right
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import check_requester
+from orderkit.core.platform.access import PLATFORM_GROUP, Right
 from orderkit.ports.requesters import UNKNOWN, Requester, Requesters, UnprovedError
 
 _TEAM_GROUP = "group:default/"

@@ -87,8 +87,8 @@ def test_scenarios_fail_in_words_where_the_process_is_gone() -> None:
 
 
 def test_platform_yaml_names_processes_for_plans(tmp_path: Path) -> None:
-    from orderkit.core.functionprocesses import FunctionProcess
-    from orderkit.core.settings import parse
+    from orderkit.core.crossplane.function_processes import FunctionProcess
+    from orderkit.core.platform.settings import parse
 
     endpoint = "{url: http://127.0.0.1:1, tokenFile: t}"
     text = f"""\

@@ -13,13 +13,13 @@ from faultproxy import Decision, Fault, Listed
 from faultproxy import Plan as Faults
 from pullhand import Hand
 
-from orderkit.cli.running import Running
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import How
 from orderkit.core.names import RepoId
-from orderkit.flows.delivering import await_commit
-from orderkit.flows.planning.announcing import ACCEPT_LOSS
-from orderkit.flows.planning.pullrequests import keep_planned, plan_pull
+from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.plan.announcing import ACCEPT_LOSS
+from orderkit.flows.plan.pull_requests import keep_planned, plan_pull
 from orderkit.flows.platform import Platform
 
 Through = Callable[[Faults], AbstractContextManager[Platform]]

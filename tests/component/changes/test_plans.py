@@ -11,10 +11,10 @@ from commands import Command
 
 from orderkit.core.errors import RefusedError
 from orderkit.core.kit.model import How
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
 from orderkit.core.plan import Action, Plan
-from orderkit.flows.changing import Changed
-from orderkit.flows.delivering import await_commit
+from orderkit.flows.change import Changed
+from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation

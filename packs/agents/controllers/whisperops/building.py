@@ -15,8 +15,8 @@ from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli import connecting
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId, check_label
-from orderkit.core.objects import ObjectKey
-from orderkit.core.settings import PlatformSettings
+from orderkit.core.objects.kube_objects import ObjectKey
+from orderkit.core.platform.settings import PlatformSettings
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from whisperops.buckets import FsspecBucket

@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 
 from orderkit.adapters.gitea.writing import blob_sha
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.ports.forge import FileChange, Forge, Operation
 from whisperops.entities import Dataset, Entities, is_kept
 

@@ -12,7 +12,14 @@ Called by ``watching``.
 from __future__ import annotations
 
 from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects import CONFIG_MAP, EVENT, Manifest, ObjectKey, annotations_of, metadata
+from orderkit.core.objects.kube_objects import (
+    CONFIG_MAP,
+    EVENT,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    metadata,
+)
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster
 from whisperops.planning import Loss

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core import yamltext
-from orderkit.core.objects import Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, dig, metadata
+from orderkit.core.yaml import yaml11
 from whisperops.records import SOURCE, human
 
 ROOT_FILE = "catalog-info.yaml"
@@ -106,7 +106,7 @@ class Entities:
             "metadata": {"name": self._source, "description": "Datasets that agents can analyse"},
             "spec": {"type": "url", "targets": [f"./{FOLDER}/{shard}.yaml" for shard in shards]},
         }
-        return (_HEADER + yamltext.dump(location)).encode()
+        return (_HEADER + yaml11.dump(location)).encode()
 
 
 def is_kept(path: PurePosixPath, source: str) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError, OrderkitError
-from orderkit.core.objects import CONFIG_MAP, Manifest, ObjectKey, metadata
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey, metadata
 from orderkit.core.secrets import redact
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster

@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orderkit.core.objects import Manifest, metadata
+from orderkit.core.objects.kube_objects import Manifest, metadata
 from whisperops.buckets import Blob
 from whisperops.naming import allot, refusal
 from whisperops.records import Origin

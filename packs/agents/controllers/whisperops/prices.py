@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal, InvalidOperation
 from typing import Any
 
-from orderkit.core import yamltext
 from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.yaml import yaml11
 from whisperops.counting import TokenKind
 
 KEY = "prices.yaml"
@@ -82,7 +82,7 @@ def read_prices(data: Mapping[str, str], *, name: str) -> Prices:
     text = data.get(KEY)
     if text is None:
         raise InvalidInputError(name, sorted(data), f"has no key {KEY}")
-    found = yamltext.load(text, name=f"{name} {KEY}", schema=_SCHEMA)
+    found = yaml11.load(text, name=f"{name} {KEY}", schema=_SCHEMA)
     models = {
         str(model): {
             kind: _amount(f"{name} models.{model}.{field}", prices[field])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orderkit.core.objects import Kind, Manifest, condition, dig, labels_of, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, condition, dig, labels_of, metadata
 from whisperops.buckets import Blob
 from whisperops.naming import title
 

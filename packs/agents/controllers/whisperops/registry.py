@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects import Manifest, ObjectKey, metadata
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey, metadata
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, InvalidObjectError
 from whisperops.buckets import Blob

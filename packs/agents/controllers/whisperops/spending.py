@@ -18,7 +18,7 @@ from decimal import Decimal
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import check_label
-from orderkit.core.objects import CONFIG_MAP, Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey, dig, metadata
 from whisperops.counting import Odometer
 
 BUDGET = Kind("whisperops.io", "v1alpha1", "XAgentBudget")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from orderkit.core.errors import OrderkitError
 from orderkit.core.names import CommitSha
-from orderkit.core.objects import Manifest, metadata
+from orderkit.core.objects.kube_objects import Manifest, metadata
 from whisperops.buckets import Bucket
 from whisperops.catalogrepo import CatalogRepo
 from whisperops.confirming import Confirmation

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 from .spending import CONTEXT
 from .targets import targets_of

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 from .deciding import PAUSED
 from .targets import Target, targets_of

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 CONTEXT = "whisperops.io/spend"
 """What the stations after this one find it under."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.station import StationRequest
+from orderkit.core.crossplane.station import StationRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 DATASET, MEMORY = "whisperops.io/dataset", "whisperops.io/sandbox-memory"
 """Keys of the context: facts of the dataset, and the sandbox's memory in MiB."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 from .agent import BUDGET_PART, Agent, started
 

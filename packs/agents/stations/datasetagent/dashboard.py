@@ -11,7 +11,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 from .agent import GRAFANA_LABEL, started
 

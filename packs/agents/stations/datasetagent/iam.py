@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 from .agent import KEY_SECRET, Agent, started
 

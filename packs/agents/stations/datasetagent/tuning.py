@@ -7,7 +7,7 @@ pandas takes about three and a half times a CSV's size; that is rounded up to th
 
 from __future__ import annotations
 
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 from .agent import MEMORY, started
 

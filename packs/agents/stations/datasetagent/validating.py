@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.station import Ready, StationRequest, StationResponse
+from orderkit.core.crossplane.station import Ready, StationRequest, StationResponse
 
 from .agent import DATASET
 

@@ -9,7 +9,7 @@ run nothing on purpose, and count as ready.
 
 from __future__ import annotations
 
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 from .agent import NAMESPACE_PART, Agent, started
 from .brain import model_config, planner, prompts, worker

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from orderkit.cli.telling import PATIENCE_S, Story, expect, wait
-from orderkit.core.change import FieldEdit
+from orderkit.cli.demo.narration import PATIENCE_S, Story, expect, wait
 from orderkit.core.names import CommitSha
-from orderkit.core.objects import ObjectKey, condition, dig, metadata
-from orderkit.flows import destroying, orders
-from orderkit.flows.changing import ChangeRequest, change
-from orderkit.flows.delivering import await_commit
+from orderkit.core.objects.kube_objects import ObjectKey, condition, dig, metadata
+from orderkit.core.order.change import FieldEdit
+from orderkit.flows.change import ChangeRequest, change
+from orderkit.flows.end import destroying
+from orderkit.flows.order import listing
+from orderkit.flows.order.delivering import await_commit
 from orderkit.ports.requesters import Requester
 from whisperops.demo.looking import (
     AGENT,
@@ -83,7 +84,7 @@ def _ended(story: Story, site: Site) -> None:
     wait("the Namespace being gone", lambda: namespace_is_there(site), lambda there: not there)
     left = wait("the cloud", lambda: in_the_cloud(site), lambda found: len(found) == 1)
     expect(left == [f"Bucket {bucket}"], f"nothing but the bucket is left: {left}")
-    expect(orders.list_orders(site.platform) == [], "no order is left in the ledger")
+    expect(listing.list_orders(site.platform) == [], "no order is left in the ledger")
     repository = site.platform.forge.repo(REPO)
     expect(repository is not None and repository.archived, "the repository is archived")
     gone = len(ended.record.must_be_gone) + 1

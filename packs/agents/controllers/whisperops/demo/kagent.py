@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from orderkit.adapters.embedded.assembly.events import text_of
 from orderkit.adapters.embedded.controller import Controller
 from orderkit.adapters.embedded.providers.crds import OPEN, crd
-from orderkit.core.conditions import Condition, merged
-from orderkit.core.objects import Kind, Manifest, ObjectKey, controller, dig, metadata
+from orderkit.core.objects.conditions import Condition, merged
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, controller, dig, metadata
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 

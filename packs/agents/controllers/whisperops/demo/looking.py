@@ -10,10 +10,10 @@ from typing import Any
 import requests
 
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.running import Running
-from orderkit.cli.telling import PATIENCE_S, expect, wait
+from orderkit.cli.demo.narration import PATIENCE_S, expect, wait
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     CONFIG_MAP,
     NAMESPACE,
     Kind,

@@ -20,8 +20,8 @@ from pathlib import Path
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import load_settings
 from orderkit.core.errors import OrderkitError, RefusedError
-from orderkit.core.installation import Target
-from orderkit.core.objects import CONFIG_MAP, Kind, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, ObjectKey, dig, metadata
+from orderkit.core.platform.installation import Target
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster

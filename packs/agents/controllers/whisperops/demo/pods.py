@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from orderkit.core.errors import IncompleteError, NotFoundError
-from orderkit.core.objects import CONFIG_MAP, Manifest, ObjectKey, dig
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey, dig
 from orderkit.ports.cluster import Cluster
 from whisperops.demo.kagent import DEPLOYMENT
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.cli.telling import PATIENCE_S, Story, expect, wait
-from orderkit.core.change import FieldEdit
+from orderkit.cli.demo.narration import PATIENCE_S, Story, expect, wait
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha
-from orderkit.core.objects import condition, dig
-from orderkit.flows.changing import ChangeRequest, change
-from orderkit.flows.delivering import await_commit
+from orderkit.core.objects.kube_objects import condition, dig
+from orderkit.core.order.change import FieldEdit
+from orderkit.flows.change import ChangeRequest, change
+from orderkit.flows.order.delivering import await_commit
 from orderkit.ports.forge import MergeStyle, Operation
 from orderkit.ports.requesters import Requester
 from whisperops.demo.looking import (

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.running import Running, RunRequest, running
-from orderkit.cli.telling import PATIENCE_S, Story, expect, wait
-from orderkit.core.objects import APPLICATION, dig
-from orderkit.flows import ordering
+from orderkit.cli.demo.narration import PATIENCE_S, Story, expect, wait
+from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.core.objects.kube_objects import APPLICATION, dig
+from orderkit.flows.order import ordering
 from whisperops.demo import ending, spending
 from whisperops.demo.counters import Counters
 from whisperops.demo.kagent import Operators

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from orderkit.core.station import Resource, State, StationRequest, StationResponse
+from orderkit.core.crossplane.station import Resource, State, StationRequest, StationResponse
 
 STATION = importlib.import_module("stations.{{ cookiecutter.name }}.station").station
 SPEC: dict[str, Any] = {{ cookiecutter.spec }}

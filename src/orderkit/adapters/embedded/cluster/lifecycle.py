@@ -14,8 +14,8 @@ from orderkit.adapters.embedded.cluster import definitions
 from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, now
 from orderkit.adapters.embedded.cluster.journal import Place
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
-from orderkit.core.objects import CRD, NAMESPACE, Manifest, dig, metadata
-from orderkit.core.structural import default, prune
+from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, dig, metadata
+from orderkit.core.schema.structural import default, prune
 from orderkit.ports.cluster import Propagation
 
 FOREGROUND = "foregroundDeletion"

@@ -3,7 +3,7 @@ Handlers for changes of living orders: change one, tell its history.
 
 A form of the portal sends what it has, with the commit it was opened on and ``whole: true``; a
 program sends what it wants. Either way ``flows.change`` decides, and nobody's change is lost.
-Called by ``gate``, listed in ``table``.
+Called by ``request_pipeline``, listed in ``operation_table``.
 """
 
 from __future__ import annotations

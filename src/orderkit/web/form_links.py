@@ -4,7 +4,7 @@ Lead a browser from an order's page to a form of the portal, with what Git holds
 A link that a person clicks carries no token. So the forms of an order are open to everybody who
 may read its repository anyway: where that is private, only to those who prove themselves, or if
 platform.yaml says ``openForms``. What the form holds is a claim; the request it sends is checked.
-Called by ``gate``, listed in ``table``.
+Called by ``request_pipeline``, listed in ``operation_table``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Handlers for those who watch the service: alive, ready, figures, and its own doc
 
 ``/healthz`` says that the process answers; ``/readyz`` that forge, cluster and the signers of
 tokens do. The latter's verdict is kept for a few seconds, because anybody may ask for it.
-Called by ``gate``, listed in ``table``.
+Called by ``request_pipeline``, listed in ``operation_table``.
 """
 
 from __future__ import annotations

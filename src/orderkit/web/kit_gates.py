@@ -2,9 +2,9 @@
 Handler that tells a program whether the user of an XR may go on: 200, 402 or 503.
 
 402 says one thing only, that what was paid for is used up; whatever else keeps the answer from
-being yes is 503, so that a broken platform never looks like an empty purse. No answer may be
-kept: an agent that was given more money is let in at once. Called by ``gate``, listed in
-``table``; one `GateDesk` per service.
+being yes is 503, so that a broken platform never looks like an empty purse. No answer may be kept:
+an agent that was given more money is let in at once. Called by ``request_pipeline``, listed in
+``operation_table``; one `GateDesk` per service.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Handlers for orders: place one, register one, look at them.
 
 A caller sees and touches the orders of their teams. For an order of another team the answer is
-that of an order that does not exist. Called by ``gate``, listed in ``table``.
+that of an order that does not exist. Called by ``request_pipeline``, listed in ``operation_table``.
 """
 
 from __future__ import annotations

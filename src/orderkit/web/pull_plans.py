@@ -8,7 +8,7 @@ planned once more.
 What waits when the process ends is lost: the next push, or ``orderkit platform webhook --missed``,
 makes up for it.
 
-Called by ``gate``, listed in ``table``; one `PullPlans` per service.
+Called by ``request_pipeline``, listed in ``operation_table``; one `PullPlans` per service.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 How many requests a caller may send: a bucket of permits each, filled at a steady rate.
 
-Kept in memory, per process. Called by ``gate``; thread-safe.
+Kept in memory, per process. Called by ``request_pipeline``; thread-safe.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Read from a delivery of the forge's webhook which pull requests are to be planned anew.
 
 A delivery is believed only that something happened: repository and number are all that is taken
-from it, and everything else is read from the forge again. Called by `pullplans`, once the
+from it, and everything else is read from the forge again. Called by ``pull_plans``, once the
 signature was found right.
 """
 

@@ -2,8 +2,8 @@
 One HTTP request to a portal or a service: time-outs, no redirects, a size cap, no proxies.
 
 A connection per request: calls are few, and nothing stays open behind a command. Credentials go
-over plain HTTP to this machine only. Called by ``catalog``, ``portal`` and
-``adapters.publishedkeys``.
+over plain HTTP to this machine only. Called by ``backstage_catalog``, ``backstage_portal`` and
+``adapters.tokens.published_keys``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Written as Crossplane writes it: a tag that is the hash of the request, the capa
 caller has. What a plan cannot give a function it does not claim: credentials and schemas. A
 function that asks for something in a way that is not supported is opaque, by name.
 
-Called by ``remote``.
+Called by ``remote_function``.
 """
 
 from __future__ import annotations

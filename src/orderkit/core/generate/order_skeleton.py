@@ -3,8 +3,8 @@ The skeleton of a kit's orders: what an order's repository holds.
 
 The XR is written one field a line, so that a person can edit it; every value goes through ``dump``
 and arrives as it was given, whatever it looks like. A field that was not given, or whose condition
-does not hold, is left out. Called by ``core.generate.kit_files``, ``template``, ``day2`` and
-``consistency``.
+does not hold, is left out. Called by ``core.generate.kit_files``, ``order_template``,
+``day2_forms`` and ``consistency``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Rules of a policy: an order's Application delivers the order's own XR, and the fields fit.
 
-Called by ``policy``.
+Called by ``admission_policy``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 What the rules of a policy are made of: rules, variables, and the words of their messages.
 
-Called by ``policyidentity``, ``policyvalues`` and ``policy``.
+Called by ``policy_identity``, ``policy_values`` and ``admission_policy``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Rules of a policy about values: what the platform gives, how far changes go, what is immutable.
 
-Called by ``policy``.
+Called by ``admission_policy``.
 """
 
 from __future__ import annotations

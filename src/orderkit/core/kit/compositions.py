@@ -1,7 +1,8 @@
 """
 Which Composition of a pack assembles the XRs of a kit.
 
-Called by everybody who runs a kit's pipeline from the pack's files: ``kit test`` and plans.
+Called by everybody who runs a kit's pipeline from the pack's files: ``orderkit kit test`` and
+plans.
 """
 
 from __future__ import annotations

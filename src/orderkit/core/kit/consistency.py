@@ -2,7 +2,8 @@
 What is wrong with a kit although kit.yaml and XRD are well-formed each on its own.
 
 `problems` finds all of it, each with the file it stands in, the place there, and the way out.
-Called by ``core.kit.kit_reader``, which raises the first, and by ``kit check``, which shows all.
+Called by ``core.kit.kit_reader``, which raises the first, and by ``orderkit kit check``, which
+shows all.
 """
 
 from __future__ import annotations

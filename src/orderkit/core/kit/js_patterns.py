@@ -5,7 +5,8 @@ What the two read differently and can be written so that both mean the same is r
 ``.``, POSIX classes, ``\z``, escapes that JavaScript does not know); the rest is refused, because
 the form would then let through what the server refuses, or the reverse.
 
-Called by ``consistency``, ``form``, ``hiding``, ``properties`` and ``rules`` of this package.
+Called by ``consistency``, ``core.generate.form_pages``, ``hidden_fields``,
+``core.generate.form_fields`` and ``form_rules``.
 """
 
 from __future__ import annotations

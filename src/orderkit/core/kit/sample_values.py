@@ -3,7 +3,7 @@ Values that a schema allows: one to begin with, and others that differ from it i
 
 Small on purpose: it tries enums, defaults, bounds and a list of usual texts against patterns, and
 gives up (None) where none fits; then the kit's own examples are needed. Rules in CEL are not looked
-at: the caller validates. Called by ``orders`` and ``definition`` of this package and by
+at: the caller validates. Called by ``core.check.trial_orders`` and ``core.check.xrd_rules`` and by
 ``core.generate.kit_draft``.
 """
 

@@ -2,7 +2,7 @@
 Where the cards of a plan's picture stand: an XR above, what it composes in columns below it.
 
 A column holds what waits for the column before it; long ones are broken. A nested XR is a box
-around its own columns. All in pixels. Pure and deterministic; called by ``svg``.
+around its own columns. All in pixels. Pure and deterministic; called by ``graph_svg``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 The objects of an outcome one by one, with what provider-kubernetes Objects wrap.
 
-Called by ``judging``, ``dangers`` and ``fleetnames``, which look at wrapped objects as at composed
-ones.
+Called by ``judging``, ``dangers`` and ``fleet_name_clashes``, which look at wrapped objects as at
+composed ones.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 Say what keeps an Application from being delivered, down to the object on which it waits.
 
 The Application alone names that object; here it is looked up, and if it is an Application itself,
-what keeps that one. Called by the flows that report (``orders``, ``tracing``, ``checking``) and
-that end an order. Nothing is written.
+what keeps that one. Called by the flows that report (``flows.order.listing``, ``tracing``,
+``flows.install.diagnosis``) and that end an order. Nothing is written.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ by another commit on its branch, or, where the file on main has changed since, b
 there that replaces it (a branch that others merged past would not merge). Pull requests of other
 people, or for other fields, are left alone and named.
 
-Called by ``running``. Merging is for people, on the forge.
+Called by ``applying``. Merging is for people, on the forge.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Check the kits of a pack folder: every rule of ``core.check``, and two processes
 
 Reads the folder, loads the stations (they run here: check packs you trust), judges each kit, and
 proves stations whose order could follow Python's hashes in processes with other seeds. Nothing is
-written. Called by ``orderkit kit check`` and ``kit new``.
+written. Called by ``orderkit kit check`` and ``orderkit kit new``.
 """
 
 from __future__ import annotations

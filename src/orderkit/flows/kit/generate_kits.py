@@ -2,7 +2,7 @@
 Generate a pack's files from its kits, and say what differs.
 
 Reads a pack folder, writes only what differs, removes what was generated once and is not any more.
-Called by ``orderkit kit generate``, ``kit new`` and ``init``.
+Called by ``orderkit kit generate``, ``orderkit kit new`` and ``orderkit init``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Run a pack's scenarios and compare what comes out with what is expected.
 ``tests/kits/<kit>/<case>/`` holds ``scenario.yaml`` and ``expected/``. With `update`, expected
 files are written anew, but never against the scenario's own word: what must be refused and is not,
 or is and must not be, stays a failure. One broken scenario or kit does not keep the others from
-running. Called by ``orderkit kit test`` and ``kit new``.
+running. Called by ``orderkit kit test`` and ``orderkit kit new``.
 """
 
 from __future__ import annotations

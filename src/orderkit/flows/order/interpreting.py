@@ -3,8 +3,8 @@ Run any scaffolder template: a file on this machine, or one of the published pac
 
 Without a platform it works for templates that need none. Publishing is *ensure*: the same files for
 the same repository are found as done, whatever was committed since; a kit's order is checked
-against its XRD as ``orderkit order`` does. Called by ``orderkit run``, ``flows.adopting`` and
-``flows.tasks``.
+against its XRD as ``orderkit order`` does. Called by ``orderkit run``, ``adopting`` and
+``portal_tasks``.
 """
 
 from __future__ import annotations

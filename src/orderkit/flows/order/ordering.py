@@ -6,7 +6,7 @@ writes is *ensure*: after a crash at any point the same command finishes the sam
 second order of the same id with other values is refused before anything is written.
 
 Called by ``orderkit order``, the demo, the probe of a bootstrap and, in parts, by ``interpreting``
-and ``tasks``.
+and ``portal_tasks``.
 """
 
 from __future__ import annotations

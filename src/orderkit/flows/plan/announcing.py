@@ -7,7 +7,7 @@ nothing is left behind by a process that ends. The comment is found again by its
 brought up to date in place. Both are idempotent and read back before a failure is believed
 (``ports.pulls``).
 
-Called by ``pullrequests`` and ``missed``, and by the flow that proposes a change.
+Called by ``pull_requests`` and ``unplanned_pulls``, and by the flow that proposes a change.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Which orders of a kit exist, and their XRs: from the cluster, from Git, or from 
 
 The cluster gives all XRs of a kind at once, as they are stored; an order that it lacks, or all of
 them if it may not be asked, is read from its repository, several at the same time. What cannot be
-read keeps its place and says why. Called by ``fleet``.
+read keeps its place and says why. Called by ``fleet_planning``.
 """
 
 from __future__ import annotations

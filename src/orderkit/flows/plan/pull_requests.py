@@ -9,7 +9,7 @@ pull request's text says so on a line ``Accept-Loss: yes``.
 Everything is read from the forge; titles, branches and files are anybody's and are believed
 nothing. The stations that run are the platform's own, whatever the branch holds.
 
-Called by ``orderkit plan --pull-request``, by ``missed`` and by the service's webhook.
+Called by ``orderkit plan --pull-request``, by ``unplanned_pulls`` and by the service's webhook.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Functions that run as processes of their own, as stations that this process can call.
 
 Connections are kept between calls and shared: a service plans many times. Called by plans and
-by ``kit test``.
+by ``orderkit kit test``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Judge the input of function-patch-and-transform as it judges it, in its words.
 
 Its CRD is never installed, so nothing but the function checks what a Composition holds; the
 defaults of that CRD do not apply either (a transform without ``type`` is an error). Read at
-v0.10.8. Called by ``patchandtransform``, ``patching`` and ``ptresources``.
+v0.10.8. Called by ``patch_and_transform``, ``patches`` and ``patched_resources``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ cannot be read with RE2's meaning, formats that ``goformat`` does not print, upp
 of characters whose case is more than one character, base64 of data that is no text, infinite
 numbers and floats in Go's hexadecimal notation.
 
-Called by ``patching`` and ``ptinput``; what is written wrongly has been refused by ``checking``
+Called by ``patches`` and ``patch_input``; what is written wrongly has been refused by ``checking``
 before.
 """
 

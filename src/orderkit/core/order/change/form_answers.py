@@ -4,7 +4,7 @@ What somebody entered into a form, as edits: only what differs from what the for
 A form sends every field it has, touched or not, empty lists and maps for what nobody filled in, and
 nothing for what was emptied. So an untouched field is no edit (somebody else may have changed it
 meanwhile, which is no conflict then), what is empty and was not there is none, and a field of the
-form that is missing is taken away. Called by ``flows.changing.entering``.
+form that is missing is taken away. Called by ``flows.change.form_entry``.
 """
 
 from __future__ import annotations

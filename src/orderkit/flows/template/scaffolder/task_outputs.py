@@ -1,7 +1,7 @@
 """
 A task's output, and what stands in for outputs of steps that a dry run did not run.
 
-Called by ``running``.
+Called by ``task_run``.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from deliveredkinds import validators
 from tests.lab.binaries import built
 
 from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core.argocd.health_checks import EXCLUSIONS
+from orderkit.core.generate.health_checks import EXCLUSIONS
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.platform.installation import CrossplaneSettings, Installation, Mirror, Target
 from orderkit.core.schema.validate import Validator

@@ -18,9 +18,10 @@ from orderkit.core.crossplane.composed import Composed, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.crossplane.simulation import Surroundings, finder, is_namespaced, simulate
+from orderkit.core.crossplane.simulation import Surroundings, finder, simulate
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.objects.scopes import is_namespaced
 from orderkit.core.schema.validate import Validator
 from orderkit.core.yaml.manifests import parse_manifests
 

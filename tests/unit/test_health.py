@@ -9,7 +9,7 @@ from luahealth import judge
 
 from orderkit.adapters.packfolder import read_folder, reference_pack
 from orderkit.core.argocd.health import HEALTHY, Health, HealthStatus, health_of, worst
-from orderkit.core.argocd.health_checks import SETTINGS
+from orderkit.core.generate.health_checks import SETTINGS
 
 DATA = yaml.safe_load(read_folder(reference_pack())[SETTINGS])["data"]
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core.argocd.health_checks import EXCLUSIONS, OWN, SETTINGS, settings
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.generate.health_checks import EXCLUSIONS, OWN, SETTINGS, settings
 from orderkit.core.kit.pack import read_pack
 
 OURS = read_folder(reference_pack())

@@ -27,8 +27,8 @@ from outcomes import (
     wrapping,
 )
 
+from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
-from orderkit.core.generate.crossplane_role import AGGREGATE
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan, assemble, compare
 from orderkit.core.plan.dangers import Code, Mind

@@ -24,8 +24,8 @@ from outcomes import (
     wrapping,
 )
 
+from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.generate.crossplane_role import AGGREGATE
 from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 from orderkit.core.plan import Plan, assemble
 from orderkit.core.plan.judging import Rule, collisions, wanted_facts

@@ -10,8 +10,8 @@ import yaml
 from outcomes import GROUP, Shop, an_xr, config, crd, definition, thing, wanting
 
 from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.generate.crossplane_role import AGGREGATE
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.plan import assemble, compare

@@ -16,10 +16,10 @@ from orderkit.core.check.trial_orders import NAME_MAX
 from orderkit.core.check.trial_runs import Run
 from orderkit.core.crossplane.composed import Composed
 from orderkit.core.crossplane.simulated_objects import keeps_ready_condition
-from orderkit.core.crossplane.simulation import is_namespaced
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.conditions import SYSTEM_TYPES, first_and_more
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, XRD, Kind, Manifest, dig, metadata
+from orderkit.core.objects.scopes import is_namespaced
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.validate.located_findings import Located
 

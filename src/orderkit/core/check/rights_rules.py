@@ -13,8 +13,15 @@ from dataclasses import dataclass
 from orderkit.core.check.rules import Rule
 from orderkit.core.check.subject import Doc, Subject, found
 from orderkit.core.check.trial_runs import Run
-from orderkit.core.generate.crossplane_role import READ, WRITE, plural
-from orderkit.core.kit.granted_rights import handing_on, is_aggregated, is_granted, verbs_granted
+from orderkit.core.crossplane.granted_rights import (
+    READ,
+    WRITE,
+    handing_on,
+    is_aggregated,
+    is_granted,
+    verbs_granted,
+)
+from orderkit.core.generate.crossplane_role import plural
 from orderkit.core.kit.model import KindRef, Kit
 from orderkit.core.objects.kube_objects import Kind
 from orderkit.core.schema.validate.located_findings import Located

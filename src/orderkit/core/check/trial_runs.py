@@ -17,16 +17,11 @@ from orderkit.core.check.trial_orders import Order
 from orderkit.core.crossplane.composed import Composed, World
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.python_functions import functions_here
-from orderkit.core.crossplane.simulation import (
-    Simulation,
-    Surroundings,
-    finder,
-    is_namespaced,
-    simulate,
-)
+from orderkit.core.crossplane.simulation import Simulation, Surroundings, finder, simulate
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.kit.compositions import name_shown
 from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.objects.scopes import is_namespaced
 
 
 @dataclass(frozen=True, slots=True)

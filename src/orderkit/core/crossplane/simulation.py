@@ -31,34 +31,10 @@ from orderkit.core.crossplane.station import Selector
 from orderkit.core.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, merged
 from orderkit.core.objects.kube_objects import Kind, Manifest, labels_of, metadata
 from orderkit.core.objects.plain_data import overlaid
+from orderkit.core.objects.scopes import is_namespaced
 
 ROUNDS_MAX = 20
 """More rounds than any sensible chain of gates needs."""
-
-_CLUSTER_KINDS = {
-    "": {"Namespace", "Node", "PersistentVolume"},
-    "apiextensions.k8s.io": {"CustomResourceDefinition"},
-    "admissionregistration.k8s.io": {
-        "MutatingWebhookConfiguration",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "ValidatingWebhookConfiguration",
-    },
-    "rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
-    "storage.k8s.io": {"StorageClass", "CSIDriver", "VolumeAttachment"},
-    "scheduling.k8s.io": {"PriorityClass"},
-    "networking.k8s.io": {"IngressClass"},
-    "apiregistration.k8s.io": {"APIService"},
-    "certificates.k8s.io": {"CertificateSigningRequest"},
-    "apiextensions.crossplane.io": {
-        "CompositeResourceDefinition",
-        "Composition",
-        "CompositionRevision",
-        "EnvironmentConfig",
-    },
-    "pkg.crossplane.io": {"Provider", "Function", "Configuration"},
-    "protection.crossplane.io": {"ClusterUsage"},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +151,6 @@ def simulate(
             return Simulation(tuple(done), settled=True, xr=xr, observed=observed)
         xr, observed = shown, exists
     return Simulation(tuple(done), settled=False, xr=xr, observed=observed)
-
-
-def is_namespaced(kind: Kind) -> bool:
-    """Say whether a kind is namespaced; all but Kubernetes' and Crossplane's known ones are."""
-    return kind.kind not in _CLUSTER_KINDS.get(kind.group, ())
 
 
 def finder(objects: Sequence[Manifest]) -> Fetch:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.order import team_limits
-from orderkit.core.plan import Fault, Plan
-from orderkit.core.plan.judging import Rule
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.plan import Plan
 from orderkit.flows.change.edit_draft import Planner
 from orderkit.flows.change.form_entry import Entered, entered_request
 from orderkit.flows.change.request import ChangeRequest, tidied
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
+from orderkit.flows.plan.bounds import check_same, within_limits
 from orderkit.flows.plan.order_plan import USUAL, Basis, forecast
 from orderkit.flows.platform import Platform
 
@@ -83,18 +80,6 @@ def plan_between(
     return within_limits(live, old, forecast(platform, live.kit, old, new, basis=basis))
 
 
-def within_limits(live: LiveOrder, old: Manifest, plan: Plan) -> Plan:
-    """Return the plan with what the team may not have, as a change would be refused for it."""
-    try:
-        team_limits.check_kit(live.team, live.kit.name)
-        spec, before = plan.after.xr.get("spec") or {}, old.get("spec") or {}
-        team_limits.check_values(live.team, live.kit, spec, before=before)
-    except RefusedError as error:
-        fault = Fault("", str(error), "spec", error.hint, code=Rule.LIMIT)
-        return replace(plan, after=replace(plan.after, faults=(*plan.after.faults, fault)))
-    return plan
-
-
 def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> CommitSha:
     """Return the commit that a branch, a whole id or the beginning of one names."""
     branch = platform.forge.head(live.repository, name)
@@ -106,19 +91,3 @@ def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> Commi
 
 
 _FULL_LENGTHS = (40, 64)
-
-
-def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
-    """
-    Check that both are the order's XR.
-
-    Raises:
-        RefusedError: The new one has another kind or name.
-    """
-    one, other = Kind.of(old), Kind.of(new)
-    names = [metadata(each).get("name") for each in (old, new)]
-    if (one.group, one.kind) != (other.group, other.kind) or names[0] != names[1]:
-        raise RefusedError(
-            f"{other} {names[1]} is not the XR of {live.entry.order}, {one} {names[0]}",
-            hint="another name or kind is another order",
-        )

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from orderkit.adapters.packfolder import read_folder, write_file
-from orderkit.core.argocd.health_checks import OWN, SETTINGS, settings
 from orderkit.core.errors import RefusedError
+from orderkit.core.generate.health_checks import OWN, SETTINGS, settings
 from orderkit.core.generate.kit_files import generate, is_hand_written, leftovers
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.model import Kit

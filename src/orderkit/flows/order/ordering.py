@@ -31,9 +31,8 @@ from orderkit.flows.order import listing
 from orderkit.flows.order.listing import OrderReport
 from orderkit.flows.order.publishing import publish
 from orderkit.flows.order.reference_check import check_references
-from orderkit.flows.order.registering import unknown_team
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
-from orderkit.flows.team.limit_check import check_may_order, check_values
+from orderkit.flows.team.limit_check import check_may_order, check_values, unknown_team
 from orderkit.flows.template import scaffolder
 from orderkit.flows.waiting import until
 

@@ -156,14 +156,6 @@ def _check_values(platform: Platform, entry: OrderEntry, record: OrderFile, team
     limit_check.check_values(team, live.kit, live_order.read_xr(platform, live, head).xr)
 
 
-def unknown_team(team: str, known: list[TeamName]) -> NotFoundError:
-    """Make the error for a team that the ledger does not have."""
-    return NotFoundError(
-        f"team '{team}' is not in the ledger (teams: {', '.join(known) or 'none'})",
-        hint=f"add it first: orderkit team add {team}",
-    )
-
-
 def archived(repo: RepoId) -> AlreadyOrderedError:
     """Make the error for an order whose repository was archived at its end."""
     return AlreadyOrderedError(
@@ -181,7 +173,7 @@ def check_free(entry: OrderEntry, found: Collection[PurePosixPath]) -> None:
         AlreadyOrderedError: The order is ending, or its id belongs to another team.
     """
     if ledger.team_path(entry.team) not in found:
-        raise unknown_team(entry.team, list(ledger.teams(found)))
+        raise limit_check.unknown_team(entry.team, list(ledger.teams(found)))
     if entry.end_path in found:
         raise AlreadyOrderedError(
             f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"

@@ -13,8 +13,8 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from orderkit.core.crossplane.granted_rights import is_aggregated
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.granted_rights import is_aggregated
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, metadata
 from orderkit.core.plan import Assembly, Workshop
 from orderkit.core.plan.judging import Facts, WantedFacts, judge, missing_rights, wanted_facts

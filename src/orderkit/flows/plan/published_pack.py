@@ -22,6 +22,7 @@ from orderkit.adapters.packfolder import SCHEMAS
 from orderkit.adapters.stationfolder import FOLDER, load_stations
 from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.crossplane.function_processes import FunctionProcess, developed
+from orderkit.core.crossplane.granted_rights import is_aggregated
 from orderkit.core.crossplane.python_functions import (
     function_manifests,
     functions_here,
@@ -30,7 +31,6 @@ from orderkit.core.crossplane.python_functions import (
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.kit.compositions import composition_of, name_shown
-from orderkit.core.kit.granted_rights import is_aggregated
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import CommitSha, RepoId

@@ -34,7 +34,6 @@ from orderkit.core.order.change.object_merge import merged
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.plan import Code, Plan
 from orderkit.core.schema.validate import Validator
-from orderkit.flows.change.plan_requests import check_same, within_limits
 from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_living, read_xr
 from orderkit.flows.plan.announcing import (
     ACCEPT_LOSS,
@@ -43,6 +42,7 @@ from orderkit.flows.plan.announcing import (
     comment_text,
     set_plan_status,
 )
+from orderkit.flows.plan.bounds import check_same, within_limits
 from orderkit.flows.plan.order_plan import USUAL, Basis, forecast
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import Commit, PullRequest

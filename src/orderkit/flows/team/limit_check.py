@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.errors import RefusedError
+from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.order import ledger, team_file, team_limits
@@ -74,3 +74,11 @@ def check_values(team: TeamFile, kit: Kit, xr: Mapping[str, Any]) -> None:
         RefusedError: A field has more than its bound.
     """
     team_limits.check_values(team, kit, xr.get("spec") or {})
+
+
+def unknown_team(team: str, known: list[TeamName]) -> NotFoundError:
+    """Make the error for a team that the ledger does not have."""
+    return NotFoundError(
+        f"team '{team}' is not in the ledger (teams: {', '.join(known) or 'none'})",
+        hint=f"add it first: orderkit team add {team}",
+    )

@@ -23,7 +23,6 @@ from orderkit.core.order.ledger import OrderEntry, TeamPlace
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import application_key, refresh
-from orderkit.flows.order.registering import unknown_team
 from orderkit.flows.platform import (
     Platform,
     Snapshot,
@@ -33,7 +32,7 @@ from orderkit.flows.platform import (
     read_text,
     write_ledger,
 )
-from orderkit.flows.team.limit_check import team_of
+from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import Operation, Right
 

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.generate.crossplane_role import AGGREGATE, WRITE
-from orderkit.core.kit.granted_rights import handing_on, is_granted, verbs_granted
+from orderkit.core.crossplane.granted_rights import (
+    AGGREGATE,
+    WRITE,
+    handing_on,
+    is_granted,
+    verbs_granted,
+)
 from orderkit.core.kit.model import plural_of
 from orderkit.core.objects.kube_objects import Kind
 from orderkit.core.plan.assembly import Assembly, Fault

@@ -9,9 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from orderkit.core.generate.crossplane_role import AGGREGATE, DEFAULTS, WRITE
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig
 
+AGGREGATE = "rbac.crossplane.io/aggregate-to-crossplane"
+WRITE = ("get", "list", "watch", "create", "update", "patch", "delete")
+READ = ("get", "list", "watch")
+DEFAULTS = frozenset(
+    {
+        ("", "Event"),
+        ("", "Secret"),
+        ("", "Service"),
+        ("", "ServiceAccount"),
+        ("", "ConfigMap"),
+        ("coordination.k8s.io", "Lease"),
+        ("apps", "Deployment"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+    }
+)
+"""What Crossplane's own role allows, read from the source of 2.3."""
 _RBAC = "rbac.authorization.k8s.io"
 _PROVIDERS = (".crossplane.io", ".upbound.io")
 _HANDING_ON = {"bind", "escalate"}

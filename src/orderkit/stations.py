@@ -21,9 +21,7 @@ docs/public-api.md has examples.
 
 from __future__ import annotations
 
-from orderkit.core.conditions import Condition, ConditionStatus
-from orderkit.core.objects import Manifest
-from orderkit.core.station import (
+from orderkit.core.crossplane.station import (
     Ready,
     Resource,
     Result,
@@ -34,6 +32,8 @@ from orderkit.core.station import (
     StationRequest,
     StationResponse,
 )
+from orderkit.core.objects.conditions import Condition, ConditionStatus
+from orderkit.core.objects.kube_objects import Manifest
 
 __all__ = [
     "Condition",

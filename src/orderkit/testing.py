@@ -25,15 +25,16 @@ from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.embedded.providers import crds
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.running import Running, RunRequest, running
-from orderkit.cli.telling import PATIENCE_S, ExpectationError, Story, expect, wait
-from orderkit.core.change import FieldEdit
+from orderkit.cli.demo.narration import PATIENCE_S, ExpectationError, Story, expect, wait
+from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects import Kind, Manifest
-from orderkit.flows import destroying, ordering, orders
-from orderkit.flows.changing import ChangeRequest, change
-from orderkit.flows.delivering import await_commit
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.order.change import FieldEdit
+from orderkit.flows.change import ChangeRequest, change
+from orderkit.flows.end import destroying
+from orderkit.flows.order import listing, ordering
+from orderkit.flows.order.delivering import await_commit
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge, MergeStyle, Operation
 from orderkit.ports.requesters import Requester
@@ -139,7 +140,7 @@ class TrialPlatform:
 
     def orders(self) -> list[str]:
         """Return the ids of all orders."""
-        return [report.entry.order for report in orders.list_orders(self._running.platform)]
+        return [report.entry.order for report in listing.list_orders(self._running.platform)]
 
     def gate_status(self, kit: str, name: str, *, namespace: str) -> int:
         """Return the HTTP status of the kit's gate: 200 open, 402 used up (docs/service.md)."""

@@ -18,7 +18,7 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.errors import UnreachableError
 from orderkit.core.names import RepoId
-from orderkit.core.objects import CONFIG_MAP, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Commit, Forge
 from whisperops.buckets import Blob

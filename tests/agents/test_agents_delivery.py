@@ -12,12 +12,12 @@ import yaml
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.providers.crds import OPEN, crd
 from orderkit.adapters.packfolder import read_folder
-from orderkit.core.baking import SENTINEL
-from orderkit.core.deliverytree import layers_of
 from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
-from orderkit.core.installation import Installation, Target
-from orderkit.core.objects import Kind, Manifest, ObjectKey
-from orderkit.flows.packrendering import PlatformValues, render_pack
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from orderkit.core.platform.baking import SENTINEL
+from orderkit.core.platform.delivery_tree import layers_of
+from orderkit.core.platform.installation import Installation, Target
+from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from whisperops.commands import main, root
 from whisperops.demo.processes import DEPLOYMENTS, arguments
 

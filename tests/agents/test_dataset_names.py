@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.names import LABEL, LABEL_MAX
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 from whisperops.buckets import Blob
 from whisperops.comparing import compare
 from whisperops.entities import Dataset, Entities, entity

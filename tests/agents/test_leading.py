@@ -11,7 +11,7 @@ import pytest
 
 from orderkit.controllers import LEASE, Candidate, LeaderElection, Loop
 from orderkit.core.errors import UnreachableError
-from orderkit.core.objects import ObjectKey
+from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.ports.clock import SystemClock
 
 KEY = ObjectKey(LEASE, "dataset-watcher-datasets", "whisperops")

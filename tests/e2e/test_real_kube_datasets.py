@@ -15,7 +15,7 @@ from tests.lab.realkube import Kube
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.controllers import LEASE, Candidate, LeaderElection
 from orderkit.core.errors import AccessError
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey, metadata
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey, metadata
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import InvalidObjectError

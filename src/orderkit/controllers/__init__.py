@@ -27,8 +27,6 @@ from orderkit.adapters.http import check_url, read_capped
 from orderkit.controllers.connection import Connection, connect
 from orderkit.controllers.election import LEASE, Candidate, LeaderElection
 from orderkit.controllers.loop import Loop, Work, stop_on_signals
-from orderkit.core.conditions import Condition
-from orderkit.core.conditions import merged as merge_conditions
 from orderkit.core.errors import (
     AccessError,
     ConflictError,
@@ -42,7 +40,9 @@ from orderkit.core.errors import (
     shorten,
 )
 from orderkit.core.names import LABEL_MAX, BlobSha, CommitSha, RepoId, check_label
-from orderkit.core.objects import (
+from orderkit.core.objects.conditions import Condition
+from orderkit.core.objects.conditions import merged as merge_conditions
+from orderkit.core.objects.kube_objects import (
     CONFIG_MAP,
     Kind,
     Manifest,
@@ -55,8 +55,8 @@ from orderkit.core.objects import (
 )
 from orderkit.core.secrets import redact
 from orderkit.core.secrets import register as register_secret
-from orderkit.core.yamltext import dump as dump_yaml
-from orderkit.core.yamltext import load as load_yaml
+from orderkit.core.yaml.yaml11 import dump as dump_yaml
+from orderkit.core.yaml.yaml11 import load as load_yaml
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock, SystemClock
 from orderkit.ports.cluster import Cluster, InvalidObjectError

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Self
 
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.installation import Target
-from orderkit.core.settings import PlatformSettings
+from orderkit.core.platform.installation import Target
+from orderkit.core.platform.settings import PlatformSettings
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any
 
 from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError
-from orderkit.core.objects import Kind, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster
 

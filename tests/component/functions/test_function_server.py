@@ -21,8 +21,7 @@ from functionwire import (
     station_input,
 )
 
-from orderkit.core.conditions import Condition
-from orderkit.core.station import (
+from orderkit.core.crossplane.station import (
     Ready,
     Resource,
     Result,
@@ -32,6 +31,7 @@ from orderkit.core.station import (
     StationRequest,
     StationResponse,
 )
+from orderkit.core.objects.conditions import Condition
 
 HASTY_S = 1.0
 """What the hasty server gives a station: nothing but a station that hangs may be asked of it."""

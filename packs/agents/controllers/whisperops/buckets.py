@@ -5,7 +5,7 @@ fsspec does the listing; it needs ``gcsfs`` and ``s3fs`` for the first two, whic
 controllers' image. Every failure becomes an OrderkitError, so that a caller can tell an empty
 bucket from one that does not answer. Blobs are never opened.
 
-Called by ``watching``.
+Called by ``watching``, ``planning`` and ``registry``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ extrapolate, which is wrong for money. An answer is an error if it is not Promet
 (warnings), too large, or has a value that a counter cannot have. The same cause always gives the
 same message, because messages end up in records; details are logged.
 
-Called by ``metering``.
+Called by ``metering`` and ``counting``.
 """
 
 from __future__ import annotations

@@ -257,7 +257,7 @@ def up_command(
     from orderkit.adapters.embedded.platform import PortalWanted, Ports
     from orderkit.adapters.packfolder import reference_pack
     from orderkit.cli.output import Progress
-    from orderkit.cli.serving.embedded_platform import RunRequest, running
+    from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
     from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
     from orderkit.core.platform.settings import read_values
     from orderkit.core.portal.profile import read_profile
@@ -270,7 +270,7 @@ def up_command(
         if not serves.is_set():
             raise KeyboardInterrupt
 
-    wanted = RunRequest(
+    wanted = EmbeddedRunRequest(
         state_path(state_folder),
         Path(pack_folder) if pack_folder else reference_pack(),
         Ports(forge_port, cluster_port, portal_port, service_port),

@@ -10,7 +10,7 @@ import click
 from orderkit.cli.options import json_option, platform_option, requester_option
 
 if TYPE_CHECKING:
-    from orderkit.flows.order.interpreting import Source
+    from orderkit.flows.order.interpreting import TemplateSource
     from orderkit.flows.platform import Platform
     from orderkit.flows.template.scaffolder import TaskOptions
 
@@ -77,7 +77,7 @@ def run_command(
     if out:
         check_free(Path(out))
     platform = _platform(platform_file)
-    wanted = interpreting.RunRequest(
+    wanted = interpreting.TemplateRunRequest(
         order_views.assignments(assignments),
         _map(values_file, "--values"),
         requester or default_requester(),
@@ -87,7 +87,7 @@ def run_command(
     result = interpreting.run(_source(template, platform), wanted, platform, on_step=steps)
     if out:
         write_tree(result.workspace, Path(out))
-    run_views.show_run(result, steps.events, run_views.Place(dry_run, out), as_json)
+    run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out), as_json)
 
 
 def _platform(given: str | None) -> Platform | None:
@@ -100,7 +100,7 @@ def _platform(given: str | None) -> Platform | None:
     return connect_to(given)
 
 
-def _source(given: str, platform: Platform | None) -> Source:
+def _source(given: str, platform: Platform | None) -> TemplateSource:
     from orderkit.adapters.templatefolder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
     from orderkit.flows.order import interpreting

@@ -32,7 +32,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
+class EmbeddedRunRequest:
     """Where and with what to run."""
 
     state: Path
@@ -45,7 +45,9 @@ class RunRequest:
 
 
 @contextlib.contextmanager
-def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Iterator[Running]:
+def running(
+    wanted: EmbeddedRunRequest, *, on_step: Callable[[str, str], None]
+) -> Iterator[Running]:
     """
     Start everything, bootstrap, hand out, stop everything.
 

@@ -21,7 +21,7 @@ from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import load_settings
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, ObjectKey, dig, metadata
-from orderkit.core.platform.installation import Target
+from orderkit.core.platform.installation import PlatformTarget
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
@@ -58,7 +58,7 @@ def play(stage: Stage, ending: threading.Event, say: Callable[[str], object]) ->
         IncompleteError: A controller ended, or the layer of controllers does not come.
     """
     settings = load_settings(str(stage.settings_file))
-    if settings.installation.target is not Target.EMBEDDED:
+    if settings.installation.target is not PlatformTarget.EMBEDDED:
         raise RefusedError(
             f"{stage.settings_file} describes no embedded platform",
             hint="in a cluster, Argo CD delivers gitops/controllers",

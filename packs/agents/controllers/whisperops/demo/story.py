@@ -14,7 +14,7 @@ from pathlib import Path
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.demo.narration import PATIENCE_S, Story, expect, wait
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.objects.kube_objects import APPLICATION, dig
 from orderkit.flows.order import ordering
 from whisperops.demo import ending, spending
@@ -60,7 +60,7 @@ def tell(place: Place, say: Callable[[str], object]) -> None:
     story = Story(place.folder, say)
     story.headline("The agents' pack on an embedded platform, with twins for kagent and the cloud")
     state = place.folder / "state"
-    wanted = RunRequest(state, place.pack, Ports(0, 0, 0, 0), (TEAM,), values=VALUES)
+    wanted = EmbeddedRunRequest(state, place.pack, Ports(0, 0, 0, 0), (TEAM,), values=VALUES)
     with contextlib.ExitStack() as undo:
         found = undo.enter_context(running(wanted, on_step=lambda *_: None))
         operators, counters = Operators(found.platform.cluster), Counters()

@@ -20,7 +20,7 @@ import yaml
 from jsonschema import Draft4Validator
 
 from bench.figure import Figure
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.flows.kit import generate_kits
 from orderkit.flows.kit.check_kits import check_pack

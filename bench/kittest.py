@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figure import Figure, median_s
-from orderkit.adapters.packfolder import ROOMS, reference_pack
+from orderkit.adapters.folders.pack_folder import ROOMS, reference_pack
 from orderkit.flows.kit.test_kits import TestSelection, run_tests
 
 SCENARIOS, RUNS = 100, 5

@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 
 from bench.figure import Figure, median_s, timed_s
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.crossplane.composed_metadata import references
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey

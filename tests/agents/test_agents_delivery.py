@@ -11,7 +11,7 @@ import yaml
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.providers.crds import OPEN, crd
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.platform.baking import SENTINEL

@@ -14,7 +14,7 @@ import yaml
 from deliveredkinds import validators
 from tests.lab.binaries import built
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.generate.health_checks import EXCLUSIONS
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.platform.installation import (

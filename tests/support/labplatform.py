@@ -21,10 +21,10 @@ from tests.lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.platform import BOT_SCOPES
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings

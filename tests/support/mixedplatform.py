@@ -28,8 +28,8 @@ from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.delivery import EmbeddedDelivery, argocd_crds
 from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
 from orderkit.adapters.embedded.state import PLATFORM_FILE
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.stationfolder import load_stations
 from orderkit.cli.connecting import connect, service_options
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.argocd.health_lua import LAYER_LABEL
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId

@@ -10,7 +10,7 @@ from typing import Any
 import labkit
 import pytest
 
-from orderkit.adapters.stationfolder import BrokenStation
+from orderkit.adapters.folders.station_folder import BrokenStation
 from orderkit.core.check import KitRule, check_kit
 from orderkit.core.crossplane.station import Ready, Station, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from outcomes import GROUP, Shop, an_xr, config, crd, definition, thing, wanting
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.pack import read_pack

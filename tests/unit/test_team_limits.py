@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, UsageError
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack

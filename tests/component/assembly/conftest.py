@@ -12,7 +12,7 @@ import yaml
 
 from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import (

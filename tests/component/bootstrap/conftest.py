@@ -10,7 +10,7 @@ import pytest
 from commands import Command, in_process
 
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import PlatformSettings

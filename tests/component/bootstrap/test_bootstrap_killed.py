@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import APPLICATION, metadata
 from orderkit.flows.argocd.refreshing import application_key

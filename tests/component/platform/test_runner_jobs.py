@@ -15,7 +15,7 @@ from jobroom import Portal, furnish, only, runner_of
 from jobrunner import JOB, Attempt, JobRunner
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.core.portal.runner_job import NAMESPACE, SETTINGS, RunnerJob, manifest

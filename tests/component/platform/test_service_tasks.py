@@ -14,7 +14,7 @@ import requests
 from signer import EVE, Signer, signing
 
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId

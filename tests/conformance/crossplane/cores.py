@@ -21,8 +21,8 @@ from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crd
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.crossplane.python_functions import NAMES, python_functions
 from orderkit.core.crossplane.station import Station
 from orderkit.core.objects.kube_objects import FUNCTION, NAMESPACE, Kind, Manifest

@@ -27,9 +27,9 @@ from orderkit.adapters.embedded.providers import Providers
 from orderkit.adapters.embedded.providers.packages import DELAY
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.embedded.workloads import Workloads
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import OrderkitError

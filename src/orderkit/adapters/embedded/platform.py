@@ -31,8 +31,8 @@ from orderkit.adapters.embedded.forge.behaviour import DEFAULT
 from orderkit.adapters.embedded.providers import Providers
 from orderkit.adapters.embedded.state import PLATFORM_FILE, StateFolder, write_atomically
 from orderkit.adapters.embedded.workloads import Workloads
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.stationfolder import load_stations
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId

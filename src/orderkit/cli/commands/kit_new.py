@@ -159,7 +159,7 @@ def kit_import(
 def _read(files: tuple[str, ...]) -> list[ImportSource]:
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import read_limited
+    from orderkit.adapters.folders.template_folder import read_limited
     from orderkit.core.generate.imported_kit import read_source
 
     return [

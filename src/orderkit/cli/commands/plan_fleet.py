@@ -58,7 +58,7 @@ def _plan_living(
 
 def _offline(request: PlanRequest, prices: PriceTable | None) -> fleet_planning.FleetRequest:
     """Compare the pack's folder with a commit of its own repository."""
-    from orderkit.adapters.packfolder import read_commit, read_folder
+    from orderkit.adapters.folders.pack_folder import read_commit, read_folder
 
     folder, ref = request.pack_folder, request.base or "HEAD"
     base_files, files = read_commit(folder, ref), read_folder(folder)

@@ -43,7 +43,7 @@ def run(request: PlanRequest) -> int:
 def _from_snapshot(
     request: PlanRequest, order: str, by: tuple[PriceTable | None, Layer | None]
 ) -> Plan:
-    from orderkit.adapters.packfolder import read_folder
+    from orderkit.adapters.folders.pack_folder import read_folder
     from orderkit.flows.plan.recording import load
     from orderkit.flows.plan.replaying import plan_replayed
 

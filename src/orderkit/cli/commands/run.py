@@ -69,7 +69,7 @@ def run_command(
     """
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import check_free, write_tree
+    from orderkit.adapters.folders.template_folder import check_free, write_tree
     from orderkit.cli.views import order_views, run_views
     from orderkit.flows.order import interpreting
     from orderkit.flows.platform import default_requester
@@ -101,7 +101,7 @@ def _platform(given: str | None) -> Platform | None:
 
 
 def _source(given: str, platform: Platform | None) -> TemplateSource:
-    from orderkit.adapters.templatefolder import DiskFolder, read_limited, template_path
+    from orderkit.adapters.folders.template_folder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
     from orderkit.flows.order import interpreting
     from orderkit.flows.template.rendering import is_own
@@ -134,7 +134,7 @@ def _options(
 def _map(file: str | None, option: str) -> dict[str, Any]:
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import read_limited
+    from orderkit.adapters.folders.template_folder import read_limited
     from orderkit.flows.order import interpreting
 
     if file is None:
@@ -146,7 +146,7 @@ def _secret(text: str) -> tuple[str, str]:
     """Read a secret; its value never stands on the command line, where others can see it."""
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import read_limited
+    from orderkit.adapters.folders.template_folder import read_limited
     from orderkit.core.errors import InvalidInputError, UsageError
 
     name, _, source = text.partition("=")

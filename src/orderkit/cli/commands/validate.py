@@ -77,7 +77,7 @@ def validate_command(
 def _definitions(pack_folder: str | None, xrd_files: tuple[str, ...]) -> Definitions:
     from pathlib import Path
 
-    from orderkit.adapters.packfolder import read_folder, reference_pack
+    from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
     from orderkit.flows.file import validating
 
     if xrd_files and pack_folder:

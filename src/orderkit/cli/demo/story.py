@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.demo import change_story
 from orderkit.cli.demo.narration import (
     BAY,

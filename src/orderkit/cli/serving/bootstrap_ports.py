@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
-from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.cli.connecting import (
     SECRET_HEADER,
     SERVICE_PROXY,

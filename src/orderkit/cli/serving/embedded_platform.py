@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalWanted, Ports
 from orderkit.adapters.embedded.serving import HttpServer
-from orderkit.adapters.packfolder import pack_commit, read_folder
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.connecting import connect, service_options
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap

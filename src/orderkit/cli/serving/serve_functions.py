@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.adapters.stationfolder import FOLDER
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.folders.station_folder import FOLDER
 from orderkit.core.errors import NotFoundError, UsageError
 
 

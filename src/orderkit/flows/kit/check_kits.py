@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_commit, read_folder
-from orderkit.adapters.stationfolder import FOLDER as STATIONS
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.pack_folder import read_commit, read_folder
+from orderkit.adapters.folders.station_folder import FOLDER as STATIONS
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.check import DEFAULT_STYLE, Checked, KitRule, KitUnderCheck, PackFacts, check_kit
 from orderkit.core.check.file_rules import check_pack_files
 from orderkit.core.check.since import check_since, kit_is_gone

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.adapters.skeletons import render_skeleton
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.core.crossplane.python_functions import STATION_FUNCTION
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.generate.imported_kit import (

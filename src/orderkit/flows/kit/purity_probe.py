@@ -97,8 +97,8 @@ def probe(pack: Path, kits: Sequence[str]) -> Prints:
     Raises:
         InvalidInputError: The pack cannot be read.
     """
-    from orderkit.adapters.packfolder import read_folder
-    from orderkit.adapters.stationfolder import load_stations
+    from orderkit.adapters.folders.pack_folder import read_folder
+    from orderkit.adapters.folders.station_folder import load_stations
     from orderkit.core.check import KitUnderCheck, PackFacts, try_kit
     from orderkit.core.check.trial_runs import fingerprints
 

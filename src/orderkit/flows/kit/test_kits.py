@@ -16,8 +16,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder, write_file
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.check.golden import Difference, Golden, ScenarioOutcome, differences, golden
 from orderkit.core.check.scenario import Scenario, read_scenario
 from orderkit.core.crossplane.function_processes import FunctionProcess

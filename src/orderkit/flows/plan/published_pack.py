@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from orderkit.adapters.packfolder import SCHEMAS
-from orderkit.adapters.stationfolder import FOLDER, load_stations
+from orderkit.adapters.folders.pack_folder import SCHEMAS
+from orderkit.adapters.folders.station_folder import FOLDER, load_stations
 from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.crossplane.function_processes import FunctionProcess, developed
 from orderkit.core.crossplane.granted_rights import is_aggregated

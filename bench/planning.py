@@ -26,12 +26,12 @@ from typing import Any
 import yaml
 
 from bench.figure import Figure, median_s, timed_s
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.crossplane.composed_metadata import references
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan import assemble
-from orderkit.core.plan.snapshot import RecordedOrder, Snapshot, to_text
+from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, to_text
 from orderkit.flows.plan.order_plan import Forecast
 from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
 from orderkit.flows.plan.recording import Replay
@@ -51,7 +51,7 @@ class _Agent:
 
     xr: Manifest
     changed: Manifest
-    snapshot: Snapshot
+    snapshot: PlanSnapshot
 
 
 def figures() -> Iterator[Figure]:
@@ -144,7 +144,7 @@ def _agent() -> _Agent:
     changed["spec"]["budgetUsd"] = 9
     asked = tuple(map(ObjectKey.of, objects))
     order = RecordedOrder(ORDER, kit.name, xr)
-    return _Agent(xr, changed, Snapshot((order,), "", {}, asked, (), objects, dict(kinds)))
+    return _Agent(xr, changed, PlanSnapshot((order,), "", {}, asked, (), objects, dict(kinds)))
 
 
 def _with_parts(xr: Manifest, path: str, observed: dict[str, Manifest] | Any) -> Manifest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from orderkit.core.check.rules import Rule
+from orderkit.core.check.rules import KitRule
 from orderkit.core.check.rules_markdown import markdown
 from orderkit.core.check.since_rules import SinceRule
 from orderkit.core.check.trial_orders import VARIATIONS_MAX
@@ -62,7 +62,7 @@ compared for what they allow: another one counts as tighter. Not seen: the order
 
 def page() -> str:
     """Return the whole page."""
-    return f"{INTRODUCTION}## Rules\n\n{markdown(Rule)}\n\n{SINCE}{markdown(SinceRule)}\n"
+    return f"{INTRODUCTION}## Rules\n\n{markdown(KitRule)}\n\n{SINCE}{markdown(SinceRule)}\n"
 
 
 def main() -> int:

@@ -26,8 +26,8 @@ from orderkit.core.portal.render.methods import Method
 from orderkit.core.portal.render.operands import LIST_MAX
 from orderkit.core.portal.render.parser import BLOCKS_MAX, LOOPS_MAX, TAGS
 from orderkit.core.portal.render.predicates import Test
-from orderkit.core.portal.render.unsupported import Refusal
-from orderkit.flows.confinement import Limits
+from orderkit.core.portal.render.unsupported import UnsupportedConstruct
+from orderkit.flows.confinement import ChildLimits
 
 PAGE = Path(__file__).parents[1] / "docs" / "rendering.md"
 
@@ -142,7 +142,7 @@ def _methods() -> Iterator[tuple[str, str]]:
 
 
 def _refusals(*, early: bool) -> str:
-    def row(name: str, refusal: Refusal) -> tuple[str, ...]:
+    def row(name: str, refusal: UnsupportedConstruct) -> tuple[str, ...]:
         texts = (refusal.what, refusal.why, refusal.instead)
         case = unsupported.CASES[name].replace("\n", "⏎")
         return *(text.replace("{}", "…") for text in texts), f"`` {case} ``"
@@ -153,7 +153,7 @@ def _refusals(*, early: bool) -> str:
 
 
 def _limits() -> Iterator[tuple[str, str]]:
-    limits = Limits()
+    limits = ChildLimits()
     yield "files in a skeleton", f"{tree.FILES_MAX}"
     yield "one file, before and after", f"{tree.FILE_BYTES_MAX >> 20} MiB"
     yield "all files, before and after", f"{tree.TREE_BYTES_MAX >> 20} MiB"

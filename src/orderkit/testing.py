@@ -26,7 +26,7 @@ from orderkit.adapters.embedded.providers import crds
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.demo.narration import PATIENCE_S, ExpectationError, Story, expect, wait
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest
@@ -182,7 +182,7 @@ def trial_platform(
         RefusedError, ConflictError: The folder belongs to another platform, or one that runs.
     """
     ports = Ports(0, 0, 0, 0)
-    request = RunRequest(folder, pack, ports, tuple(teams), values=values or {})
+    request = EmbeddedRunRequest(folder, pack, ports, tuple(teams), values=values or {})
     with running(request, on_step=_ignore) as platform:
         yield TrialPlatform(platform, requester)
 

@@ -12,7 +12,7 @@ import pytest
 from orderkit.cli.connecting import load_settings
 from orderkit.cli.root import root
 from orderkit.core.platform import idpbuilder
-from orderkit.core.platform.installation import Target
+from orderkit.core.platform.installation import PlatformTarget
 
 HERE = Path(__file__).parents[2]
 PAGE = HERE / "docs" / "bootstrap.md"
@@ -42,9 +42,9 @@ def test_each_command_is_there_with_its_options(words: list[str]) -> None:
 def test_each_example_can_be_read(file: Path) -> None:
     found = load_settings(str(file))
 
-    assert found.installation.target is Target(file.parent.name)
+    assert found.installation.target is PlatformTarget(file.parent.name)
     assert str(found.kubeconfig) == str(Path.home() / ".kube" / "config")
-    if found.installation.target is Target.IDPBUILDER:
+    if found.installation.target is PlatformTarget.IDPBUILDER:
         assert idpbuilder.cluster_name(found.pack) == "localdev"
         where = idpbuilder.addresses(found.forge.url)
         assert where.path_routing is (file.name == "platform.yaml")

@@ -26,7 +26,7 @@ from tests.lab.realgitea import Gitea, add_token, add_user, serving
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
-from orderkit.adapters.packfolder import pack_commit, read_folder
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.main import run
 from orderkit.core.errors import ConflictError
 from orderkit.core.names import CommitSha

@@ -29,7 +29,7 @@ from tests.lab.realgitea import Gitea, add_token, add_user
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
-from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig

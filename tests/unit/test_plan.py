@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.crossplane.composed import Step
+from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.python_functions import (
     AUTO_READY_FUNCTION,
     STATION_FUNCTION,
@@ -19,10 +19,10 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import (
     Action,
     Assembly,
+    AssemblyContext,
     Blueprint,
     Code,
     Plan,
-    Workshop,
     assemble,
     compare,
 )
@@ -92,18 +92,18 @@ def wanting(wants: Callable[[dict[str, Any]], Wants]) -> Station:
     return station
 
 
-def a_workshop(station: Station, **nested: Station) -> Workshop:
+def a_workshop(station: Station, **nested: Station) -> AssemblyContext:
     """Return what assembles XShops by `station`, and each nested kind by its own."""
     stations = {"xshop": station, **nested}
     functions = python_functions(stations)
     kinds = {"xshop": "XShop"} | {name: f"X{name.title()}" for name in nested}
-    return Workshop(
+    return AssemblyContext(
         {
             (GROUP, kind): Blueprint(
                 Validator(xrd(kind)),
                 (
-                    Step("main", STATION_FUNCTION, {**STATION, "name": name}),
-                    Step("ready", AUTO_READY_FUNCTION),
+                    PipelineStep("main", STATION_FUNCTION, {**STATION, "name": name}),
+                    PipelineStep("ready", AUTO_READY_FUNCTION),
                 ),
             )
             for name, kind in kinds.items()
@@ -332,8 +332,10 @@ def test_a_nested_xr_that_the_api_server_would_refuse_is_a_fault() -> None:
 def test_a_step_that_does_not_run_here_is_told_and_passed_by() -> None:
     workshop = a_workshop(wanting(sized))
     blueprint = workshop.blueprints[GROUP, "XShop"]
-    steps = (Step("templates", "function-go-templating"), *blueprint.steps)
-    opaque = Workshop({(GROUP, "XShop"): Blueprint(blueprint.validator, steps)}, workshop.functions)
+    steps = (PipelineStep("templates", "function-go-templating"), *blueprint.steps)
+    opaque = AssemblyContext(
+        {(GROUP, "XShop"): Blueprint(blueprint.validator, steps)}, workshop.functions
+    )
 
     found = assemble(an_xr(size=1), opaque)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, UsageError
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import team_file, team_limits
-from orderkit.core.order.team_file import Limits, TeamFile
+from orderkit.core.order.team_file import TeamFile, TeamLimits
 from orderkit.flows.team.teams import placed_namespaces
 
 RX7 = TeamName("rx7")
@@ -53,7 +53,7 @@ KITS = {"store": STORE, "store-x": Kit(name="store-x", xrd=XRD)}
 
 def team(**wanted: str) -> TeamFile:
     named = {name.replace("__", ".").replace("_", "-"): text for name, text in wanted.items()}
-    return TeamFile(RX7, limits=team_limits.with_limits(Limits(), named, (), KITS))
+    return TeamFile(RX7, limits=team_limits.with_limits(TeamLimits(), named, (), KITS))
 
 
 @pytest.mark.parametrize(
@@ -121,24 +121,24 @@ def test_a_kit_that_is_not_the_teams_is_refused_by_name() -> None:
 )
 def test_limits_that_cannot_be_are_refused(reason: str, name: str, text: str, said: str) -> None:
     with pytest.raises(InvalidInputError) as error:
-        team_limits.with_limits(Limits(), {name: text}, (), KITS)
+        team_limits.with_limits(TeamLimits(), {name: text}, (), KITS)
     assert said in str(error.value), reason
 
 
 def test_limits_are_told_as_they_are_given_and_dropped_one_by_one() -> None:
     given = {"orders": "20", "orders.store": "5", "store.disk.size": "10Gi", "store.nodes": "4"}
-    found = team_limits.with_limits(Limits(), given, (), KITS)
+    found = team_limits.with_limits(TeamLimits(), given, (), KITS)
     assert found.told() == tuple(f"{name}={text}" for name, text in given.items())
 
     left = team_limits.with_limits(found, {}, ("orders", "store.disk.size"), KITS)
     assert left.told() == ("orders.store=5", "store.nodes=4")
-    assert team_limits.with_limits(left, {}, left_names(left), KITS) == Limits()
+    assert team_limits.with_limits(left, {}, left_names(left), KITS) == TeamLimits()
     with pytest.raises(UsageError, match="no limit 'orders'") as error:
         team_limits.with_limits(left, {}, ("orders",), KITS)
     assert "store.nodes=4" in error.value.hint
 
 
-def left_names(found: Limits) -> list[str]:
+def left_names(found: TeamLimits) -> list[str]:
     return [told.partition("=")[0] for told in found.told()]
 
 
@@ -148,7 +148,7 @@ def test_a_teams_file_reads_back_as_it_was_written() -> None:
         members=("alice",),
         kits=("store",),
         namespaces=("shop",),
-        limits=Limits(20, {"store": 5}, {"store": {"nodes": 4, "tier": "big"}}),
+        limits=TeamLimits(20, {"store": 5}, {"store": {"nodes": 4, "tier": "big"}}),
     )
     assert team_file.parse(found.to_yaml(), team=RX7) == found
     assert team_file.parse(TeamFile(RX7).to_yaml(), team=RX7).is_plain

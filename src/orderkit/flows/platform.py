@@ -50,7 +50,7 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class RepositorySnapshot:
     """A repository's files at one commit."""
 
     commit: CommitSha
@@ -66,15 +66,15 @@ def default_requester() -> str:
     return f"user:default/{re.sub(r'[^A-Za-z0-9_.-]', '-', login)}"
 
 
-def snapshot(platform: Platform, repo: RepoId) -> Snapshot | None:
+def snapshot(platform: Platform, repo: RepoId) -> RepositorySnapshot | None:
     """Return a repository's files at the head of ``main``; None if it is missing or empty."""
     commit = platform.forge.head(repo)
     if commit is None:
         return None
-    return Snapshot(commit, platform.forge.tree(repo, commit))
+    return RepositorySnapshot(commit, platform.forge.tree(repo, commit))
 
 
-def ledger_snapshot(platform: Platform) -> Snapshot:
+def ledger_snapshot(platform: Platform) -> RepositorySnapshot:
     """
     Return the ledger's files at its head.
 
@@ -180,7 +180,7 @@ def write_ledger(
     contents: dict[PurePosixPath, str | None],
     operation: Operation,
     *,
-    seen: Snapshot | None = None,
+    seen: RepositorySnapshot | None = None,
 ) -> Written:
     """
     Put files into the ledger (None removes one) in a single commit. Idempotent.

@@ -27,7 +27,7 @@ _TEAM_GROUP = "group:default/"
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class CallerAccess:
     """How callers of one service prove themselves."""
 
     secret: str = field(repr=False)
@@ -44,7 +44,7 @@ class Access:
 class Caller:
     """Who calls. `proof` is None for the portal itself."""
 
-    access: Access
+    access: CallerAccess
     portal: bool
     proof: Requester | None
 
@@ -122,7 +122,7 @@ class Caller:
             )
 
 
-def identify(request: Request, access: Access) -> Caller:
+def identify(request: Request, access: CallerAccess) -> Caller:
     """
     Say who calls. May ask a portal or provider for its keys: call it in a thread.
 

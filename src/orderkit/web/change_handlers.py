@@ -25,11 +25,11 @@ from orderkit.flows.change.plan_requests import plan_entered
 from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.order.order_history import history
 from orderkit.ports.requesters import Requester
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for
 
 
-def post_change(service: Service, call: Call) -> Answer:
+def post_change(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Change fields of an order, or propose to. 201 if something was written, else 200."""
     entry = entry_for(service, call, "change")
     live = find_living(service.platform, entry.order)
@@ -37,20 +37,20 @@ def post_change(service: Service, call: Call) -> Answer:
     done = change_entered(service.platform, live, entered, _request(call, live))
     call.noted.update(state=done.state, commit=done.commit)
     written = done.state in ("committed", "proposed") and not done.repeated
-    return Answer(201 if written else 200, _told(service, live, done))
+    return ServiceResponse(201 if written else 200, _told(service, live, done))
 
 
-def post_plan(service: Service, call: Call) -> Answer:
+def post_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Say what a change does. It is judged as the change would be."""
     entry = entry_for(service, call, "read")
     live = find_living(service.platform, entry.order)
     entered = Entered(call.body["values"], whole=call.body.get("whole", False))
     found = plan_entered(service.platform, live, entered, _request(call, live))
     told = {"order": entry.order, **to_json(found), "markdown": to_markdown(found)}
-    return Answer(200, told)
+    return ServiceResponse(200, told)
 
 
-def _request(call: Call, live: LiveOrder) -> ChangeRequest:
+def _request(call: ServiceRequest, live: LiveOrder) -> ChangeRequest:
     body = call.body
     how = body.get("how")
     return ChangeRequest(
@@ -67,7 +67,7 @@ def _request(call: Call, live: LiveOrder) -> ChangeRequest:
     )
 
 
-def _operation(call: Call) -> str | None:
+def _operation(call: ServiceRequest) -> str | None:
     """Name the operation by the caller's key and what is asked: the same is done once."""
     if not call.key:
         return None
@@ -75,7 +75,7 @@ def _operation(call: Call) -> str | None:
     return f"change-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
 
-def member(call: Call, claimed: str | None, team: TeamName) -> Requester:
+def member(call: ServiceRequest, claimed: str | None, team: TeamName) -> Requester:
     """Return who asks. Whoever may act for every team counts as a member of this one."""
     asked = call.who.requester(claimed)
     if call.who.teams("read") is None and asked.proof:
@@ -108,9 +108,11 @@ def _message(done: Changed) -> str:
             return f"Committed as {short(done.commit or '')}; {follow}{edits}"
 
 
-def get_history(service: Service, call: Call) -> Answer:
+def get_history(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Tell who changed what in an order, when and why, newest first."""
     entry = entry_for(service, call, "read")
     limit = int(call.query.get("limit", "50"))
     found = history(service.platform, entry.order, limit=limit)
-    return Answer(200, {"order": entry.order, "entries": [each.to_json() for each in found]})
+    return ServiceResponse(
+        200, {"order": entry.order, "entries": [each.to_json() for each in found]}
+    )

@@ -22,7 +22,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.access import Right
 from orderkit.flows.end.destroying import Ended, EndRequest, destroy
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _GRACE_S = 10.0
 """How much earlier than the gate the answer stops waiting."""
@@ -53,7 +53,7 @@ class Ends:
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
 
-    def post(self, service: Service, call: Call) -> Answer:
+    def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """End an order whose id is typed as a confirmation. 200 if it has ended, else 202."""
         entry = find_entry(service, call, "end")
         confirmed = call.body["confirm"]
@@ -73,30 +73,30 @@ class Ends:
         run = self._begun(service.platform, wanted)
         run.over.wait(max(0.0, service.options.answer_s - _GRACE_S))
         if not run.over.is_set():
-            return Answer(202, _ending(entry, run.steps), {"Location": _where(entry)})
+            return ServiceResponse(202, _ending(entry, run.steps), {"Location": _where(entry)})
         if run.error is not None:
             raise run.error
         if run.ended is None:
             raise RuntimeError("an end that is over has a result")
         call.noted["repository"] = run.ended.record.repository
-        return Answer(200, _over(entry, run.ended.record))
+        return ServiceResponse(200, _over(entry, run.ended.record))
 
-    def get(self, service: Service, call: Call) -> Answer:
+    def get(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Say how far an end is."""
         entry = find_entry(service, call, "read")
         with self._lock:
             run = self._runs.get(entry.order)
         if run is not None and not run.over.is_set():
-            return Answer(200, _ending(entry, run.steps))
+            return ServiceResponse(200, _ending(entry, run.steps))
         paths = ledger_snapshot(service.platform).blobs
         if entry.end_path in paths:
             told = str(run.error) if run and run.error else "it was cut off"
-            return Answer(200, {**_ending(entry, []), "state": "stopped", "reason": told})
+            return ServiceResponse(200, {**_ending(entry, []), "state": "stopped", "reason": told})
         tombstones = ledger.tombstones(paths, entry.order)
         if entry.application_path in paths or not tombstones:
             raise NotFoundError(f"{entry.order} is not ending", hint="it lives")
         text = read_text(service.platform, service.platform.ledger, tombstones[-1], "main")
-        return Answer(200, _over(entry, parse(text or "", name=str(tombstones[-1]))))
+        return ServiceResponse(200, _over(entry, parse(text or "", name=str(tombstones[-1]))))
 
     def _begun(self, platform: Platform, wanted: EndRequest) -> _Run:
         with self._lock:
@@ -128,7 +128,7 @@ def _carry_out(platform: Platform, run: _Run) -> None:
         run.over.set()
 
 
-def find_entry(service: Service, call: Call, right: Right) -> OrderEntry:
+def find_entry(service: Service, call: ServiceRequest, right: Right) -> OrderEntry:
     """
     Return the order that the path names: living, ending or ended; if the caller may.
 

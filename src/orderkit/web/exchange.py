@@ -29,7 +29,7 @@ _STATUS: tuple[tuple[type[errors.OrderkitError], int], ...] = (
     (errors.ConflictError, 409),
     (errors.RefusedError, 403),
     (errors.IncompleteError, 503),
-    (errors.BusyError, 503),
+    (errors.InProgressError, 503),
     (errors.UnreachableError, 503),
     (errors.RemoteError, 502),
 )

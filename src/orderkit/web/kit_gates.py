@@ -4,30 +4,30 @@ Handler that tells a program whether the user of an XR may go on: 200, 402 or 50
 402 says one thing only, that what was paid for is used up; whatever else keeps the answer from
 being yes is 503, so that a broken platform never looks like an empty purse. No answer may be kept:
 an agent that was given more money is let in at once. Called by ``request_pipeline``, listed in
-``operation_table``; one `GateDesk` per service.
+``operation_table``; one `GateHandlers` per service.
 """
 
 from __future__ import annotations
 
 from http import HTTPStatus
 
-from orderkit.core.kit.gate import GateState, Verdict
+from orderkit.core.kit.gate import GateState, GateVerdict
 from orderkit.core.objects.kube_objects import Manifest, metadata
-from orderkit.flows.order.gate_check import Gates, GateWanted, UnknownGateError, team_of
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.flows.order.gate_check import GateRequest, Gates, UnknownGateError, team_of
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _NEVER_KEPT = {"Cache-Control": "no-store"}
 
 
-class GateDesk:
+class GateHandlers:
     """Answers for the gates of one platform."""
 
     def __init__(self) -> None:
         self._gates = Gates()
 
-    def get(self, service: Service, call: Call) -> Answer:
+    def get(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Read the XR and say what its status says."""
-        wanted = GateWanted(call.path["kit"], call.path["name"], call.query.get("namespace", ""))
+        wanted = GateRequest(call.path["kit"], call.path["name"], call.query.get("namespace", ""))
         xr = self._gates.xr(service.platform, wanted)
         self._check_team(service, call, wanted, xr)
         if xr is None:
@@ -42,7 +42,9 @@ class GateDesk:
         return _answer(wanted, xr, verdict)
 
     @staticmethod
-    def _check_team(service: Service, call: Call, wanted: GateWanted, xr: Manifest | None) -> None:
+    def _check_team(
+        service: Service, call: ServiceRequest, wanted: GateRequest, xr: Manifest | None
+    ) -> None:
         """Let those pass who may read it; another team's looks like one that is not there."""
         teams = call.who.teams("read")
         if teams is None:
@@ -53,7 +55,7 @@ class GateDesk:
         call.noted["team"] = team
 
 
-def _answer(wanted: GateWanted, xr: Manifest, verdict: Verdict) -> Answer:
+def _answer(wanted: GateRequest, xr: Manifest, verdict: GateVerdict) -> ServiceResponse:
     exhausted = verdict.state is GateState.EXHAUSTED
     body = {
         "kit": wanted.kit,
@@ -63,4 +65,4 @@ def _answer(wanted: GateWanted, xr: Manifest, verdict: Verdict) -> Answer:
         "cause": verdict.cause,
     }
     status = HTTPStatus.PAYMENT_REQUIRED if exhausted else HTTPStatus.OK
-    return Answer(status.value, body, _NEVER_KEPT)
+    return ServiceResponse(status.value, body, _NEVER_KEPT)

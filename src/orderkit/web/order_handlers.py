@@ -19,10 +19,10 @@ from orderkit.flows.order.portal_tasks import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import Requester
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 
-def post_task(service: Service, call: Call) -> Answer:
+def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Run a template of the pack; each step makes sure. 201 if the order is new."""
     requester = call.who.requester(call.body.get("requester"))
 
@@ -40,7 +40,7 @@ def post_task(service: Service, call: Call) -> Answer:
     )
     done = run_task(service.platform, wanted)
     call.noted.update(order=done.order, created=done.created)
-    return Answer(201 if done.created else 200, _task(done, requester))
+    return ServiceResponse(201 if done.created else 200, _task(done, requester))
 
 
 def _task(done: TaskDone, requester: Requester) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _task(done: TaskDone, requester: Requester) -> dict[str, Any]:
     }
 
 
-def post_order(service: Service, call: Call) -> Answer:
+def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Register an order whose repository is there. 201 if it is new in the ledger."""
     body = call.body
     call.noted.update(order=body["order"], team=body["team"])
@@ -65,10 +65,10 @@ def post_order(service: Service, call: Call) -> Answer:
         OrderId(body["order"]), body["kit"], TeamName(body["team"]), asked.ref, asked.proof
     )
     done = register(service.platform, wanted)
-    return Answer(201 if done.changed else 200, done.to_json())
+    return ServiceResponse(201 if done.changed else 200, done.to_json())
 
 
-def list_orders(service: Service, call: Call) -> Answer:
+def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show the orders of the caller's teams, by team and id."""
     teams = call.who.teams("read")
     wanted = call.query
@@ -79,34 +79,36 @@ def list_orders(service: Service, call: Call) -> Answer:
         and wanted.get("team", report.entry.team) == report.entry.team
         and wanted.get("kit", report.kit) == report.kit
     ]
-    return Answer(200, {"orders": found})
+    return ServiceResponse(200, {"orders": found})
 
 
-def get_order(service: Service, call: Call) -> Answer:
+def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order, compared with the head of its repository."""
     entry = entry_for(service, call, "read")
-    return Answer(200, listing.status(service.platform, entry.order).to_json())
+    return ServiceResponse(200, listing.status(service.platform, entry.order).to_json())
 
 
-def get_trace(service: Service, call: Call) -> Answer:
+def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show an order's whole tree and what fails first."""
     entry = entry_for(service, call, "read")
     found = tracing.trace(service.platform, entry.order)
     failing = found.failing
     shown = {"object": failing.key.to_json(), "reason": failing.reason} if failing else None
     body = {"order": found.report.to_json(), "tree": found.root.to_json(), "failing": shown}
-    return Answer(200, body)
+    return ServiceResponse(200, body)
 
 
-def get_events(service: Service, call: Call) -> Answer:
+def get_events(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Tell what the cluster says about an order and its parts, newest first."""
     entry = entry_for(service, call, "read")
     limit = int(call.query.get("limit", "50"))
     found = order_events(service.platform, entry.order, limit=limit)
-    return Answer(200, {"order": entry.order, "events": [each.to_json() for each in found]})
+    return ServiceResponse(
+        200, {"order": entry.order, "events": [each.to_json() for each in found]}
+    )
 
 
-def entry_for(service: Service, call: Call, right: Right) -> OrderEntry:
+def entry_for(service: Service, call: ServiceRequest, right: Right) -> OrderEntry:
     """
     Return the order that the path names, if the caller has this right for its team.
 

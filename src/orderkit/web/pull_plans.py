@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from orderkit.core.errors import (
-    BusyError,
+    InProgressError,
     NotFoundError,
     OrderkitError,
     RefusedError,
@@ -29,7 +29,7 @@ from orderkit.core.names import RepoId
 from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
 from orderkit.flows.plan.pull_requests import MAIN, keep_planned, say_failed
 from orderkit.ports.requesters import UnprovedError
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.webhook_delivery import Asked, read_delivery
 
 WAITING_MAX, WORKERS = 200, 2
@@ -57,7 +57,7 @@ class PullPlans:
         self._threads = self._stuck = 0
         self._waiting_max, self._workers, self._limit_s = waiting_max, workers, limit_s
 
-    def post(self, service: Service, call: Call) -> Answer:
+    def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Take a delivery. 202 if a pull request is planned, 200 if there is nothing to plan."""
         key = hook_key(service.options.access.secret)
         if not is_signed(key, call.raw, call.headers.get(HEADER.lower(), "")):
@@ -68,13 +68,13 @@ class PullPlans:
         call.noted.update(caller="forge", via="the webhook's signature")
         asked = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
         if isinstance(asked, str):
-            return Answer(200, {"state": "ignored", "reason": asked})
+            return ServiceResponse(200, {"state": "ignored", "reason": asked})
         repo, number = asked
         where: dict[str, Any] = {"repository": str(repo)}
         call.noted.update(where, pull=number or "all")
         if number is not None:
             where["number"] = number
-        return Answer(202, {"state": self._add(service, asked), **where})
+        return ServiceResponse(202, {"state": self._add(service, asked), **where})
 
     def under_way(self) -> tuple[int, int]:
         """Return how many pull requests wait, and how many are being planned."""
@@ -95,7 +95,7 @@ class PullPlans:
                 self._again.add(key)
                 return "waiting"
             if len(self._waiting) >= self._waiting_max:
-                raise BusyError(
+                raise InProgressError(
                     f"{self._waiting_max} pull requests wait for their plan",
                     hint="deliver it again later, or run 'orderkit plan --pull-request'",
                 )

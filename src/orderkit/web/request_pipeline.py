@@ -33,7 +33,7 @@ from orderkit.web.exchange import (
     read_body,
     refusal,
 )
-from orderkit.web.operations import Answer, Call, Operation, Service
+from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.rate_limit import RateLimit
 from orderkit.web.request_schemas import KEY, LABEL
 
@@ -43,7 +43,7 @@ _JSON = "application/json"
 logger = logging.getLogger(__name__)
 
 
-class Gate:
+class RequestPipeline:
     """The gate of one service."""
 
     def __init__(self, service: Service) -> None:
@@ -51,7 +51,7 @@ class Gate:
         self._limit = RateLimit(service.options.requests_per_minute)
         self._threads: dict[bool, anyio.CapacityLimiter] = {}
 
-    async def answer(self, operation: Operation, request: Request) -> Response:
+    async def answer(self, operation: ServiceOperation, request: Request) -> Response:
         """Answer a request; whatever goes wrong is an answer too."""
         began, metrics = time.monotonic(), self._service.metrics
         noted: dict[str, Any] = {"request": uuid.uuid4().hex, "operation": operation.id}
@@ -71,7 +71,7 @@ class Gate:
         return response
 
     async def _answered(
-        self, operation: Operation, request: Request, noted: dict[str, Any]
+        self, operation: ServiceOperation, request: Request, noted: dict[str, Any]
     ) -> Response:
         try:
             most = HOOK_MAX_BYTES if operation.hook else BODY_MAX_BYTES
@@ -100,7 +100,7 @@ class Gate:
         )
 
     def _handled(
-        self, operation: Operation, request: Request, data: bytes, noted: dict[str, Any]
+        self, operation: ServiceOperation, request: Request, data: bytes, noted: dict[str, Any]
     ) -> Response:
         try:
             caller = self._let_in(operation, request, noted)
@@ -122,7 +122,7 @@ class Gate:
         return _response(operation, answer)
 
     def _let_in(
-        self, operation: Operation, request: Request, noted: dict[str, Any]
+        self, operation: ServiceOperation, request: Request, noted: dict[str, Any]
     ) -> Caller | Response | None:
         """Return the caller, None where anybody may ask, or what one hears who asks too much."""
         access = self._service.options.access
@@ -170,21 +170,23 @@ class Gate:
             logger.exception("the audit log cannot be written")
 
 
-def _call(operation: Operation, request: Request, data: bytes, caller: Caller | None) -> Call:
+def _call(
+    operation: ServiceOperation, request: Request, data: bytes, caller: Caller | None
+) -> ServiceRequest:
     path = {name: str(value) for name, value in request.path_params.items()}
     for name, value in path.items():
         check(value, LABEL, f"path.{name}")
     query = parse_query(request, operation.query)
     if operation.hook:
-        return Call(caller, {}, path, query, raw=data, headers=dict(request.headers))
+        return ServiceRequest(caller, {}, path, query, raw=data, headers=dict(request.headers))
     body = parse_body(data, operation.body) if operation.body is not None else {}
     key = request.headers.get("idempotency-key", "") if operation.keyed else ""
     if key:
         check(key, KEY, "Idempotency-Key")
-    return Call(caller, body, path, query, request.headers.get("authorization", ""), key)
+    return ServiceRequest(caller, body, path, query, request.headers.get("authorization", ""), key)
 
 
-def _response(operation: Operation, answer: Answer) -> Response:
+def _response(operation: ServiceOperation, answer: ServiceResponse) -> Response:
     if answer.body is None:
         return Response(status_code=answer.status, headers=dict(answer.headers))
     if operation.media == _JSON or isinstance(answer.body, dict):

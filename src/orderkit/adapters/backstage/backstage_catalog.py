@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
-from orderkit.adapters.backstage.backstage_http import Answer, send
+from orderkit.adapters.backstage.backstage_http import BackstageResponse, send
 from orderkit.adapters.http import check_url
 from orderkit.core.errors import (
     AccessError,
@@ -68,7 +68,7 @@ class BackstageCatalog:
         return refs
 
     @staticmethod
-    def _readable(target: str, answer: Answer) -> Answer:
+    def _readable(target: str, answer: BackstageResponse) -> BackstageResponse:
         if answer.status == 400:  # noqa: PLR2004
             raise InvalidInputError(
                 "catalogInfoUrl", target, f"is refused by the catalog: {answer.text}"
@@ -128,10 +128,10 @@ class BackstageCatalog:
                 return found
             query = {"limit": str(_PAGE), "cursor": str(cursor)}
 
-    def _get(self, path: str) -> Answer:
+    def _get(self, path: str) -> BackstageResponse:
         return send("GET", self._base + path, headers=self._headers)
 
-    def _post(self, path: str, value: object) -> Answer:
+    def _post(self, path: str, value: object) -> BackstageResponse:
         headers = self._headers | {"Content-Type": "application/json"}
         return send("POST", self._base + path, headers=headers, body=json.dumps(value).encode())
 
@@ -141,7 +141,7 @@ class BackstageCatalog:
             self._good(answer, "delete")
 
     @staticmethod
-    def _good(answer: Answer, doing: str) -> Manifest:
+    def _good(answer: BackstageResponse, doing: str) -> Manifest:
         """
         Return the JSON of a success.
 

@@ -23,7 +23,7 @@ ANSWER_MAX_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BackstageResponse:
     """A complete answer, whatever its status. Header names are lower case."""
 
     status: int
@@ -63,7 +63,7 @@ def send(
     headers: Mapping[str, str],
     body: bytes | None = None,
     timeout_s: float = READ_TIMEOUT_S,
-) -> Answer:
+) -> BackstageResponse:
     """
     Send one request, once.
 
@@ -84,7 +84,7 @@ def send(
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                return Answer(
+                return BackstageResponse(
                     response.status_code,
                     {name.lower(): value for name, value in response.headers.items()},
                     read_capped(response, ANSWER_MAX_BYTES),

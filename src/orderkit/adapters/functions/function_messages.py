@@ -53,7 +53,7 @@ _STATUSES: dict[ConditionStatus, fnv1.Status] = {
 }
 
 
-class UnreadableError(ValueError):
+class UnreadableRequestError(ValueError):
     """The bytes are no request, or the request holds what no Kubernetes object can."""
 
 
@@ -67,7 +67,7 @@ def parsed(data: bytes) -> fnv1.RunFunctionRequest:
     try:
         return fnv1.RunFunctionRequest.FromString(data)
     except DecodeError as error:
-        raise UnreadableError(f"the request cannot be read: {error}") from error
+        raise UnreadableRequestError(f"the request cannot be read: {error}") from error
 
 
 def station_named(message: fnv1.RunFunctionRequest) -> str:
@@ -80,11 +80,11 @@ def answered(station: Station, data: bytes) -> bytes:
     """Run a station on a request from the wire; whatever goes wrong is a fatal result."""
     try:
         message = parsed(data)
-    except UnreadableError as error:
+    except UnreadableRequestError as error:
         return refusal(fnv1.RunFunctionRequest(), str(error))
     try:
         request = request_of(message)
-    except UnreadableError as error:
+    except UnreadableRequestError as error:
         return refusal(message, str(error))
     try:
         response = station(request)
@@ -167,7 +167,7 @@ def read_struct(struct: Struct, path: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = copied(_map(struct), path)  # whole numbers become integers there
     except ValueError as error:
-        raise UnreadableError(f"{path} cannot be read: {error}") from error
+        raise UnreadableRequestError(f"{path} cannot be read: {error}") from error
     return found
 
 

@@ -27,12 +27,12 @@ from crossplane.function import runtime
 from grpc_reflection.v1alpha import reflection
 
 from orderkit.adapters.functions.function_messages import (
-    UnreadableError,
+    UnreadableRequestError,
     parsed,
     refusal,
     station_named,
 )
-from orderkit.adapters.functions.workers import Limits, StoppedError, Workers
+from orderkit.adapters.functions.workers import CallLimits, StoppedError, Workers
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 
 CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
@@ -55,7 +55,7 @@ class FunctionServerWanted:
     address: str
     certificates: Path | None
     """Folder with tls.crt, tls.key and ca.crt; None: no TLS at all, for development."""
-    limits: Limits = field(default_factory=Limits)
+    limits: CallLimits = field(default_factory=CallLimits)
     message_max_bytes: int = MESSAGE_MAX_BYTES
 
 
@@ -111,7 +111,7 @@ def _answering(workers: Workers, max_bytes: int) -> Callable[[bytes, object], Aw
     async def answer(data: bytes, _context: object) -> bytes:
         try:
             asked = parsed(data)
-        except UnreadableError as error:
+        except UnreadableRequestError as error:
             return refusal(fnv1.RunFunctionRequest(), str(error))
         station = station_named(asked) or _NO_STATION
         try:

@@ -28,8 +28,8 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
+from orderkit.adapters.folders.station_folder import stations_in
 from orderkit.adapters.functions.function_messages import answered
-from orderkit.adapters.stationfolder import stations_in
 from orderkit.core.crossplane.station import Station, station_runner
 
 COMMAND = struct.Struct("!cI")

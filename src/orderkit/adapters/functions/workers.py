@@ -36,7 +36,7 @@ class StoppedError(OrderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallLimits:
     """What one request may take."""
 
     at_once: int = 4
@@ -67,7 +67,7 @@ class _Worker:
 class Workers:
     """The processes of one server. Made and used on one event loop."""
 
-    def __init__(self, stations: Path, limits: Limits) -> None:
+    def __init__(self, stations: Path, limits: CallLimits) -> None:
         self._stations, self._limits = stations, limits
         self._idle: list[_Worker] = []
         self._places = asyncio.Semaphore(limits.at_once)

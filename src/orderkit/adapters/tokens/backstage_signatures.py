@@ -22,7 +22,12 @@ import time
 from typing import Any
 
 from orderkit.adapters.http import check_url
-from orderkit.adapters.tokens.published_keys import Expected, PublishedKeys, fetch_json, header
+from orderkit.adapters.tokens.published_keys import (
+    ExpectedClaims,
+    PublishedKeys,
+    fetch_json,
+    header,
+)
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.core.names import check_requester
 from orderkit.core.platform.access import ALGORITHMS
@@ -83,9 +88,9 @@ class BackstageRequesters:
         kind = token_type(token)
         if kind == PLUGIN:
             token = self._on_behalf_of(token)
-            claims = self._users.verified(token, Expected(None, ALGORITHMS))
+            claims = self._users.verified(token, ExpectedClaims(None, ALGORITHMS))
         elif kind == USER:
-            claims = self._users.verified(token, Expected(_AUDIENCE, ALGORITHMS))
+            claims = self._users.verified(token, ExpectedClaims(_AUDIENCE, ALGORITHMS))
         else:
             raise _unproved("the token is none of a person who is signed in to the portal")
         try:
@@ -96,7 +101,7 @@ class BackstageRequesters:
         return Requester(person, f"signed by {self._base}", groups)
 
     def _on_behalf_of(self, token: str) -> str:
-        claims = self._scaffolder.verified(token, Expected(_PROXY, ALGORITHMS))
+        claims = self._scaffolder.verified(token, ExpectedClaims(_PROXY, ALGORITHMS))
         if claims["sub"] != _SCAFFOLDER:
             raise _unproved(f"the token is of the portal's plugin '{claims['sub']}'")
         person = claims.get("obo")

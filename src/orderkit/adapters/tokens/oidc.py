@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from orderkit.adapters.http import check_url
-from orderkit.adapters.tokens.published_keys import Expected, PublishedKeys, fetch_json
+from orderkit.adapters.tokens.published_keys import ExpectedClaims, PublishedKeys, fetch_json
 from orderkit.core.errors import InvalidInputError, UnreachableError
 from orderkit.core.names import LABEL, check_requester
 from orderkit.core.platform.access import OidcSettings
@@ -58,7 +58,7 @@ class OidcRequesters:
         """
         wanted = self._settings
         token = authorization.partition(" ")[2]
-        expected = Expected(wanted.audience, wanted.algorithms, wanted.issuer)
+        expected = ExpectedClaims(wanted.audience, wanted.algorithms, wanted.issuer)
         claims = self._keys.verified(token, expected)
         person = self._person(claims)
         return Requester(person, f"signed by {wanted.issuer}", self._groups(claims))

@@ -29,7 +29,7 @@ Unproved = Callable[[str], UnprovedError]
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedClaims:
     """What a token must say; None: its audience or issuer is not looked at."""
 
     audience: str | None
@@ -54,7 +54,7 @@ class PublishedKeys:
         self._known: Mapping[str, jwt.PyJWK] = {}
         self._fetched_at: float | None = None
 
-    def verified(self, token: str, expected: Expected) -> dict[str, Any]:
+    def verified(self, token: str, expected: ExpectedClaims) -> dict[str, Any]:
         """
         Return the claims of a token that this signer signed, as expected, and lately.
 

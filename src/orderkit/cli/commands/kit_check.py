@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orderkit.core.schema.validate.located_findings import Located
-    from orderkit.flows.kit.check_kits import Verdict
+    from orderkit.flows.kit.check_kits import PackVerdict
 
 _FOUND = 1
 
@@ -46,19 +46,19 @@ def kit_check(
     """
     from pathlib import Path
 
-    from orderkit.core.schema.validate.findings import Severity
+    from orderkit.core.schema.validate.findings import FindingSeverity
     from orderkit.flows.kit import check_kits
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
     verdict = check_kits.check_pack(Path(pack_folder), kits, since=since)
     _show(verdict, Path(pack_folder), as_json=as_json, as_sarif=as_sarif)
-    failing = verdict.count(Severity.ERROR)
-    failing += verdict.count(Severity.WARNING) if strict else 0
+    failing = verdict.count(FindingSeverity.ERROR)
+    failing += verdict.count(FindingSeverity.WARNING) if strict else 0
     return _FOUND if failing else 0
 
 
-def _show(verdict: Verdict, folder: Path, *, as_json: bool, as_sarif: bool) -> None:
+def _show(verdict: PackVerdict, folder: Path, *, as_json: bool, as_sarif: bool) -> None:
     from orderkit.cli.output import emit_json
 
     if as_json:
@@ -69,7 +69,7 @@ def _show(verdict: Verdict, folder: Path, *, as_json: bool, as_sarif: bool) -> N
         _emit_text(verdict, folder)
 
 
-def _json(verdict: Verdict, folder: Path) -> dict[str, Any]:
+def _json(verdict: PackVerdict, folder: Path) -> dict[str, Any]:
     from orderkit.flows.kit.check_kits import severity_of
 
     return {
@@ -93,10 +93,10 @@ def _json(verdict: Verdict, folder: Path) -> dict[str, Any]:
     }
 
 
-def _counts(verdict: Verdict) -> dict[str, int]:
-    from orderkit.core.schema.validate.findings import Severity
+def _counts(verdict: PackVerdict) -> dict[str, int]:
+    from orderkit.core.schema.validate.findings import FindingSeverity
 
-    return {f"{severity}s": verdict.count(severity) for severity in Severity}
+    return {f"{severity}s": verdict.count(severity) for severity in FindingSeverity}
 
 
 def _rule(entry: Located) -> str:
@@ -111,16 +111,16 @@ def _advice(entry: Located) -> str:
     return str(getattr(entry.about, "hint", ""))
 
 
-def _emit_sarif(verdict: Verdict, folder: Path) -> None:
+def _emit_sarif(verdict: PackVerdict, folder: Path) -> None:
     import json
 
     from orderkit import __version__
     from orderkit.core.check.rules_markdown import descriptions
-    from orderkit.core.schema.validate.sarif import Result, sarif
+    from orderkit.core.schema.validate.sarif import SarifResult, sarif
     from orderkit.flows.kit.check_kits import severity_of
 
     results = [
-        Result(
+        SarifResult(
             _rule(entry),
             severity_of(entry).value,
             f"{entry.subject}: {_message(entry)} ({_advice(entry)})",
@@ -134,7 +134,7 @@ def _emit_sarif(verdict: Verdict, folder: Path) -> None:
     click.echo(json.dumps(log, indent=2, ensure_ascii=False))
 
 
-def _emit_text(verdict: Verdict, folder: Path) -> None:
+def _emit_text(verdict: PackVerdict, folder: Path) -> None:
     from orderkit.flows.kit.check_kits import severity_of
 
     for entry in verdict.findings:

@@ -10,7 +10,7 @@ import click
 from orderkit.cli.options import json_option, pack_folder_option
 
 if TYPE_CHECKING:
-    from orderkit.core.generate.imported_kit import Source
+    from orderkit.core.generate.imported_kit import ImportSource
     from orderkit.core.generate.kit_draft import Draft, FieldDraft
     from orderkit.flows.kit.start_kit import KitAdded
 
@@ -156,10 +156,10 @@ def kit_import(
     _show(imported.added, imported.next, as_json)
 
 
-def _read(files: tuple[str, ...]) -> list[Source]:
+def _read(files: tuple[str, ...]) -> list[ImportSource]:
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import read_limited
+    from orderkit.adapters.folders.template_folder import read_limited
     from orderkit.core.generate.imported_kit import read_source
 
     return [
@@ -170,7 +170,7 @@ def _read(files: tuple[str, ...]) -> list[Source]:
     ]
 
 
-def _from_cluster(name: str, kubeconfig: str | None, context: str | None) -> Source:
+def _from_cluster(name: str, kubeconfig: str | None, context: str | None) -> ImportSource:
     from pathlib import Path
 
     from orderkit.adapters.kube.cluster import KubeCluster

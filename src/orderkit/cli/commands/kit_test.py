@@ -39,10 +39,10 @@ def kit_test(
     from pathlib import Path
 
     from orderkit.core.crossplane.function_processes import processes_given
-    from orderkit.flows.kit.test_kits import Wanted, run_tests
+    from orderkit.flows.kit.test_kits import TestSelection, run_tests
 
     processes = processes_given(function_texts)
-    report = run_tests(Wanted(Path(pack_folder), kits, pattern, update, processes))
+    report = run_tests(TestSelection(Path(pack_folder), kits, pattern, update, processes))
     if junit_file:
         from orderkit.cli.junit import junit
 
@@ -57,11 +57,11 @@ def kit_test(
 
 
 def _json(report: TestReport) -> dict[str, Any]:
-    from orderkit.flows.kit.test_kits import Result
+    from orderkit.flows.kit.test_kits import ScenarioResult
 
     return {
         "ok": report.ok,
-        "counts": {result.value: report.count(result) for result in Result},
+        "counts": {result.value: report.count(result) for result in ScenarioResult},
         "seconds": round(report.seconds, 3),
         "untested": list(report.untested),
         "cases": [
@@ -83,24 +83,24 @@ def _json(report: TestReport) -> dict[str, Any]:
 
 
 def _show(report: TestReport) -> None:
-    from orderkit.flows.kit.test_kits import Result
+    from orderkit.flows.kit.test_kits import ScenarioResult
 
     for case in report.cases:
         _show_case(case)
     for kit in report.untested:
         click.echo(f"kit '{kit}' has no scenario in tests/kits/{kit}", err=True)
-    counts = ", ".join(f"{n} {result}" for result in Result if (n := report.count(result)))
+    counts = ", ".join(f"{n} {result}" for result in ScenarioResult if (n := report.count(result)))
     total = len(report.cases)
     click.echo(f"{total} scenarios: {counts or 'none'} in {report.seconds:.2f} s", err=True)
 
 
 def _show_case(case: Tested) -> None:
-    from orderkit.flows.kit.test_kits import Result
+    from orderkit.flows.kit.test_kits import ScenarioResult
 
     click.echo(f"{case.result:<8} {case.name}")
     if case.not_run:
         click.echo(f"  pipeline not run: {case.not_run}")
-    if case.result is Result.UPDATED:
+    if case.result is ScenarioResult.UPDATED:
         for one in case.differences:
             what = "removed" if one.after is None else "wrote"
             click.echo(f"  {what} expected/{one.path}")

@@ -115,7 +115,7 @@ def _rendered(
 ) -> tuple[dict[PurePosixPath, bytes], PlatformValues]:
     from pathlib import Path
 
-    from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+    from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
     from orderkit.flows.install.pack_rendering import render_pack, values_of
 
     pack = Path(pack_folder) if pack_folder else reference_pack()
@@ -137,7 +137,7 @@ def rendered_for(settings: PlatformSettings, pack: Path) -> Mapping[PurePosixPat
 def _write(rendered: Mapping[PurePosixPath, bytes], out: str) -> None:
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import check_free, write_tree
+    from orderkit.adapters.folders.template_folder import check_free, write_tree
     from orderkit.core.portal.render import SkeletonFile
 
     check_free(Path(out))
@@ -255,9 +255,9 @@ def up_command(
     from pathlib import Path
 
     from orderkit.adapters.embedded.platform import PortalWanted, Ports
-    from orderkit.adapters.packfolder import reference_pack
+    from orderkit.adapters.folders.pack_folder import reference_pack
     from orderkit.cli.output import Progress
-    from orderkit.cli.serving.embedded_platform import RunRequest, running
+    from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
     from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
     from orderkit.core.platform.settings import read_values
     from orderkit.core.portal.profile import read_profile
@@ -270,7 +270,7 @@ def up_command(
         if not serves.is_set():
             raise KeyboardInterrupt
 
-    wanted = RunRequest(
+    wanted = EmbeddedRunRequest(
         state_path(state_folder),
         Path(pack_folder) if pack_folder else reference_pack(),
         Ports(forge_port, cluster_port, portal_port, service_port),
@@ -304,7 +304,7 @@ Stop with ctrl-C; nothing is lost.
 
 def _next(running: Running, pack: Path) -> str:
     """Say what can be done with the pack's first kit: an order of its example."""
-    from orderkit.adapters.packfolder import read_folder
+    from orderkit.adapters.folders.pack_folder import read_folder
     from orderkit.core.kit.pack import read_pack
 
     kit = next(iter(read_pack(read_folder(pack)).kits()), None)

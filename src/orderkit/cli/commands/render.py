@@ -10,7 +10,7 @@ from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
     from orderkit.core.portal.render import TreeOptions
-    from orderkit.flows.template.rendering import Report
+    from orderkit.flows.template.rendering import SkeletonReport
 
 _PARTLY, _FAILED = 5, 1
 
@@ -104,7 +104,7 @@ def _options(
     return TreeOptions(verbatim, extension, marks, links=True)
 
 
-def _show(report: Report, as_json: bool) -> None:
+def _show(report: SkeletonReport, as_json: bool) -> None:
     from orderkit.cli.output import emit_json, emit_table
 
     words = ("written", "fits", "skipped", "refused")

@@ -10,7 +10,7 @@ import click
 from orderkit.cli.options import json_option, platform_option, requester_option
 
 if TYPE_CHECKING:
-    from orderkit.flows.order.interpreting import Source
+    from orderkit.flows.order.interpreting import TemplateSource
     from orderkit.flows.platform import Platform
     from orderkit.flows.template.scaffolder import TaskOptions
 
@@ -69,7 +69,7 @@ def run_command(
     """
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import check_free, write_tree
+    from orderkit.adapters.folders.template_folder import check_free, write_tree
     from orderkit.cli.views import order_views, run_views
     from orderkit.flows.order import interpreting
     from orderkit.flows.platform import default_requester
@@ -77,7 +77,7 @@ def run_command(
     if out:
         check_free(Path(out))
     platform = _platform(platform_file)
-    wanted = interpreting.RunRequest(
+    wanted = interpreting.TemplateRunRequest(
         order_views.assignments(assignments),
         _map(values_file, "--values"),
         requester or default_requester(),
@@ -87,7 +87,7 @@ def run_command(
     result = interpreting.run(_source(template, platform), wanted, platform, on_step=steps)
     if out:
         write_tree(result.workspace, Path(out))
-    run_views.show_run(result, steps.events, run_views.Place(dry_run, out), as_json)
+    run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out), as_json)
 
 
 def _platform(given: str | None) -> Platform | None:
@@ -100,8 +100,8 @@ def _platform(given: str | None) -> Platform | None:
     return connect_to(given)
 
 
-def _source(given: str, platform: Platform | None) -> Source:
-    from orderkit.adapters.templatefolder import DiskFolder, read_limited, template_path
+def _source(given: str, platform: Platform | None) -> TemplateSource:
+    from orderkit.adapters.folders.template_folder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
     from orderkit.flows.order import interpreting
     from orderkit.flows.template.rendering import is_own
@@ -134,7 +134,7 @@ def _options(
 def _map(file: str | None, option: str) -> dict[str, Any]:
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import read_limited
+    from orderkit.adapters.folders.template_folder import read_limited
     from orderkit.flows.order import interpreting
 
     if file is None:
@@ -146,7 +146,7 @@ def _secret(text: str) -> tuple[str, str]:
     """Read a secret; its value never stands on the command line, where others can see it."""
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import read_limited
+    from orderkit.adapters.folders.template_folder import read_limited
     from orderkit.core.errors import InvalidInputError, UsageError
 
     name, _, source = text.partition("=")

@@ -10,7 +10,7 @@ from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
     from orderkit.core.schema.validate.located_findings import Located
-    from orderkit.flows.file.validating import Definitions, Outcome
+    from orderkit.flows.file.validating import Definitions, ValidationOutcome
 
 _FOUND = 1
 
@@ -77,7 +77,7 @@ def validate_command(
 def _definitions(pack_folder: str | None, xrd_files: tuple[str, ...]) -> Definitions:
     from pathlib import Path
 
-    from orderkit.adapters.packfolder import read_folder, reference_pack
+    from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
     from orderkit.flows.file import validating
 
     if xrd_files and pack_folder:
@@ -90,7 +90,7 @@ def _definitions(pack_folder: str | None, xrd_files: tuple[str, ...]) -> Definit
     return validating.Definitions.of(validating.definition_sources(read))
 
 
-def _refuse_nothing(outcome: Outcome) -> None:
+def _refuse_nothing(outcome: ValidationOutcome) -> None:
     from orderkit.core.errors import UsageError
 
     if not (outcome.objects or outcome.definitions or outcome.findings):
@@ -101,7 +101,7 @@ def _refuse_nothing(outcome: Outcome) -> None:
         )
 
 
-def _show(outcome: Outcome, *, as_json: bool, as_sarif: bool) -> None:
+def _show(outcome: ValidationOutcome, *, as_json: bool, as_sarif: bool) -> None:
     from orderkit.cli.output import emit_json
 
     if as_json:
@@ -112,7 +112,7 @@ def _show(outcome: Outcome, *, as_json: bool, as_sarif: bool) -> None:
         _emit_text(outcome)
 
 
-def _json(outcome: Outcome) -> dict[str, Any]:
+def _json(outcome: ValidationOutcome) -> dict[str, Any]:
     counts = {
         "files": outcome.files,
         "objects": len(outcome.objects),
@@ -158,12 +158,12 @@ def _located(entry: Located) -> dict[str, Any]:
     return {**place, "subject": entry.subject, **told}
 
 
-def _emit_sarif(outcome: Outcome) -> None:
+def _emit_sarif(outcome: ValidationOutcome) -> None:
     import json
 
     from orderkit import __version__
     from orderkit.core.schema.validate import Finding
-    from orderkit.core.schema.validate.sarif import NOT_EVALUATED, Result, sarif
+    from orderkit.core.schema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
 
     results = []
     for entry in (*outcome.findings, *outcome.not_evaluated):
@@ -172,22 +172,22 @@ def _emit_sarif(outcome: Outcome) -> None:
         if isinstance(about, Finding):
             hint = f" ({about.hint})" if about.hint else ""
             results.append(
-                Result(str(about.reason), about.severity.value, f"{lead}{about}{hint}", *place)
+                SarifResult(str(about.reason), about.severity.value, f"{lead}{about}{hint}", *place)
             )
         else:
             text = f"{lead}{about.path}: not evaluated: {about.rule} ({about.why})"
-            results.append(Result(NOT_EVALUATED, "note", text, *place))
+            results.append(SarifResult(NOT_EVALUATED, "note", text, *place))
     click.echo(json.dumps(sarif(results, version=__version__), indent=2, ensure_ascii=False))
 
 
-def _emit_text(outcome: Outcome) -> None:
-    from orderkit.core.schema.validate import Finding, Severity
+def _emit_text(outcome: ValidationOutcome) -> None:
+    from orderkit.core.schema.validate import Finding, FindingSeverity
 
     for entry in (*outcome.findings, *outcome.not_evaluated):
         place = ":".join(str(part) for part in (entry.file, entry.line, entry.column) if part)
         about = entry.about
         if isinstance(about, Finding):
-            lead = "" if about.severity is Severity.ERROR else f"{about.severity}: "
+            lead = "" if about.severity is FindingSeverity.ERROR else f"{about.severity}: "
             click.echo(f"{place}: {lead}{about.reason}: {about}")
             if about.hint:
                 click.echo(f"  hint: {about.hint}")

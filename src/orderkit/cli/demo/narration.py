@@ -42,7 +42,7 @@ class ExpectationError(OrderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoStage:
     """One stage of the demo that held."""
 
     name: str
@@ -56,12 +56,12 @@ class Story:
     def __init__(self, folder: Path, say: Callable[[str], object]) -> None:
         self.folder, self._say = folder, say
         self._begin_s = self._mark_s = time.monotonic()
-        self.stages: list[Stage] = []
+        self.stages: list[DemoStage] = []
 
     def stage(self, name: str, proof: str) -> None:
         """Print one line: what was done, how long it took, what it proved."""
         now_s = time.monotonic()
-        stage = Stage(name, proof, now_s - self._mark_s)
+        stage = DemoStage(name, proof, now_s - self._mark_s)
         self._say(f"  {name:<12} {stage.duration_s:6.2f} s   {proof}")
         self._mark_s = now_s
         self.stages.append(stage)

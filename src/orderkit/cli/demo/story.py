@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.demo import change_story
 from orderkit.cli.demo.narration import (
     BAY,
@@ -28,7 +28,7 @@ from orderkit.cli.demo.narration import (
     git,
     wait,
 )
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order import order_state
 from orderkit.flows.argocd.refreshing import application_key
@@ -44,7 +44,9 @@ def tell(story: Story) -> None:
         OrderkitError: An expectation did not hold; nothing is left running.
     """
     story.headline("Orderkit demo: an embedded platform on free loopback ports")
-    request = RunRequest(story.folder / "state", reference_pack(), Ports(0, 0, 0, 0), (TEAM,))
+    request = EmbeddedRunRequest(
+        story.folder / "state", reference_pack(), Ports(0, 0, 0, 0), (TEAM,)
+    )
 
     def bootstrapped(step: str, summary: str) -> None:
         story.stage(step, summary)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
-from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.cli.connecting import (
     SECRET_HEADER,
     SERVICE_PROXY,
@@ -28,7 +28,7 @@ from orderkit.cli.connecting import (
     token,
 )
 from orderkit.core.errors import NotFoundError, OrderkitError
-from orderkit.core.platform.installation import Target
+from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, ProbeWanted, RepositoryAccess
 from orderkit.flows.install.pack_rendering import values_of
@@ -41,7 +41,7 @@ _ANSWER_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BootstrapOptions:
     """What the command line asks for."""
 
     platform_file: str | None
@@ -53,7 +53,7 @@ class Wanted:
 
 
 @contextlib.contextmanager
-def prepared(wanted: Wanted) -> Iterator[tuple[Platform, BootstrapRequest]]:
+def prepared(wanted: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapRequest]]:
     """
     Connect, read the pack, and run stand-ins as long as the caller needs them.
 
@@ -75,7 +75,8 @@ def prepared(wanted: Wanted) -> Iterator[tuple[Platform, BootstrapRequest]]:
                 timeout_s=wanted.timeout_s,
                 installation=settings.installation,
                 access=_access(settings),
-                replace_pack=wanted.replace_pack or settings.installation.target is Target.EMBEDDED,
+                replace_pack=wanted.replace_pack
+                or settings.installation.target is PlatformTarget.EMBEDDED,
                 probe=probe,
                 portal_problem=problem,
             ),
@@ -176,12 +177,12 @@ def _portal_to(settings: PlatformSettings, service_url: str, secret: str) -> Bac
 def _service_stand_in(platform: Platform, undo: contextlib.ExitStack) -> tuple[str, str]:
     """Run Orderkit's service in this process; return its address and its secret."""
     from orderkit.adapters.embedded import serving
-    from orderkit.web.callers import Access
+    from orderkit.web.callers import CallerAccess
     from orderkit.web.operations import ServiceOptions
     from orderkit.web.service import service_app
 
     secret = secrets.token_hex(16)
-    options = ServiceOptions(access=Access(secret=secret, header=SECRET_HEADER), audit=None)
+    options = ServiceOptions(access=CallerAccess(secret=secret, header=SECRET_HEADER), audit=None)
     server = serving.HttpServer(service_app(platform, options), serving.bind("service", 0))
     server.start()
     undo.callback(server.stop)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalWanted, Ports
 from orderkit.adapters.embedded.serving import HttpServer
-from orderkit.adapters.packfolder import pack_commit, read_folder
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.connecting import connect, service_options
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
@@ -32,7 +32,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
+class EmbeddedRunRequest:
     """Where and with what to run."""
 
     state: Path
@@ -45,7 +45,9 @@ class RunRequest:
 
 
 @contextlib.contextmanager
-def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Iterator[Running]:
+def running(
+    wanted: EmbeddedRunRequest, *, on_step: Callable[[str, str], None]
+) -> Iterator[Running]:
     """
     Start everything, bootstrap, hand out, stop everything.
 

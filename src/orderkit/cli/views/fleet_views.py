@@ -13,7 +13,7 @@ from orderkit.core.order.change import shown
 from orderkit.core.plan import Action
 from orderkit.core.plan.fleet_json import fleet_json
 from orderkit.core.plan.fleet_markdown import fleet_markdown
-from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, Verdict, counted
+from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
 from orderkit.core.plan.folding import Fold, folds, only
 
 _COLORS = {
@@ -54,7 +54,7 @@ def _lines(fleet: FleetPlan, screen: Screen) -> Iterator[Line]:
         yield f"  default     {step}: {keep}", "yellow"
     yield from _changes(only(found, "resource", "field", "status"), screen)
     yield from _unread(fleet, screen)
-    unread = {each.order for each in fleet.of(Verdict.UNKNOWN)}
+    unread = {each.order for each in fleet.of(OrderVerdict.UNKNOWN)}
     for fold in only(found, "unknown"):
         if not unread.issuperset(fold.orders):
             yield f"  not known   {fold.title}: {_orders(fold)}", "yellow"
@@ -101,7 +101,7 @@ def _changes(found: tuple[Fold, ...], screen: Screen) -> Iterator[Line]:
 
 
 def _unread(fleet: FleetPlan, screen: Screen) -> Iterator[Line]:
-    missing = fleet.of(Verdict.UNKNOWN)
+    missing = fleet.of(OrderVerdict.UNKNOWN)
     told = missing if screen.full else missing[:_UNREAD_MAX]
     for each in told:
         yield f"  no plan     {each.order}: {each.why_not}", "red"

@@ -21,7 +21,7 @@ from orderkit.flows.order.listing import OrderReport
 from orderkit.flows.order.order_events import OrderEvent
 from orderkit.flows.order.ordering import Ordered
 from orderkit.flows.order.registering import Registered
-from orderkit.flows.order.tracing import Node, Trace
+from orderkit.flows.order.tracing import Trace, TraceNode
 
 
 def assignments(texts: Iterable[str], *, example: str = "stage=stage2") -> dict[str, str]:
@@ -118,7 +118,7 @@ def show_trace(result: Trace, as_json: bool) -> None:
         click.echo(f"what to do: {result.report.state.advice}")
 
 
-def _rows(node: Node, own: str, below: str) -> Iterator[Row]:
+def _rows(node: TraceNode, own: str, below: str) -> Iterator[Row]:
     """Yield a node and its children as lines of a drawn tree."""
     yield f"{own}{node.key}", node.synced, node.ready, node.reason
     for number, child in enumerate(node.children, start=1):

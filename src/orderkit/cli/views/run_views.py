@@ -17,7 +17,7 @@ _STATES = {"done": "ran", "planned": "would be called", "skipped": "skipped", "f
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunDestination:
     """How it was run, and where its files went."""
 
     dry_run: bool
@@ -36,7 +36,9 @@ class Steps:
         self._progress(event.step, f"{_STATES[event.state]}: {event.summary}")
 
 
-def show_run(result: TaskResult, events: list[StepEvent], place: Place, as_json: bool) -> None:
+def show_run(
+    result: TaskResult, events: list[StepEvent], place: RunDestination, as_json: bool
+) -> None:
     """Show what a run came to: outputs, links and texts; of a dry run each step's inputs."""
     if as_json:
         emit_json("orderkit.run/v1", _object(result, events, place))
@@ -50,7 +52,7 @@ def show_run(result: TaskResult, events: list[StepEvent], place: Place, as_json:
     _show_files(result, place)
 
 
-def _object(result: TaskResult, events: list[StepEvent], place: Place) -> dict[str, Any]:
+def _object(result: TaskResult, events: list[StepEvent], place: RunDestination) -> dict[str, Any]:
     return {
         "dryRun": place.dry_run,
         "steps": [
@@ -105,7 +107,7 @@ def _maps(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _show_files(result: TaskResult, place: Place) -> None:
+def _show_files(result: TaskResult, place: RunDestination) -> None:
     if place.folder:
         click.echo(f"{len(result.workspace)} files written to {place.folder}", err=True)
     elif result.workspace:

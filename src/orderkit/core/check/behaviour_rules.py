@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Subject, found
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import KitUnderCheck, found
 from orderkit.core.check.trial_orders import NAME_MAX
 from orderkit.core.check.trial_runs import Run
 from orderkit.core.crossplane.composed import Composed
@@ -28,9 +28,9 @@ _CLUSTER_SCOPED = "cannot apply cluster scoped"
 _LABEL_NAMES = {("", "Namespace"), ("", "Service")}
 
 
-def check_behaviour(subject: Subject, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
+def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
     """Judge all runs; a fault that several runs show is told once."""
-    told: set[tuple[Rule, str]] = set()
+    told: set[tuple[KitRule, str]] = set()
     validator = Validator(kit.xrd)
     full = {run.doc.name for run in runs if run.simulation.final.resources}
     for run in runs:
@@ -40,11 +40,13 @@ def check_behaviour(subject: Subject, kit: Kit, runs: Sequence[Run]) -> Iterator
                 yield found(rule, run.doc, _PIPELINE, f"{run.order.label}: {message}")
 
 
-Told = tuple[Rule, str, str]
+Told = tuple[KitRule, str, str]
 """Rule, message, and what makes it the same as another run's."""
 
 
-def _judged(subject: Subject, run: Run, validator: Validator, full: set[str]) -> Iterator[Told]:
+def _judged(
+    subject: KitUnderCheck, run: Run, validator: Validator, full: set[str]
+) -> Iterator[Told]:
     yield from _calls(run)
     if run.simulation.error:
         yield _failure(run)
@@ -64,12 +66,12 @@ def _judged(subject: Subject, run: Run, validator: Validator, full: set[str]) ->
 def _failure(run: Run) -> Told:
     error = run.simulation.error
     if _CLUSTER_SCOPED in error:
-        return Rule.CLUSTER_SCOPED, error, error
+        return KitRule.CLUSTER_SCOPED, error, error
     missing = sorted({name for call in run.calls for name in call.unanswered})
     if missing:
         told = f"nothing in gitops/ answers requirement {', '.join(missing)}: {error}"
-        return Rule.NEEDS_FACTS, told, error
-    return Rule.PIPELINE_FAILS, error, error
+        return KitRule.NEEDS_FACTS, told, error
+    return KitRule.PIPELINE_FAILS, error, error
 
 
 def _calls(run: Run) -> Iterator[Told]:
@@ -79,33 +81,33 @@ def _calls(run: Run) -> Iterator[Told]:
         lost = call.given - set(call.response.desired.resources)
         if lost and not fatal:
             told = f"station '{call.who}' leaves out {_names(lost)}"
-            yield Rule.DROPS_EARLIER_STEPS, told, told
+            yield KitRule.DROPS_EARLIER_STEPS, told, told
         for condition in call.response.conditions:
             if condition.type in SYSTEM_TYPES:
                 told = f"station '{call.who}' sets condition {condition.type}"
-                yield Rule.SYSTEM_CONDITION, told, told
+                yield KitRule.SYSTEM_CONDITION, told, told
         for name, desired in call.response.desired.resources.items():
             if desired.resource.get("status"):
                 told = f"'{name}' is given a status by station '{call.who}'"
-                yield Rule.COMPOSED_STATUS, told, told
+                yield KitRule.COMPOSED_STATUS, told, told
 
 
-def _conditions(run: Run) -> Iterator[tuple[Rule, str]]:
+def _conditions(run: Run) -> Iterator[tuple[KitRule, str]]:
     kept = {condition.type for condition in run.simulation.final.conditions}
     before = {c.type for composed in run.simulation.rounds for c in composed.conditions}
     for type_ in sorted(before - kept):
-        yield Rule.CONDITION_VANISHES, f"condition {type_} is no longer returned in the end"
+        yield KitRule.CONDITION_VANISHES, f"condition {type_} is no longer returned in the end"
 
 
-def _settles(run: Run) -> Iterator[tuple[Rule, str]]:
+def _settles(run: Run) -> Iterator[tuple[KitRule, str]]:
     if not run.simulation.settled:
         one, two = run.simulation.rounds[-2:]
         what = "the status changes" if one.status != two.status else "the resources change"
         rounds = len(run.simulation.rounds)
-        yield Rule.NEVER_SETTLES, f"after {rounds} rounds {what} still"
+        yield KitRule.NEVER_SETTLES, f"after {rounds} rounds {what} still"
 
 
-def _same(run: Run) -> Iterator[tuple[Rule, str]]:
+def _same(run: Run) -> Iterator[tuple[KitRule, str]]:
     one, two = run.simulation, run.again
     if one.settled and two.settled and one != two:
         differing = [
@@ -114,10 +116,10 @@ def _same(run: Run) -> Iterator[tuple[Rule, str]]:
             if one.observed.get(name) != two.observed.get(name)
         ]
         what = _names(differing) if differing else "the status"
-        yield Rule.NOT_DETERMINISTIC, f"{what} differs in a second run"
+        yield KitRule.NOT_DETERMINISTIC, f"{what} differs in a second run"
 
 
-def _gates(run: Run) -> Iterator[tuple[Rule, str]]:
+def _gates(run: Run) -> Iterator[tuple[KitRule, str]]:
     """Find what is wanted in the same round as its Namespace or CRD, or before."""
     observed: set[str] = set()
     for composed in run.simulation.rounds:
@@ -129,12 +131,12 @@ def _gates(run: Run) -> Iterator[tuple[Rule, str]]:
             home = metadata(manifest).get("namespace")
             if home in homes:
                 told = f"'{name}' is wanted in Namespace {home} before '{homes[home]}' is observed"
-                yield Rule.GATE_NAMESPACE, told
+                yield KitRule.GATE_NAMESPACE, told
             own = Kind.of(manifest)
             definition = kinds.get((own.group, own.kind))
             if definition is not None:
                 told = f"'{name}' is wanted before '{definition}', its CRD, is observed"
-                yield Rule.GATE_DEFINITION, told
+                yield KitRule.GATE_DEFINITION, told
         observed = set(wanted)
 
 
@@ -147,15 +149,15 @@ def _defines(manifest: Manifest) -> tuple[str, str] | None:
     return str(dig(spec, "group")), str(dig(spec, "names", "kind"))
 
 
-def _names_fit(run: Run) -> Iterator[tuple[Rule, str]]:
+def _names_fit(run: Run) -> Iterator[tuple[KitRule, str]]:
     for name, manifest in run.simulation.observed.items():
         kind = Kind.of(manifest)
         if (kind.group, kind.kind) in _LABEL_NAMES and len(manifest["metadata"]["name"]) > NAME_MAX:
             called = manifest["metadata"]["name"]
-            yield Rule.COMPOSED_NAME, f"'{name}' is a {kind.kind} called {called}"
+            yield KitRule.COMPOSED_NAME, f"'{name}' is a {kind.kind} called {called}"
 
 
-def _scopes(subject: Subject, run: Run) -> Iterator[Told]:
+def _scopes(subject: KitUnderCheck, run: Run) -> Iterator[Told]:
     if metadata(run.simulation.xr).get("namespace"):
         return
     for name, manifest in run.simulation.observed.items():
@@ -165,7 +167,7 @@ def _scopes(subject: Subject, run: Run) -> Iterator[Told]:
             "namespace"
         ):
             told = f"'{name}' is a {kind.kind} without a namespace"
-            yield Rule.NO_NAMESPACE, told, told
+            yield KitRule.NO_NAMESPACE, told, told
 
 
 def _nothing(run: Run, full: set[str]) -> Iterator[Told]:
@@ -173,22 +175,22 @@ def _nothing(run: Run, full: set[str]) -> Iterator[Told]:
         return
     if run.order.varied and run.doc.name in full:
         told = "the pipeline wants nothing at all, and refuses nothing"
-        yield Rule.EARLY_RETURN, told, told
+        yield KitRule.EARLY_RETURN, told, told
     else:
-        yield Rule.COMPOSES_NOTHING, "nothing is composed", run.doc.name
+        yield KitRule.COMPOSES_NOTHING, "nothing is composed", run.doc.name
 
 
-def _ready(run: Run) -> Iterator[tuple[Rule, str]]:
+def _ready(run: Run) -> Iterator[tuple[KitRule, str]]:
     if run.simulation.ready:
         return
     unready = run.simulation.final.unready
     kinds = [str(Kind.of(run.simulation.observed[name])) for name in unready]
     shown = [f"{name} ({kind})" for name, kind in zip(unready, kinds, strict=True)]
     what = first_and_more(shown) if shown else "the station says so"
-    yield Rule.NEVER_READY, f"not ready in the end: {what}"
+    yield KitRule.NEVER_READY, f"not ready in the end: {what}"
 
 
-def _without_facts(run: Run) -> Iterator[tuple[Rule, str]]:
+def _without_facts(run: Run) -> Iterator[tuple[KitRule, str]]:
     """Take away what the pipeline requires: nothing that exists may be dropped for it."""
     if not run.simulation.requirements:
         return
@@ -196,17 +198,17 @@ def _without_facts(run: Run) -> Iterator[tuple[Rule, str]]:
     lost = _lost(run, after)
     if lost:
         told = f"{_names(lost)} would be deleted when what the pipeline requires is not found"
-        yield Rule.EARLY_RETURN, told
+        yield KitRule.EARLY_RETURN, told
 
 
-def _when_unready(run: Run) -> Iterator[tuple[Rule, str]]:
+def _when_unready(run: Run) -> Iterator[tuple[KitRule, str]]:
     """Make everything unready: what exists must still be wanted."""
     observed = {name: _unready(m) for name, m in run.simulation.observed.items()}
     after = run.once(observed)
     lost = _lost(run, after)
     if lost:
         told = f"{_names(lost)} would be deleted when another resource is not ready for a moment"
-        yield Rule.DROPS_WHEN_UNREADY, told
+        yield KitRule.DROPS_WHEN_UNREADY, told
 
 
 def _lost(run: Run, after: Composed) -> set[str]:
@@ -224,13 +226,13 @@ def _unready(manifest: Manifest) -> Manifest:
 def _status(run: Run, validator: Validator) -> Iterator[Told]:
     for finding in validator.check(run.simulation.xr).findings:
         if finding.path.startswith("status"):
-            yield Rule.STATUS_FIELD, f"{finding}", str(finding)
+            yield KitRule.STATUS_FIELD, f"{finding}", str(finding)
 
 
 def _names(names: Collection[str]) -> str:
     return first_and_more([f"'{name}'" for name in names])
 
 
-_Judge = Callable[[Run], Iterator[tuple[Rule, str]]]
+_Judge = Callable[[Run], Iterator[tuple[KitRule, str]]]
 _JUDGES: tuple[_Judge, ...] = (_conditions, _settles, _gates, _names_fit)
 _SETTLED_JUDGES: tuple[_Judge, ...] = (_same, _ready, _without_facts, _when_unready)

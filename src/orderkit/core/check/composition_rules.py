@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Doc, Subject, found, misshapen, steps_in
-from orderkit.core.crossplane.composed import Step
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import Doc, KitUnderCheck, found, misshapen, steps_in
+from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.python_functions import AUTO_READY_FUNCTION, is_own, runs_here
 from orderkit.core.crossplane.station import INPUT
 from orderkit.core.errors import OrderkitError
@@ -31,14 +31,14 @@ _MOVING = {"latest", "main", "master", "stable", "edge", "nightly"}
 _KEEP = {"Prune=false", "Delete=false"}
 
 
-def check_compositions(subject: Subject) -> Iterator[Located]:
+def check_compositions(subject: KitUnderCheck) -> Iterator[Located]:
     """Judge the kit's Compositions, and which of them orders get."""
     definition = subject.definition
     if definition is None or misshapen(definition.manifest):
         return
     if not subject.compositions:
         told = f"no Composition is for {dig(definition.manifest, 'spec', 'names', 'kind')}"
-        yield subject.in_file(Rule.COMPOSITION_MISSING, definition.path, told)
+        yield subject.in_file(KitRule.COMPOSITION_MISSING, definition.path, told)
         return
     yield from _choice(subject, definition)
     for doc in subject.compositions:
@@ -49,13 +49,13 @@ def check_compositions(subject: Subject) -> Iterator[Located]:
     yield from _protection(definition)
 
 
-def runnable(subject: Subject, doc: Doc) -> bool:
+def runnable(subject: KitUnderCheck, doc: Doc) -> bool:
     """Say whether every step of a Composition can run in this process."""
     steps = steps_in(doc) or ()
     return bool(steps) and all(_runs(subject, step) for step in steps)
 
 
-def _runs(subject: Subject, step: Step) -> bool:
+def _runs(subject: KitUnderCheck, step: PipelineStep) -> bool:
     packages = subject.pack.packages
     if step.function not in packages or not runs_here(step.function, packages):
         return False
@@ -65,12 +65,12 @@ def _runs(subject: Subject, step: Step) -> bool:
     return station is not None and not hasattr(station, "error") and _names_station(step)
 
 
-def _names_station(step: Step) -> bool:
+def _names_station(step: PipelineStep) -> bool:
     header = (step.input.get("apiVersion"), step.input.get("kind"))
     return header == (INPUT.api_version, INPUT.kind) and isinstance(step.input.get("name"), str)
 
 
-def _choice(subject: Subject, definition: Doc) -> Iterator[Located]:
+def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
     """Say if orders get a Composition that is not there, or a random one."""
     names = {doc.name for doc in subject.compositions}
     spec = definition.manifest["spec"]
@@ -81,15 +81,15 @@ def _choice(subject: Subject, definition: Doc) -> Iterator[Located]:
                 told = f"{key} names '{wanted}', which the pack does not have"
                 hint = nearest(str(wanted), dict.fromkeys(sorted(names)))
                 yield found(
-                    Rule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", told, hint=hint
+                    KitRule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", told, hint=hint
                 )
             return
     if len(names) > 1:
         told = f"{len(names)} Compositions match ({', '.join(sorted(names))}): one is picked at "
-        yield found(Rule.COMPOSITION_CHOICE, definition, "spec", told + "random")
+        yield found(KitRule.COMPOSITION_CHOICE, definition, "spec", told + "random")
 
 
-def _type(subject: Subject, doc: Doc) -> Iterator[Located]:
+def _type(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     definition = subject.definition
     if definition is None:
         return
@@ -103,7 +103,7 @@ def _type(subject: Subject, doc: Doc) -> Iterator[Located]:
             told = f"compositeTypeRef.{key} is {dig(ref, key)!r}, not {wanted!r}"
             hint = f"write {key}: {wanted}, as {definition_path(subject.name)} says"
             path = f"spec.compositeTypeRef.{key}"
-            yield found(Rule.COMPOSITION_TYPE, doc, path, told, hint=hint)
+            yield found(KitRule.COMPOSITION_TYPE, doc, path, told, hint=hint)
 
 
 def _mode(doc: Doc) -> Iterator[Located]:
@@ -111,11 +111,11 @@ def _mode(doc: Doc) -> Iterator[Located]:
     mode = dig(spec, "mode", default="Pipeline")
     if mode != "Pipeline":
         told = f"mode {mode} was removed in Crossplane 2"
-        yield found(Rule.COMPOSITION_MODE, doc, "spec.mode", told)
+        yield found(KitRule.COMPOSITION_MODE, doc, "spec.mode", told)
     for key in _REMOVED:
         if dig(spec, key) is not None:
             told = f"spec.{key} was removed from Compositions"
-            yield found(Rule.COMPOSITION_MODE, doc, f"spec.{key}", told)
+            yield found(KitRule.COMPOSITION_MODE, doc, f"spec.{key}", told)
 
 
 def _protection(doc: Doc) -> Iterator[Located]:
@@ -123,43 +123,43 @@ def _protection(doc: Doc) -> Iterator[Located]:
     options = str(dig(doc.manifest, "metadata", "annotations", key, default=""))
     if not {option.strip() for option in options.split(",")} >= _KEEP:
         told = f"{doc.manifest['kind']} {doc.name} can be pruned"
-        yield found(Rule.XRD_PRUNABLE, doc, "metadata.annotations", told)
+        yield found(KitRule.XRD_PRUNABLE, doc, "metadata.annotations", told)
 
 
-def _pipeline(subject: Subject, doc: Doc) -> Iterator[Located]:
+def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     steps = steps_in(doc)
     if steps is None:
         yield found(
-            Rule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is no list of steps"
+            KitRule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is no list of steps"
         )
         return
     if not 1 <= len(steps) <= _STEPS_MAX:
-        yield found(Rule.COMPOSITION_STEPS, doc, "spec", f"the pipeline has {len(steps)} steps")
+        yield found(KitRule.COMPOSITION_STEPS, doc, "spec", f"the pipeline has {len(steps)} steps")
         return
     names = [step.name for step in steps]
     for index, step in enumerate(steps):
         at = f"spec.pipeline[{index}]"
         if not step.name or step.name in names[:index]:
             told = f"step name {step.name!r} is given twice" if step.name else "a step has no name"
-            yield found(Rule.COMPOSITION_STEPS, doc, f"{at}.step", told)
+            yield found(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", told)
         yield from _function(subject, doc, step, at)
     if steps[-1].function != AUTO_READY_FUNCTION:
         last = f"spec.pipeline[{len(steps) - 1}]"
         told = f"the last step, '{steps[-1].name}', is {steps[-1].function}"
-        yield found(Rule.AUTO_READY_LAST, doc, last, told)
+        yield found(KitRule.AUTO_READY_LAST, doc, last, told)
 
 
-def _function(subject: Subject, doc: Doc, step: Step, at: str) -> Iterator[Located]:
+def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
     known = subject.pack.functions
     if step.function not in known:
         told = f"step '{step.name}': no Function '{step.function}' in the pack"
         hint = f"{nearest(step.function, known)} Or declare it in gitops/functions"
-        yield found(Rule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", told, hint=hint)
+        yield found(KitRule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", told, hint=hint)
         return
     yield from _package(known[step.function])
     if not runs_here(step.function, subject.pack.packages):
         told = f"step '{step.name}' is {step.function}"
-        yield found(Rule.FOREIGN_STEP, doc, f"{at}.functionRef.name", told)
+        yield found(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", told)
     elif is_own(step.function, subject.pack.packages):
         yield from _station(subject, doc, step, at)
 
@@ -170,25 +170,25 @@ def _package(doc: Doc) -> Iterator[Located]:
     tag, digest = (read["tag"], read["digest"]) if read else (None, None)
     if read is None or not (tag or digest):
         told = f"{doc.name}: package '{package}' is no full image name"
-        yield found(Rule.FUNCTION_PACKAGE, doc, "spec.package", told)
+        yield found(KitRule.FUNCTION_PACKAGE, doc, "spec.package", told)
     elif tag in _MOVING and not digest:
         told = f"{doc.name}: tag '{tag}' is another image tomorrow"
-        yield found(Rule.FUNCTION_MOVING, doc, "spec.package", told)
+        yield found(KitRule.FUNCTION_MOVING, doc, "spec.package", told)
 
 
-def _station(subject: Subject, doc: Doc, step: Step, at: str) -> Iterator[Located]:
+def _station(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
     name = str(step.input.get("name"))
     if not _names_station(step):
         told = f"step '{step.name}' has no input of kind {INPUT.kind} with a name"
-        yield found(Rule.STATION_INPUT, doc, f"{at}.input", told)
+        yield found(KitRule.STATION_INPUT, doc, f"{at}.input", told)
         return
     stations = subject.pack.stations
     if name not in stations:
         told = f"step '{step.name}' names station '{name}', which the pack lacks"
         hint = f"{nearest(name, stations)} Or add stations/{name}/station.py"
-        yield found(Rule.STATION_MISSING, doc, f"{at}.input.name", told, hint=hint)
+        yield found(KitRule.STATION_MISSING, doc, f"{at}.input.name", told, hint=hint)
         return
     error = getattr(stations[name], "error", None)
     if error is not None:
         told = f"station '{name}' cannot be loaded: {error}"
-        yield found(Rule.STATION_BROKEN, doc, f"{at}.input.name", told)
+        yield found(KitRule.STATION_BROKEN, doc, f"{at}.input.name", told)

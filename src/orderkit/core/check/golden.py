@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.check.scenario import Stage
+from orderkit.core.check.scenario import RefusalStage
 from orderkit.core.crossplane.composed import Composed
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION
 from orderkit.core.crossplane.simulation import Simulation
@@ -37,19 +37,19 @@ Golden = Mapping[PurePosixPath, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ScenarioRefusal:
     """Where a scenario was refused, and in which words."""
 
-    stage: Stage
+    stage: RefusalStage
     message: str
     hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScenarioOutcome:
     """What a scenario came to: a refusal, or files and a run of the pipeline."""
 
-    refusal: Refusal | None = None
+    refusal: ScenarioRefusal | None = None
     files: Mapping[PurePosixPath, bytes] = field(default_factory=dict)
     simulation: Simulation | None = None
     not_run: str = ""
@@ -71,7 +71,7 @@ class Difference:
         return "".join(difflib.unified_diff(_lines(self.before), _lines(self.after), old, new))
 
 
-def golden(outcome: Outcome) -> dict[PurePosixPath, bytes]:
+def golden(outcome: ScenarioOutcome) -> dict[PurePosixPath, bytes]:
     """Return the files that record an outcome. Deterministic."""
     if outcome.refusal is not None:
         hint = f"hint: {outcome.refusal.hint}\n" if outcome.refusal.hint else ""

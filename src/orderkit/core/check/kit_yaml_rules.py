@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Doc, Subject, found, misshapen, read_docs
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import Doc, KitUnderCheck, found, misshapen, read_docs
 from orderkit.core.check.xrd_paths import leaves_of
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.consistency import Problem, problems
+from orderkit.core.kit.consistency import KitProblem, problems
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
@@ -27,7 +27,7 @@ from orderkit.core.schema.xrd import xr_kind
 VISIBLE_MAX = 5
 
 
-def check_kit_yaml(subject: Subject) -> Iterator[Located]:
+def check_kit_yaml(subject: KitUnderCheck) -> Iterator[Located]:
     """Judge kit.yaml by its schema, and both sources by each other."""
     docs, broken = subject.kit_docs
     yield from broken
@@ -38,7 +38,7 @@ def check_kit_yaml(subject: Subject) -> Iterator[Located]:
         yield from _consistency(subject, definition)
 
 
-def _consistency(subject: Subject, definition: Doc) -> Iterator[Located]:
+def _consistency(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
     doc = subject.kit_doc
     spec = dig(doc.manifest, "spec", default=None) or {} if doc else {}
     try:
@@ -52,18 +52,18 @@ def _consistency(subject: Subject, definition: Doc) -> Iterator[Located]:
         yield found(_rule_of(problem), place, _dotted(problem.steps), told, hint=problem.hint)
 
 
-def _rule_of(problem: Problem) -> Rule:
+def _rule_of(problem: KitProblem) -> KitRule:
     if problem.file == "xrd":
-        return Rule.XRD_FORM
+        return KitRule.XRD_FORM
     if problem.steps[1:2] == ("changes",) and "fields" in problem.steps:
         direction = problem.rule.startswith(("cannot grow", "has no steps"))
-        return Rule.CHANGE_DIRECTION if direction else Rule.CHANGE_FIELDS
+        return KitRule.CHANGE_DIRECTION if direction else KitRule.CHANGE_FIELDS
     if problem.rule == "is no field of the XRD":
-        return Rule.KIT_FIELD
-    return Rule.KIT_CONSISTENCY
+        return KitRule.KIT_FIELD
+    return KitRule.KIT_CONSISTENCY
 
 
-def check_changes(subject: Subject, kit: Kit) -> Iterator[Located]:
+def check_changes(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
     """Judge which fields the kit's changes may touch."""
     naming = {*kit.name_from, kit.team_from, kit.xr_name}
     never = {
@@ -79,22 +79,22 @@ def check_changes(subject: Subject, kit: Kit) -> Iterator[Located]:
             where = f"spec.changes[{index}].fields[{number}]"
             if path in naming:
                 told = f"change '{change.name}' may touch {path}, which names the order or its team"
-                yield subject.in_kit(Rule.CHANGE_NAMES, where, told)
+                yield subject.in_kit(KitRule.CHANGE_NAMES, where, told)
             if path in never:
                 told = f"{path} never changes, and is in change '{change.name}'"
-                yield subject.in_kit(Rule.CHANGE_CONFLICT, where, told)
+                yield subject.in_kit(KitRule.CHANGE_CONFLICT, where, told)
 
 
-def check_visible(subject: Subject, kit: Kit) -> Iterator[Located]:
+def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
     """Warn of long forms."""
     leaves = leaves_of(kit.spec_schema)
     shown = [path for path in leaves if not _is_hidden(kit, path) and not _is_later(kit, path)]
     if len(shown) > VISIBLE_MAX:
         told = f"the form shows {len(shown)} fields: {', '.join(shown)}"
-        yield subject.in_kit(Rule.MANY_FIELDS, "spec", told)
+        yield subject.in_kit(KitRule.MANY_FIELDS, "spec", told)
 
 
-def check_hand_written_form(subject: Subject, kit: Kit) -> Iterator[Located]:
+def check_hand_written_form(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
     """Compare a template.yaml that was written by hand with the XRD."""
     path = PurePosixPath("templates", subject.name, "template.yaml")
     data = subject.pack.files.get(path)
@@ -116,13 +116,13 @@ def _compared(doc: Doc, kit: Kit) -> Iterator[Located]:
             near = difflib.get_close_matches(parameter, sorted(known), n=1)
             hint = f"did you mean '{near[0]}'?" if near else ""
             told = f"the form asks for '{parameter}', and the XRD has no such field"
-            yield found(Rule.FORM_FIELD_UNKNOWN, doc, where, told, hint=hint)
+            yield found(KitRule.FORM_FIELD_UNKNOWN, doc, where, told, hint=hint)
     for name in kit.spec_schema.get("required") or ():
         inner = fields.get(name) or {}
         if kit.parameter(name) in asked or _is_hidden(kit, name) or "default" in inner:
             continue
         told = f"the XRD requires {name}, and the form has no parameter '{kit.parameter(name)}'"
-        yield found(Rule.FORM_FIELD_MISSING, doc, "spec.parameters", told)
+        yield found(KitRule.FORM_FIELD_MISSING, doc, "spec.parameters", told)
 
 
 def _parameters(node: Any, at: str = "spec.parameters") -> Iterator[tuple[str, str]]:
@@ -141,7 +141,7 @@ def _parameters(node: Any, at: str = "spec.parameters") -> Iterator[tuple[str, s
                 yield from _parameters(node[key], f"{at}.{key}")
 
 
-def _schema(subject: Subject, doc: Doc) -> Iterator[Located]:
+def _schema(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     import jsonschema
 
     errors = jsonschema.Draft202012Validator(KIT_SCHEMA).iter_errors(doc.manifest)
@@ -153,14 +153,14 @@ def _schema(subject: Subject, doc: Doc) -> Iterator[Located]:
                 near = difflib.get_close_matches(str(key), known, n=1)
                 hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
                 where = f"{at}.{key}" if at else str(key)
-                yield found(Rule.KIT_SCHEMA, doc, where, f"'{key}' is no known key", hint=hint)
+                yield found(KitRule.KIT_SCHEMA, doc, where, f"'{key}' is no known key", hint=hint)
         else:
-            rule = Rule.CHANGE_FIELDS if _is_empty_change(error) else Rule.KIT_SCHEMA
+            rule = KitRule.CHANGE_FIELDS if _is_empty_change(error) else KitRule.KIT_SCHEMA
             yield found(rule, doc, at, error.message)
     name = metadata(doc.manifest).get("name")
     if name != subject.name:
         told = f"metadata.name is '{name}', and the folder is '{subject.name}'"
-        yield found(Rule.KIT_SCHEMA, doc, "metadata.name", told)
+        yield found(KitRule.KIT_SCHEMA, doc, "metadata.name", told)
 
 
 def _is_empty_change(error: Any) -> bool:

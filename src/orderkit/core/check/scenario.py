@@ -19,7 +19,7 @@ from orderkit.core.yaml import yaml11
 Run = Literal["settle", "once"]
 
 
-class Stage(StrEnum):
+class RefusalStage(StrEnum):
     """Where a scenario may be refused, in the order in which it goes through them."""
 
     FORM = "form"
@@ -42,7 +42,7 @@ SCENARIO_SCHEMA: dict[str, Any] = {
         "run": {"enum": ["settle", "once"]},
         "statuses": {"type": "object", "additionalProperties": {"type": "object"}},
         "required": {"type": "array", "items": _OBJECT},
-        "refused": {"enum": [stage.value for stage in Stage]},
+        "refused": {"enum": [stage.value for stage in RefusalStage]},
     },
 }
 
@@ -65,7 +65,7 @@ class Scenario:
     """Status that composed resources show once they exist, by logical name."""
     required: Sequence[Manifest] = ()
     """Other objects of the cluster, for stations that ask for some."""
-    refused: Stage | None = None
+    refused: RefusalStage | None = None
 
 
 def read_scenario(data: bytes, *, name: str) -> Scenario:
@@ -99,5 +99,5 @@ def read_scenario(data: bytes, *, name: str) -> Scenario:
         run=found.get("run", "once" if observed else "settle"),
         statuses=found.get("statuses", {}),
         required=tuple(found.get("required", ())),
-        refused=Stage(found["refused"]) if "refused" in found else None,
+        refused=RefusalStage(found["refused"]) if "refused" in found else None,
     )

@@ -1,8 +1,8 @@
 """
 What is judged: a kit with all its parsed files, its stations, and what the pack delivers.
 
-`PackFacts` parses a pack's ``gitops`` folder once for all its kits; `Subject` is one kit of it.
-Every rule places its finding through `Subject.found` and its kin, so that file, line and
+`PackFacts` parses a pack's ``gitops`` folder once for all its kits; `KitUnderCheck` is one kit of
+it. Every rule places its finding through `KitUnderCheck.found` and its kin, so that file, line and
 advice come from one place.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orderkit.core.check.rules import Coded, Rule
-from orderkit.core.crossplane.composed import Step, steps_of
+from orderkit.core.check.rules import Coded, KitRule
+from orderkit.core.crossplane.composed import PipelineStep, steps_of
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.kit_reader import definition_path, kit_path, read_kit
@@ -157,7 +157,7 @@ def misshapen(xrd: Manifest) -> str:
     return ""
 
 
-def steps_in(doc: Doc) -> tuple[Step, ...] | None:
+def steps_in(doc: Doc) -> tuple[PipelineStep, ...] | None:
     """Return the steps of a Composition; None if they are none that could be read."""
     spec = dig(doc.manifest, "spec")
     pipeline = dig(spec, "pipeline", default=None)
@@ -181,13 +181,13 @@ def read_docs(path: PurePosixPath, data: bytes) -> tuple[list[Doc], list[Located
         return [Doc(path, placed) for placed in placed_manifests(str(path), data)], []
     except ManifestError as error:
         finding = Finding(
-            "", Rule.UNREADABLE, error.reason, hint=error.hint or Rule.UNREADABLE.advice
+            "", KitRule.UNREADABLE, error.reason, hint=error.hint or KitRule.UNREADABLE.advice
         )
         return [], [Located(path, error.line, None, "", finding)]
 
 
 @dataclass(frozen=True)
-class Subject:
+class KitUnderCheck:
     """One kit under check."""
 
     name: str

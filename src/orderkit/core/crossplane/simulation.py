@@ -10,7 +10,7 @@ number of rounds.
 Not simulated: whether the API server would take an object (`core.schema.validate`), RBAC, the first
 rounds that Crossplane loses when things are wanted before their Namespace exists (they simply
 appear; ``core.check`` judges that), what nested XRs compose in their turn (a caller may
-tell what they come to show: `Surroundings.shows`), time.
+tell what they come to show: `SimulatedWorld.shows`), time.
 
 Used by ``kit check``, ``kit test`` and plans. Pure as long as the functions are.
 """
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from orderkit.core.crossplane.composed import Composed, Fetch, ScopeOf, Step, World
+from orderkit.core.crossplane.composed import Composed, Fetch, PipelineStep, ScopeOf, World
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.simulated_objects import WHEN, made_ready
@@ -38,7 +38,7 @@ ROUNDS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SimulatedWorld:
     """What exists besides the XR, and how it behaves."""
 
     existing: Sequence[Manifest] = ()
@@ -121,9 +121,9 @@ class Simulation:
 
 def simulate(
     xr: Manifest,
-    steps: Sequence[Step],
+    steps: Sequence[PipelineStep],
     world: World,
-    around: Surroundings | None = None,
+    around: SimulatedWorld | None = None,
     *,
     rounds_max: int = ROUNDS_MAX,
 ) -> Simulation:
@@ -134,7 +134,7 @@ def simulate(
     defaults are the caller's part. Of `world` the functions and the foreign ones count; what is
     observed and fetched comes from `around`. Never raises for what a function does.
     """
-    around = around or Surroundings()
+    around = around or SimulatedWorld()
     xr = _prepared(xr, around.salt)
     observed: dict[str, Manifest] = dict(around.observed)
     attributed = dict(around.attributed)
@@ -200,7 +200,7 @@ def _prepared(xr: Manifest, salt: str) -> Manifest:
     return {**xr, "metadata": {**meta, "uid": salted}}
 
 
-def _seen(xr: Manifest, around: Surroundings) -> Manifest:
+def _seen(xr: Manifest, around: SimulatedWorld) -> Manifest:
     """Return the XR as functions see it: Crossplane has chosen its Composition before."""
     spec = xr.get("spec") or {}
     if not around.composition or "crossplane" in spec:
@@ -210,19 +210,19 @@ def _seen(xr: Manifest, around: Surroundings) -> Manifest:
 
 
 def _world(
-    world: World, around: Surroundings, observed: Mapping[str, Manifest], xr: Manifest
+    world: World, around: SimulatedWorld, observed: Mapping[str, Manifest], xr: Manifest
 ) -> World:
     objects = [*around.existing, *observed.values(), xr]
     fetch = seeker(objects, around.look)
     return replace(world, observed=observed, fetch=fetch, scope_of=_scope_of(around))
 
 
-def _scope_of(around: Surroundings) -> ScopeOf:
+def _scope_of(around: SimulatedWorld) -> ScopeOf:
     return lambda kind: around.scopes.get(kind, is_namespaced(kind))
 
 
 def _existing(
-    composed: Composed, around: Surroundings, before: Mapping[str, Manifest]
+    composed: Composed, around: SimulatedWorld, before: Mapping[str, Manifest]
 ) -> dict[str, Manifest]:
     """What the cluster holds after this round."""
     return dict(composed.kept) | {
@@ -231,7 +231,7 @@ def _existing(
     }
 
 
-def _exists(wanted: Manifest, before: Manifest, around: Surroundings, name: str) -> Manifest:
+def _exists(wanted: Manifest, before: Manifest, around: SimulatedWorld, name: str) -> Manifest:
     """What becomes of a wanted object; a status that the function wrote into it has no effect."""
     meta = {**metadata(wanted), "uid": metadata(before).get("uid") or _uid(wanted, around.salt)}
     made = {**wanted, "metadata": meta, "status": before.get("status") or {}}

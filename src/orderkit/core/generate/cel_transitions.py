@@ -26,7 +26,7 @@ _LIMITED = (Direction.GROW, Direction.STEP)
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RestrictedField:
     """A field that may not go everywhere."""
 
     path: FieldPath
@@ -35,32 +35,32 @@ class Limit:
     """Any of them allows a change; `NEVER` stands alone."""
 
 
-def limits(kit: Kit) -> Iterator[Limit]:
+def limits(kit: Kit) -> Iterator[RestrictedField]:
     """Yield the fields whose changes the kit limits, in the XRD's order."""
     for name, schema in (kit.spec_schema.get("properties") or {}).items():
         yield from _limits(kit, name, schema)
 
 
-def _limits(kit: Kit, path: FieldPath, schema: Schema) -> Iterator[Limit]:
+def _limits(kit: Kit, path: FieldPath, schema: Schema) -> Iterator[RestrictedField]:
     named = [(change.direction, field) for change in kit.changes for field in change.fields]
     covering = {direction for direction, field in named if f"{path}.".startswith(f"{field}.")}
     if Direction.NEVER in covering:
-        yield Limit(path, schema, (Direction.NEVER,))
+        yield RestrictedField(path, schema, (Direction.NEVER,))
     elif any(field.startswith(f"{path}.") for _, field in named):
         for name, below in (schema.get("properties") or {}).items():
             yield from _limits(kit, f"{path}.{name}", below)
     elif covering and Direction.ANY not in covering:
-        yield Limit(path, schema, tuple(each for each in _LIMITED if each in covering))
+        yield RestrictedField(path, schema, tuple(each for each in _LIMITED if each in covering))
 
 
-def allowed(limit: Limit, was: str, now: str) -> str:
+def allowed(limit: RestrictedField, was: str, now: str) -> str:
     """Return the expression that allows a change between two values, neither of them null."""
     forms = {Direction.GROW: _grown, Direction.STEP: _stepped}
     bodies = [forms[each](limit.schema, was, now) for each in limit.directions]
     return " || ".join(f"({body})" for body in bodies) if len(bodies) > 1 else bodies[0]
 
 
-def places(limit: Limit) -> str:
+def places(limit: RestrictedField) -> str:
     """Return the map from an enum's values to their places, as `allowed` writes it; or nothing."""
     return _ranks(limit.schema)
 

@@ -35,8 +35,8 @@ from orderkit.core.kit.change_forms import (
     text_of,
     title_of,
 )
-from orderkit.core.kit.model import Change, Kit, Survivor
-from orderkit.core.kit.xrd_fields import Field
+from orderkit.core.kit.model import Kit, KitChange, Survivor
+from orderkit.core.kit.xrd_fields import KitField
 from orderkit.core.objects.values import ABSENT
 from orderkit.core.order.change.change_rules import judge_rules
 from orderkit.core.order.change.differences import FieldDifference
@@ -67,7 +67,7 @@ def day2(kit: Kit) -> dict[PurePosixPath, bytes]:
     return {room / f"{name}.yaml": written(entity, kit).encode() for name, entity in found.items()}
 
 
-def _change_template(kit: Kit, change: Change) -> dict[str, Any]:
+def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
     shown = shown_fields(kit, change.fields)
     plain = [field for field in shown if not is_stepping(change, field)]
     stepping = [field for field in shown if is_stepping(change, field)]
@@ -105,7 +105,7 @@ def _change_template(kit: Kit, change: Change) -> dict[str, Any]:
     )
 
 
-def _next(kit: Kit, change: Change, field: Field) -> Schema:
+def _next(kit: Kit, change: KitChange, field: KitField) -> Schema:
     """Return the choices for each present value, as the kit's rules allow them."""
     name = parameter_of(kit, field)
     choices = [choice for choice in field.schema["enum"] if choice is not None]
@@ -127,7 +127,7 @@ def _next(kit: Kit, change: Change, field: Field) -> Schema:
     return {"oneOf": branches}
 
 
-def _allowed(kit: Kit, change: Change, field: Field, old: Any, new: Any) -> bool:
+def _allowed(kit: Kit, change: KitChange, field: KitField, old: Any, new: Any) -> bool:
     if old == new:
         return True
     difference = FieldDifference((field.name,), old, new)

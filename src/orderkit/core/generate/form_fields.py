@@ -17,18 +17,18 @@ from orderkit.core.kit.conditional_fields import conditions
 from orderkit.core.kit.form_limits import numbers, sizes
 from orderkit.core.kit.hidden_fields import hidden_schema, titled
 from orderkit.core.kit.model import Direction, FieldPath, Kit
-from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, Field, Shape
+from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
 from orderkit.core.schema.structural.pruning import PRESERVE
 
 Schema = dict[str, Any]
 
 LABEL_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _TYPES = {
-    Shape.TEXT: "string",
-    Shape.INTEGER: "integer",
-    Shape.NUMBER: "number",
-    Shape.BOOLEAN: "boolean",
-    Shape.LIST: "array",
+    FieldShape.TEXT: "string",
+    FieldShape.INTEGER: "integer",
+    FieldShape.NUMBER: "number",
+    FieldShape.BOOLEAN: "boolean",
+    FieldShape.LIST: "array",
 }
 _FORMATS = frozenset({"date", "date-time", "email", "hostname", "ipv4", "uri", "uuid"})
 """Formats that the form, the portal's backend and the API server know."""
@@ -45,7 +45,7 @@ class FormError(ValueError):
         self.path, self.keyword, self.value, self.reason = path, keyword, value, reason
 
 
-def entry_schema(kit: Kit, field: Field) -> Schema:
+def entry_schema(kit: Kit, field: KitField) -> Schema:
     """
     Return how one visible field looks in a form, its help included; for forms of changes too.
 
@@ -55,7 +55,7 @@ def entry_schema(kit: Kit, field: Field) -> Schema:
     return _Property(kit, field).schema()
 
 
-def properties_of(kit: Kit, shown: Sequence[Field]) -> Schema:
+def properties_of(kit: Kit, shown: Sequence[KitField]) -> Schema:
     """
     Return ``properties``, ``required``, ``dependencies`` and ``ui:order`` of fields side by side.
 
@@ -81,21 +81,21 @@ def properties_of(kit: Kit, shown: Sequence[Field]) -> Schema:
     return found
 
 
-def _name(kit: Kit, field: Field) -> str:
+def _name(kit: Kit, field: KitField) -> str:
     return kit.aliases.get(field.path, field.name)
 
 
-def _entered(kit: Kit, field: Field) -> Schema:
+def _entered(kit: Kit, field: KitField) -> Schema:
     """Return a schema that holds if something is entered in the field."""
     name = _name(kit, field)
     found: Schema = {"required": [name]}
     match field.shape:
-        case Shape.LIST:
+        case FieldShape.LIST:
             found["properties"] = {name: {"minItems": 1}}
-        case Shape.OBJECT if not field.schema.get(PRESERVE):
+        case FieldShape.OBJECT if not field.schema.get(PRESERVE):
             inner = [_entered(kit, one) for one in field.fields if one.visible]
             found["properties"] = {name: {"anyOf": inner} if inner else {"minProperties": 1}}
-        case Shape.MAP | Shape.FREE | Shape.OBJECT:
+        case FieldShape.MAP | FieldShape.FREE | FieldShape.OBJECT:
             found["properties"] = {name: {"minProperties": 1}}
     return found
 
@@ -105,7 +105,7 @@ class _Property:
     """Projects one field."""
 
     kit: Kit
-    field: Field
+    field: KitField
 
     def schema(self) -> Schema:
         """Return title, help and everything else."""
@@ -143,16 +143,16 @@ class _Property:
         """Return what a value must be, and with which one the form begins."""
         field = self.field
         match field.shape:
-            case Shape.INT_OR_STRING:
+            case FieldShape.INT_OR_STRING:
                 found = self._int_or_string()
-            case Shape.OBJECT:
+            case FieldShape.OBJECT:
                 found = {"type": "object", **self._group()}
                 if field.schema.get(PRESERVE):
                     found["additionalProperties"] = True
                 return found
-            case Shape.LIST | Shape.MAP:
+            case FieldShape.LIST | FieldShape.MAP:
                 found = self._many()
-            case Shape.FREE:
+            case FieldShape.FREE:
                 found = {"type": "object", "additionalProperties": True}
             case _:
                 found = self._scalar()
@@ -183,11 +183,11 @@ class _Property:
         errors |= {limit.keyword: limit.message for limit in field.limits if limit.message}
         if choices or "enum" in limits:
             found |= self._choice(list(limits.pop("enum", choices) or ()))
-        elif field.shape is Shape.TEXT:
+        elif field.shape is FieldShape.TEXT:
             found |= self._text(errors)
-        elif field.shape in (Shape.INTEGER, Shape.NUMBER):
+        elif field.shape in (FieldShape.INTEGER, FieldShape.NUMBER):
             found |= numbers(field.schema)
-        elif field.shape is Shape.BOOLEAN and field.required:
+        elif field.shape is FieldShape.BOOLEAN and field.required:
             found["ui:widget"] = "radio"  # a box that was never touched would send nothing
         found |= limits
         if errors:
@@ -245,7 +245,7 @@ class _Property:
             raise RuntimeError("a list or a map has entries")
         inner = _Property(self.kit, item).schema()
         limits = {limit.keyword: limit.value for limit in field.limits}
-        if field.shape is Shape.MAP:
+        if field.shape is FieldShape.MAP:
             return {
                 "type": "object",
                 "additionalProperties": inner,
@@ -277,7 +277,7 @@ class _Property:
             yield f"Default: {_written(field.default)}."
         yield from field.sentences
         yield from self._directions()
-        if field.shape is Shape.FREE:
+        if field.shape is FieldShape.FREE:
             yield "Any keys; what is entered here is text."
         keys = field.schema.get("x-kubernetes-list-map-keys")
         if keys:

@@ -17,7 +17,7 @@ from orderkit.core.generate.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit import js_patterns
 from orderkit.core.kit.hidden_fields import baked, hidden_schema
 from orderkit.core.kit.model import Hidden, Kit, Page
-from orderkit.core.kit.xrd_fields import Field, Fields
+from orderkit.core.kit.xrd_fields import KitField, KitFields
 from orderkit.core.names import LABEL_MAX
 
 Schema = dict[str, Any]
@@ -31,7 +31,7 @@ _COMMIT_PATTERN = "^[0-9a-f]{40}$"
 _TEAM_PATTERN = "^(group:default/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
-def pages(kit: Kit, fields: Fields) -> list[Schema]:
+def pages(kit: Kit, fields: KitFields) -> list[Schema]:
     """
     Return the pages of a kit's form.
 
@@ -47,7 +47,7 @@ def pages(kit: Kit, fields: Fields) -> list[Schema]:
     return [_ordered(page) for page in found]
 
 
-def _placed(kit: Kit, fields: Fields) -> list[tuple[Page, list[Field]]]:
+def _placed(kit: Kit, fields: KitFields) -> list[tuple[Page, list[KitField]]]:
     """Say which fields stand on which page."""
     visible = [field for field in fields.top if field.asked]
     by_path = {field.path: field for field in visible}
@@ -71,9 +71,9 @@ class _Form:
     """Puts one kit's form together."""
 
     kit: Kit
-    fields: Fields
+    fields: KitFields
 
-    def page(self, page: Page, shown: Sequence[Field]) -> Schema:
+    def page(self, page: Page, shown: Sequence[KitField]) -> Schema:
         found: Schema = {"title": page.title}
         if page.description:
             found["description"] = page.description
@@ -119,7 +119,7 @@ class _Form:
         page["properties"] = {**page["properties"], **hidden}
         page["required"] = [*page["required"], *hidden]
 
-    def tell_rules(self, found: list[Schema], shown: list[list[Field]]) -> None:
+    def tell_rules(self, found: list[Schema], shown: list[list[KitField]]) -> None:
         """Tell a rule about several fields on the last page that has one of them."""
         for names, sentence in self.fields.rules:
             at = max(

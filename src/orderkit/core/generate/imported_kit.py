@@ -59,7 +59,7 @@ _SERVERS_ANNOTATIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """A file, or what a cluster showed (then without text)."""
 
     name: str
@@ -69,18 +69,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourcedObject:
     """An object and the file it comes from."""
 
     manifest: Manifest
-    source: Source
+    source: ImportSource
 
     @property
     def name(self) -> str:
         return str(metadata(self.manifest).get("name", ""))
 
 
-def read_source(name: str, data: bytes) -> Source:
+def read_source(name: str, data: bytes) -> ImportSource:
     """
     Read a file of objects.
 
@@ -92,10 +92,10 @@ def read_source(name: str, data: bytes) -> Source:
     documents = [(found, line) for found, line in parse_documents(name, data) if found is not None]
     objects = tuple(one for found, line in documents for one in objects_in(name, found, line))
     single = len(documents) == 1 and objects == (documents[0][0],) and not name.endswith(".json")
-    return Source(name, objects, data if single else None)
+    return ImportSource(name, objects, data if single else None)
 
 
-def the_xrd(sources: Iterable[Source]) -> Found:
+def the_xrd(sources: Iterable[ImportSource]) -> SourcedObject:
     """
     Return the one XRD among the sources.
 
@@ -114,7 +114,9 @@ def the_xrd(sources: Iterable[Source]) -> Found:
     raise InvalidInputError(names, [one.name for one in found], "must hold one XRD", hint=hint)
 
 
-def composition_for(xrd: Manifest, sources: Iterable[Source], *, wanted: str = "") -> Found | None:
+def composition_for(
+    xrd: Manifest, sources: Iterable[ImportSource], *, wanted: str = ""
+) -> SourcedObject | None:
     """
     Return the Composition of an XRD among the sources; None if there is none for it.
 
@@ -153,7 +155,7 @@ def composition_for(xrd: Manifest, sources: Iterable[Source], *, wanted: str = "
 _DEFAULT_REF = "defaultCompositionRef"
 
 
-def functions_in(sources: Iterable[Source]) -> dict[str, Manifest]:
+def functions_in(sources: Iterable[ImportSource]) -> dict[str, Manifest]:
     """Return the Crossplane functions that the sources declare, by name."""
     return {
         one.name: one.manifest
@@ -163,9 +165,9 @@ def functions_in(sources: Iterable[Source]) -> dict[str, Manifest]:
     }
 
 
-def _all(sources: Iterable[Source]) -> Iterator[Found]:
+def _all(sources: Iterable[ImportSource]) -> Iterator[SourcedObject]:
     for source in sources:
-        yield from (Found(manifest, source) for manifest in source.objects)
+        yield from (SourcedObject(manifest, source) for manifest in source.objects)
 
 
 def _is(manifest: Manifest, kind: Kind) -> bool:
@@ -216,7 +218,7 @@ def _own_annotations(manifest: Manifest, known: dict[str, str]) -> dict[str, str
     return {SYNC_OPTIONS: ",".join(options), **wave}
 
 
-def text_of(found: Found) -> bytes:
+def text_of(found: SourcedObject) -> bytes:
     """Return the cleaned object as a file, the given text kept as far as that can be proved."""
     wanted = cleaned(found.manifest)
     if found.source.text is not None:

@@ -29,7 +29,7 @@ _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """One validation. `told` is its message, words and values; `plain` is it without values."""
 
     expression: str

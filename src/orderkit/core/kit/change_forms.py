@@ -17,13 +17,13 @@ from orderkit.core.kit import catalog_pickers
 from orderkit.core.kit.model import (
     NAME_PARAMETER,
     TEAM_PARAMETER,
-    Change,
     Direction,
     FieldPath,
     Kit,
+    KitChange,
     spelt_out,
 )
-from orderkit.core.kit.xrd_fields import SCALARS, Field, Shape, fields_of
+from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of
 from orderkit.core.objects.values import ABSENT
 
 END, ANY_CHANGE = "end", "change"
@@ -42,24 +42,24 @@ def template_name(kit: str, change: str) -> str:
     return f"{kit}.{change}"
 
 
-def changes_of(kit: Kit) -> tuple[Change, ...]:
+def changes_of(kit: Kit) -> tuple[KitChange, ...]:
     """Return the changes that have a form; a kit that names none lets every field change."""
     if kit.changes:
         return tuple(each for each in kit.changes if each.direction is not Direction.NEVER)
     fields = tuple(field.path for field in shown_fields(kit, [f.path for f in fields_of(kit).top]))
     if not fields:
         return ()
-    return (Change(ANY_CHANGE, f"Change the {kit.title}", fields),)
+    return (KitChange(ANY_CHANGE, f"Change the {kit.title}", fields),)
 
 
-def title_of(change: Change) -> str:
+def title_of(change: KitChange) -> str:
     """Return what people read: a change without a title of its own is named by what it changes."""
     if change.title in ("", spelt_out(change.name)):
         return f"Change {spelt_out(change.name).lower()}"
     return change.title
 
 
-def change_named(kit: Kit, name: str) -> Change:
+def change_named(kit: Kit, name: str) -> KitChange:
     """
     Return a change that has a form.
 
@@ -74,7 +74,7 @@ def change_named(kit: Kit, name: str) -> Change:
     raise InvalidInputError("change", name, f"is no change of kit {kit.name}", hint=hint)
 
 
-def form_data(kit: Kit, change: Change, *, order: str, base: str, spec: Any) -> dict[str, Any]:
+def form_data(kit: Kit, change: KitChange, *, order: str, base: str, spec: Any) -> dict[str, Any]:
     """Return what the form of a change begins with, when the order's ``spec`` is this."""
     shown = shown_fields(kit, change.fields)
     held = spec if isinstance(spec, dict) else {}
@@ -100,7 +100,7 @@ def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> d
     return values
 
 
-def form_paths(kit: Kit, change: Change) -> tuple[FieldPath, ...]:
+def form_paths(kit: Kit, change: KitChange) -> tuple[FieldPath, ...]:
     """Return the fields that the form of a change asks for, innermost ones."""
     return tuple(
         field.path
@@ -110,14 +110,14 @@ def form_paths(kit: Kit, change: Change) -> tuple[FieldPath, ...]:
     )
 
 
-def is_stepping(change: Change, field: Field) -> bool:
+def is_stepping(change: KitChange, field: KitField) -> bool:
     """Say whether what may be chosen depends on what is chosen now: a choice with a direction."""
     bound = change.direction in (Direction.GROW, Direction.STEP)
     plain = field.shape in SCALARS and "." not in field.path and field.hints.when is None
     return bound and plain and bool(field.schema.get("enum"))
 
 
-def shown_fields(kit: Kit, paths: Sequence[FieldPath]) -> tuple[Field, ...]:
+def shown_fields(kit: Kit, paths: Sequence[FieldPath]) -> tuple[KitField, ...]:
     """Return the top-level fields of a change, without what is no part of it."""
     kept = (_kept(kit, field, paths) for field in fields_of(kit).top)
     return _unconditional(tuple(field for field in kept if field is not None))
@@ -130,28 +130,28 @@ def text_of(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def parameter_of(kit: Kit, field: Field) -> str:
+def parameter_of(kit: Kit, field: KitField) -> str:
     """Return the form parameter of a field, or its name inside another one."""
     return kit.aliases.get(field.path, field.name)
 
 
-def _values(kit: Kit, fields: Sequence[Field], held: Mapping[str, Any]) -> dict[str, Any]:
+def _values(kit: Kit, fields: Sequence[KitField], held: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for field in fields:
         if field.name not in held:
             continue
         value = held[field.name]
-        if field.shape is Shape.OBJECT and isinstance(value, dict):
+        if field.shape is FieldShape.OBJECT and isinstance(value, dict):
             value = _values(kit, field.fields, value)
         found[parameter_of(kit, field)] = catalog_pickers.shown(field.hints, value)
     return found
 
 
-def _kept(kit: Kit, field: Field, paths: Sequence[FieldPath]) -> Field | None:
+def _kept(kit: Kit, field: KitField, paths: Sequence[FieldPath]) -> KitField | None:
     if not field.visible or field.path in {*kit.name_from, kit.team_from, kit.xr_name}:
         return None
     covered = any(field.path == path or field.path.startswith(f"{path}.") for path in paths)
-    if field.shape is not Shape.OBJECT:
+    if field.shape is not FieldShape.OBJECT:
         return field if covered else None
     inner = tuple(f for f in (_kept(kit, each, paths) for each in field.fields) if f is not None)
     if not inner and not (covered and not field.fields):
@@ -159,7 +159,7 @@ def _kept(kit: Kit, field: Field, paths: Sequence[FieldPath]) -> Field | None:
     return replace(field, fields=_unconditional(inner))
 
 
-def _unconditional(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+def _unconditional(fields: tuple[KitField, ...]) -> tuple[KitField, ...]:
     """Show a field always whose question is no part of the form."""
     here = {field.path for field in fields}
     return tuple(

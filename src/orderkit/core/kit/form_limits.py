@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.kit.xrd_fields import Field
+from orderkit.core.kit.xrd_fields import KitField
 
 Schema = dict[str, Any]
 
@@ -39,7 +39,7 @@ def numbers(schema: Mapping[str, Any]) -> Schema:
     return found
 
 
-def sizes(field: Field, what: str, limits: Mapping[str, int]) -> Schema:
+def sizes(field: KitField, what: str, limits: Mapping[str, int]) -> Schema:
     """Return least and largest size; `what` is ``Items`` or ``Properties``."""
     least, most = _least(field, limits), limits.get(f"max{what}", field.schema.get(f"max{what}"))
     found: Schema = {} if most is None else {f"max{what}": most}
@@ -52,7 +52,7 @@ def sizes(field: Field, what: str, limits: Mapping[str, int]) -> Schema:
     return found
 
 
-def _least(field: Field, limits: Mapping[str, int]) -> int:
+def _least(field: KitField, limits: Mapping[str, int]) -> int:
     own = {limit.keyword: limit.value for limit in field.limits}
     known = [
         value

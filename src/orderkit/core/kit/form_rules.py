@@ -41,7 +41,7 @@ _BACKWARDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RuleKeyword:
     """A keyword of JSON Schema that says what a rule says, and the rule's own message."""
 
     keyword: str
@@ -66,16 +66,16 @@ def rules_of(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return [rule for rule in found if isinstance(rule, dict)] if isinstance(found, list) else []
 
 
-def limits(rule: str, message: str, schema: Mapping[str, Any]) -> tuple[Limit, ...] | None:
+def limits(rule: str, message: str, schema: Mapping[str, Any]) -> tuple[RuleKeyword, ...] | None:
     """Return what a form checks in the rule's stead; None if that would not be exact."""
     if schema.get("nullable"):
         return None  # the rule is not asked for null, or fails on it
-    found: list[Limit] = []
+    found: list[RuleKeyword] = []
     for part in _flat(rule).split(" && "):
         limit = _limit(part.strip(), schema)
         if limit is None:
             return None
-        found.append(Limit(*limit, message))
+        found.append(RuleKeyword(*limit, message))
     return tuple(found)
 
 
@@ -184,7 +184,7 @@ def _choice(items: list[Any], schema: Mapping[str, Any]) -> tuple[str, Any] | No
     return ("enum", unique) if unique else None
 
 
-def says_more(limit: Limit, schema: Mapping[str, Any]) -> bool:
+def says_more(limit: RuleKeyword, schema: Mapping[str, Any]) -> bool:
     """Say whether a limit is tighter than what the schema says already."""
     known = schema.get(limit.keyword)
     if known is None or limit.keyword in ("enum", "pattern"):

@@ -28,7 +28,7 @@ class GateState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """What an XR's status says."""
 
     state: GateState
@@ -38,16 +38,16 @@ class Verdict:
     """For a person."""
 
 
-def judged(gate: Gate, xr: Manifest) -> Verdict:
+def judged(gate: Gate, xr: Manifest) -> GateVerdict:
     """Read a verdict from an XR's status. Never raises, whatever stands there."""
     paused = dig(xr, "status", *gate.paused.split("."))
     found = dig(xr, "status", *gate.cause.split("."))
     cause = found if isinstance(found, str) else ""
     if not isinstance(paused, bool):
         told = "was never written" if paused is None else f"is {paused!r}, not true or false"
-        return Verdict(GateState.UNKNOWN, cause, f"status.{gate.paused} {told}")
+        return GateVerdict(GateState.UNKNOWN, cause, f"status.{gate.paused} {told}")
     if not paused:
-        return Verdict(GateState.OPEN, cause, "not paused")
+        return GateVerdict(GateState.OPEN, cause, "not paused")
     if cause in gate.exhausted:
-        return Verdict(GateState.EXHAUSTED, cause, f"paused: {cause}")
-    return Verdict(GateState.UNKNOWN, cause, f"paused, but status.{gate.cause} is '{cause}'")
+        return GateVerdict(GateState.EXHAUSTED, cause, f"paused: {cause}")
+    return GateVerdict(GateState.UNKNOWN, cause, f"paused, but status.{gate.cause} is '{cause}'")

@@ -12,10 +12,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.consistency import Problem, problems
+from orderkit.core.kit.consistency import KitProblem, problems
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import (
-    Change,
     Direction,
     End,
     Example,
@@ -26,6 +25,7 @@ from orderkit.core.kit.model import (
     How,
     KindRef,
     Kit,
+    KitChange,
     Lease,
     Link,
     Page,
@@ -111,7 +111,7 @@ def all_problems(name: str, files: Files) -> tuple[InvalidInputError, ...]:
     return tuple(told(found, name, files) for found in problems(kit_of(name, spec, xrd), spec))
 
 
-def told(problem: Problem, name: str, files: Files) -> InvalidInputError:
+def told(problem: KitProblem, name: str, files: Files) -> InvalidInputError:
     """Return a problem as an error that names file and line."""
     path = definition_path(name) if problem.file == "xrd" else kit_path(name)
     steps = problem.steps
@@ -218,8 +218,8 @@ def _link(found: Mapping[str, Any]) -> Link:
     )
 
 
-def _change(found: Mapping[str, Any]) -> Change:
-    return Change(
+def _change(found: Mapping[str, Any]) -> KitChange:
+    return KitChange(
         name=found["name"],
         title=found.get("title") or spelt_out(found["name"]),
         fields=tuple(found["fields"]),

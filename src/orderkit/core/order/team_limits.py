@@ -21,7 +21,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.names import OrderId
 from orderkit.core.objects import quantities
 from orderkit.core.objects.quantities import NoQuantity, Unsure
-from orderkit.core.order.team_file import ORDERS, Limits, TeamFile
+from orderkit.core.order.team_file import ORDERS, TeamFile, TeamLimits
 from orderkit.core.schema.validate.hints import schema_at, shown, value_at
 
 _NUMBERS = ("integer", "number")
@@ -136,8 +136,8 @@ def _size(value: Any) -> Decimal | None:
 
 
 def with_limits(
-    limits: Limits, wanted: Mapping[str, str], dropped: Iterable[str], kits: Mapping[str, Kit]
-) -> Limits:
+    limits: TeamLimits, wanted: Mapping[str, str], dropped: Iterable[str], kits: Mapping[str, Kit]
+) -> TeamLimits:
     """
     Return limits with some set and some dropped.
 
@@ -155,7 +155,7 @@ def with_limits(
     return limits
 
 
-def _with(limits: Limits, name: str, text: str, kits: Mapping[str, Kit]) -> Limits:
+def _with(limits: TeamLimits, name: str, text: str, kits: Mapping[str, Kit]) -> TeamLimits:
     head, dot, rest = name.partition(".")
     if name == ORDERS:
         return replace(limits, orders=_count(name, text))
@@ -171,7 +171,7 @@ def _with(limits: Limits, name: str, text: str, kits: Mapping[str, Kit]) -> Limi
     return replace(limits, fields={**limits.fields, head: bounds})
 
 
-def _without(limits: Limits, name: str) -> Limits:
+def _without(limits: TeamLimits, name: str) -> TeamLimits:
     head, _, rest = name.partition(".")
     if name == ORDERS and limits.orders is not None:
         return replace(limits, orders=None)

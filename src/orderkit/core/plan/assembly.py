@@ -20,11 +20,11 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Literal, TypeVar
 
-from orderkit.core.crossplane.composed import Fetch, Step, World
-from orderkit.core.crossplane.simulation import Simulation, Surroundings, seeker, simulate
+from orderkit.core.crossplane.composed import Fetch, PipelineStep, World
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, seeker, simulate
 from orderkit.core.crossplane.station import Selector, Station
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.schema.validate import Finding, Validator
 
 _DEPTH_MAX = 5
@@ -36,7 +36,7 @@ class Blueprint:
 
     validator: Validator
     """Of its XRD: gives defaults, and judges."""
-    steps: Sequence[Step]
+    steps: Sequence[PipelineStep]
     composition: str = ""
     """Its name, as XRs with ``spec.crossplane`` show it; empty for those of the first API."""
     defaults: Mapping[tuple[str | int, ...], Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Blueprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class AssemblyContext:
     """Everything that assembling needs besides the XR."""
 
     blueprints: Mapping[tuple[str, str], Blueprint]
@@ -57,7 +57,7 @@ class Workshop:
     """Whether a kind is namespaced, where that is known."""
     salt: str = ""
     """Another one makes other uids of everything that has none yet (`guessing`)."""
-    laws: Laws = field(default_factory=Laws)
+    laws: PackRules = field(default_factory=PackRules)
     """What outcomes are judged by."""
     remote: Collection[str] = ()
     """Which of the functions are processes of their own."""
@@ -165,7 +165,7 @@ class Assembly:
 
 def assemble(
     xr: Manifest,
-    workshop: Workshop,
+    workshop: AssemblyContext,
     *,
     observed: Mapping[str, Manifest] | None = None,
     attributed: Mapping[str, str] | None = None,
@@ -196,12 +196,12 @@ class _Known:
         return _Known(dict(_below(name, self.observed)), dict(_below(name, self.attributed)))
 
 
-def _assemble(xr: Manifest, workshop: Workshop, known: _Known, *, depth: int) -> Assembly:
+def _assemble(xr: Manifest, workshop: AssemblyContext, known: _Known, *, depth: int) -> Assembly:
     kind = Kind.of(xr)
     blueprint = workshop.blueprints[kind.group, kind.kind]
     report = blueprint.validator.check(xr)
     faults = tuple(_refused(finding) for finding in report.findings)
-    found = _Floor(workshop, blueprint, report.result, known, depth).settled(faults)
+    found = _XrAssembly(workshop, blueprint, report.result, known, depth).settled(faults)
     judged = found.faults or found.xr.get("status") == xr.get("status")
     wrong = () if judged else tuple(_unshowable(found.xr, blueprint.validator))
     return replace(found, given=xr, faults=(*found.faults, *wrong))
@@ -226,10 +226,10 @@ def _refused(finding: Finding) -> Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class _Floor:
+class _XrAssembly:
     """One XR and what is composed for it."""
 
-    workshop: Workshop
+    workshop: AssemblyContext
     blueprint: Blueprint
     xr: Manifest
     known: _Known
@@ -248,7 +248,7 @@ class _Floor:
     def _simulated(self) -> Simulation:
         own = {name: each for name, each in self.known.observed.items() if "/" not in name}
         shop = self.workshop
-        around = Surroundings(
+        around = SimulatedWorld(
             shop.existing,
             own,
             scopes=shop.scopes,

@@ -22,7 +22,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metada
 from orderkit.core.order.change import FieldDifference, differences, same
 from orderkit.core.plan.assembly import Assembly, Fault, key_text
 from orderkit.core.plan.cost import Costs
-from orderkit.core.plan.dangers import Danger, Mind, dangers_of
+from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
 
 _OURS = {COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION, *CLAIM_LABELS}
 _CLUSTERS_OWN = {
@@ -137,7 +137,7 @@ def compare(
     after: Assembly,
     *,
     fresh: Assembly | None = None,
-    mind: Mind | None = None,
+    mind: DangerContext | None = None,
 ) -> Plan:
     """
     Compare an order before and after a change.

@@ -8,7 +8,7 @@ how many orders it happens to. Bounded as the plan of one order is.
 from __future__ import annotations
 
 from orderkit.core.order.change import shown
-from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, Verdict, counted
+from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
 from orderkit.core.plan.folding import Fold, folds, only
 
 MAX_FOLDS = 100
@@ -83,7 +83,7 @@ def _changes(found: tuple[Fold, ...]) -> list[str]:
 
 
 def _unread(fleet: FleetPlan) -> list[str]:
-    missing = fleet.of(Verdict.UNKNOWN)
+    missing = fleet.of(OrderVerdict.UNKNOWN)
     rows = [f"- {_code(each.order)} {_plain(each.why_not)}" for each in missing[:MAX_FOLDS]]
     more = len(missing) - MAX_FOLDS
     rows += [f"- and {more:,} more"] if more > 0 else []
@@ -91,7 +91,7 @@ def _unread(fleet: FleetPlan) -> list[str]:
 
 
 def _is_unread(fold: Fold, fleet: FleetPlan) -> bool:
-    unread = {each.order for each in fleet.of(Verdict.UNKNOWN)}
+    unread = {each.order for each in fleet.of(OrderVerdict.UNKNOWN)}
     return unread.issuperset(fold.orders)
 
 

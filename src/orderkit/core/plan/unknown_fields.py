@@ -16,7 +16,7 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order.change import differences
-from orderkit.core.plan.assembly import Assembly, Guess, Workshop, assemble
+from orderkit.core.plan.assembly import Assembly, AssemblyContext, Guess, assemble
 
 _SALT = "another"
 
@@ -24,7 +24,7 @@ _SALT = "another"
 def guessed(
     found: Assembly,
     xr: Manifest,
-    workshop: Workshop,
+    workshop: AssemblyContext,
     observed: Mapping[str, Manifest],
     *,
     attributed: Mapping[str, str] | None = None,
@@ -44,7 +44,7 @@ def guessed(
     return replace(found, guesses=guesses, unknowns=(*found.unknowns, *_told(guesses)))
 
 
-def _new_xrs(found: Assembly, workshop: Workshop, observed: Mapping[str, Manifest]) -> bool:
+def _new_xrs(found: Assembly, workshop: AssemblyContext, observed: Mapping[str, Manifest]) -> bool:
     new = (each for path, each in found.observed.items() if path not in observed)
     return any(workshop.blueprint(each) is not None for each in new)
 

@@ -15,7 +15,12 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.order import order_state
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.ancestry import Ancestry
-from orderkit.flows.argocd.refreshing import Urging, application_key, end_older_operation, nudge
+from orderkit.flows.argocd.refreshing import (
+    StuckOperationEnder,
+    application_key,
+    end_older_operation,
+    nudge,
+)
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 
@@ -55,7 +60,7 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
     Raises:
         IncompleteError: It is not in time, or there is no root.
     """
-    urging = Urging(platform, platform.pack_repo, commit)
+    urging = StuckOperationEnder(platform, platform.pack_repo, commit)
     nudge(platform, ROOT_NAME, commit)
     until(
         platform.clock,
@@ -67,7 +72,7 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
     )
 
 
-def _root_waits(platform: Platform, urging: Urging) -> str:
+def _root_waits(platform: Platform, urging: StuckOperationEnder) -> str:
     root = get_object(platform, application_key(ROOT_NAME))
     if root is None:
         raise IncompleteError(

@@ -81,7 +81,7 @@ def end_older_operation(platform: Platform, application: Manifest, commit: str) 
     return True
 
 
-class Asking:
+class RepeatedRefresh:
     """
     Asks for a refresh again every few seconds, for as long as somebody looks.
 
@@ -102,7 +102,7 @@ class Asking:
             refresh(self._platform, application)
 
 
-class Urging:
+class StuckOperationEnder:
     """
     Keeps at one Application, look after look, until it takes a commit up.
 
@@ -116,7 +116,7 @@ class Urging:
         self._platform, self._commit = platform, commit
         self._ancestry = Ancestry(platform.forge, repository)
         self._began_s = platform.clock.monotonic_s()
-        self._asking = Asking(platform)
+        self._asking = RepeatedRefresh(platform)
 
     def reached(self, revision: str) -> bool:
         """Say whether a revision is the commit, or a later one that contains it."""

@@ -14,10 +14,15 @@ from dataclasses import dataclass, replace
 from orderkit.core.errors import ConflictError, RefusedError, RemoteError, UsageError
 from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, check_requester
-from orderkit.core.order.change import FieldConflictError, Verdict, differences, refuse_unchanged
+from orderkit.core.order.change import (
+    ChangeVerdict,
+    FieldConflictError,
+    differences,
+    refuse_unchanged,
+)
 from orderkit.flows.argocd.refreshing import nudge
 from orderkit.flows.change.change_plan import foretell, refuse_faults, refuse_losses
-from orderkit.flows.change.edit_draft import Edited, Planner, unified
+from orderkit.flows.change.edit_draft import EditDraft, Planner, unified
 from orderkit.flows.change.proposing import Proposing
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
 from orderkit.flows.order.live_order import find_living, read_xr
@@ -109,7 +114,7 @@ class _Run:
             return replace(planner.told(plan, state="planned", how=how), others=proposing.others())
         return self._commit(plan, proposing)
 
-    def _foretold(self, plan: Edited, how: How) -> Edited:
+    def _foretold(self, plan: EditDraft, how: How) -> EditDraft:
         """Add what the change does; refuse what deletes data or breaks it, unless that is meant."""
         live, wanted = self.planner.live, self.planner.wanted
         told = foretell(self.platform, live, plan.seen.xr, plan.xr)
@@ -128,7 +133,7 @@ class _Run:
             others=proposing.others(),
         )
 
-    def _how(self, verdict: Verdict) -> How:
+    def _how(self, verdict: ChangeVerdict) -> How:
         wanted = self.planner.wanted.how
         if self.planner.wanted.ends:
             return How.DIRECT
@@ -140,7 +145,7 @@ class _Run:
             )
         return wanted or verdict.how
 
-    def _commit(self, plan: Edited, proposing: Proposing) -> Changed:
+    def _commit(self, plan: EditDraft, proposing: Proposing) -> Changed:
         """Write once. Somebody else's same text is this change done, but not a sum's."""
         live = self.planner.live
         entry = FileChange(plan.seen.path, plan.data, plan.seen.sha)

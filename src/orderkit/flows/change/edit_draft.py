@@ -22,12 +22,12 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import team_limits
 from orderkit.core.order.change import (
     ABSENT,
-    Asking,
+    ChangeRequester,
+    ChangeVerdict,
+    EditTarget,
     FieldConflict,
     FieldConflictError,
     FieldDifference,
-    Target,
-    Verdict,
     apply,
     differences,
     judge_rules,
@@ -52,7 +52,7 @@ _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditDraft:
     """A change thought through against one commit; nothing is written yet."""
 
     seen: XrFile
@@ -60,7 +60,7 @@ class Edited:
     xr: Manifest
     """The XR as `data` has it."""
     edits: tuple[FieldDifference, ...]
-    verdict: Verdict
+    verdict: ChangeVerdict
     foretold: Foretold | None = None
     """What it does, where that was asked for."""
 
@@ -93,7 +93,7 @@ class Planner:
     live: LiveOrder
     wanted: ChangeRequest
     operation: str = field(init=False)
-    targets: tuple[Target, ...] = field(init=False)
+    targets: tuple[EditTarget, ...] = field(init=False)
     _base: XrFile | None = field(default=None, init=False)
     _validator: Validator = field(init=False)
 
@@ -103,7 +103,7 @@ class Planner:
         _refuse_doubles(self.targets)
         self._validator = Validator(self.live.kit.xrd)
 
-    def told(self, plan: Edited, *, state: State, how: How) -> Changed:
+    def told(self, plan: EditDraft, *, state: State, how: How) -> Changed:
         """Return the result of a plan, without what its write came to."""
         return Changed(
             order=self.live.entry.order,
@@ -159,7 +159,7 @@ class Planner:
 
     # --- judging
 
-    def plan(self, seen: XrFile, targets: Sequence[Target]) -> Edited:
+    def plan(self, seen: XrFile, targets: Sequence[EditTarget]) -> EditDraft:
         """
         Think a change through against what was read.
 
@@ -173,13 +173,13 @@ class Planner:
         new = {**seen.xr, "spec": spec}
         found = differences(old, spec)
         if not found:
-            return Edited(seen, seen.data, new, (), Verdict(()))
+            return EditDraft(seen, seen.data, new, (), ChangeVerdict(()))
         self._validate(seen, new)
         verdict = judge_rules(self.live.kit, found, change=self.wanted.change)
         team_limits.check_values(self.live.team, self.live.kit, spec, before=old)
         self._check_who(verdict)
         check_references(self.platform, self.live.kit, spec, changed=[each.path for each in found])
-        return Edited(seen, self._edited(seen, targets, new), new, found, verdict)
+        return EditDraft(seen, self._edited(seen, targets, new), new, found, verdict)
 
     def _refuse_conflicts(self, base: XrFile, seen: XrFile, spec: Any) -> None:
         conflicts = []
@@ -200,7 +200,7 @@ class Planner:
         if conflicts:
             raise FieldConflictError(self.live.entry.order, conflicts, seen.commit)
 
-    def _may_pass(self, target: Target) -> bool:
+    def _may_pass(self, target: EditTarget) -> bool:
         """An element of a list does not mind the others; nor a sum that nobody had seen."""
         return target.is_element or (target.is_sum and self.wanted.base is None)
 
@@ -221,16 +221,18 @@ class Planner:
             hint=f"{finding.hint}; correct it in the same change, or by hand in {seen.path}",
         )
 
-    def _check_who(self, verdict: Verdict) -> None:
+    def _check_who(self, verdict: ChangeVerdict) -> None:
         """Hold the kit's `who` against a proved requester; a claim is worth nothing either way."""
         asked = self.wanted.requester
         if not asked.proof:
             return
         record = self.live.record
-        asking = Asking(asked.ref, asked.groups, record.requester, record.team, self.live.kit.owner)
+        asking = ChangeRequester(
+            asked.ref, asked.groups, record.requester, record.team, self.live.kit.owner
+        )
         judge_who(verdict, asking)
 
-    def _edited(self, seen: XrFile, targets: Sequence[Target], new: Manifest) -> bytes:
+    def _edited(self, seen: XrFile, targets: Sequence[EditTarget], new: Manifest) -> bytes:
         """Edit the text, and read again what became of it."""
         edits = _text_edits(seen, targets)
         data = yamledit.edit(seen.data, edits, name=str(seen.path))
@@ -244,7 +246,7 @@ class Planner:
 
     # --- writing
 
-    def signed(self, plan: Edited) -> Operation:
+    def signed(self, plan: EditDraft) -> Operation:
         """Return the operation that the commit carries."""
         asked, order = self.wanted.requester, self.live.entry.order
         notes = [
@@ -281,7 +283,7 @@ class Planner:
             )  # fmt: skip
 
 
-def _refuse_doubles(targets: Sequence[Target]) -> None:
+def _refuse_doubles(targets: Sequence[EditTarget]) -> None:
     """Two edits of one field are a mistake, unless they add and remove elements."""
     for number, target in enumerate(targets):
         for other in targets[:number]:
@@ -305,7 +307,7 @@ def _refusal(live: LiveOrder, finding: Finding, new: Manifest) -> InvalidInputEr
     )
 
 
-def _text_edits(seen: XrFile, targets: Sequence[Target]) -> list[yamledit.Edit]:
+def _text_edits(seen: XrFile, targets: Sequence[EditTarget]) -> list[yamledit.Edit]:
     """Turn field edits into edits of the text; sums are set, what is so already is left out."""
     edits, spec = [], seen.xr.get("spec") or {}
     for target in targets:

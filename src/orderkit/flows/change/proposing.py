@@ -23,10 +23,10 @@ from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.order.change import (
     ABSENT,
+    EditTarget,
     FieldDifference,
     FieldEdit,
     Steps,
-    Target,
     differences,
     resolve,
     same,
@@ -34,10 +34,10 @@ from orderkit.core.order.change import (
 )
 from orderkit.core.plan.plan_markdown import cell
 from orderkit.flows.change.change_plan import Foretold, foretell
-from orderkit.flows.change.edit_draft import Edited, Planner, unified
+from orderkit.flows.change.edit_draft import EditDraft, Planner, unified
 from orderkit.flows.change.request import Changed, State
 from orderkit.flows.order.live_order import XrFile, read_xr
-from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, Judged, set_plan_status
+from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status
 from orderkit.ports.forge import (
     REQUEST_TRAILER,
     Commit,
@@ -77,7 +77,7 @@ class Proposing:
     _listed: list[PullRequest] | None = field(default=None, init=False)
     _looked: list[OpenPull] | None = field(default=None, init=False)
 
-    def propose(self, plan: Edited) -> Changed:
+    def propose(self, plan: EditDraft) -> Changed:
         """
         Make sure that a pull request offers a plan. Idempotent by operation.
 
@@ -155,7 +155,7 @@ class Proposing:
         found = differences(before.spec, after.spec)
         return OpenPull(pull, commits, before, after, found)
 
-    def _own(self, plan: Edited) -> OpenPull | None:
+    def _own(self, plan: EditDraft) -> OpenPull | None:
         """Return the newest one of ours that this person opened for one of these fields."""
         paths = {edit.path for edit in plan.edits}
         person = self.planner.wanted.requester.ref
@@ -169,7 +169,7 @@ class Proposing:
         """Say whether the file on main is still the one that the branch began with."""
         return own.before is not None and (own.before.path, own.before.sha) == (seen.path, seen.sha)
 
-    def _with_rest(self, plan: Edited, own: OpenPull) -> Edited:
+    def _with_rest(self, plan: EditDraft, own: OpenPull) -> EditDraft:
         """Add the fields that the open one has, this request does not name, nobody changed."""
         named = [target.steps for target in self.planner.targets]
         rest = [
@@ -180,14 +180,14 @@ class Proposing:
         ]
         return self.planner.plan(plan.seen, [*rest, *self.planner.targets]) if rest else plan
 
-    def _as_target(self, found: FieldDifference) -> Target:
+    def _as_target(self, found: FieldDifference) -> EditTarget:
         unset = found.new is ABSENT
         edit = FieldEdit(found.path, "unset" if unset else "set", None if unset else found.new)
         return resolve(self.planner.live.kit, edit)
 
     # --- writing
 
-    def _update(self, plan: Edited, own: OpenPull) -> Changed:
+    def _update(self, plan: EditDraft, own: OpenPull) -> Changed:
         """Put the plan on the branch of an open one, in one more commit."""
         operation, head = self.planner.signed(plan), own.pull.head_commit
         if own.after is not None and own.after.data != plan.data:
@@ -210,7 +210,7 @@ class Proposing:
         self._say(plan.foretold, pull, head)
         return self._told(plan, pull, state="proposed")
 
-    def _open_new(self, plan: Edited, replaced: OpenPull | None) -> Changed:
+    def _open_new(self, plan: EditDraft, replaced: OpenPull | None) -> Changed:
         branch, operation = self._branch(plan), self.planner.signed(plan)
         entry = FileChange(plan.seen.path, plan.data, plan.seen.sha)
         head = self._forge.write(self._repo, [entry], operation, branch=branch).commit
@@ -229,7 +229,7 @@ class Proposing:
         with suppress(RefusedError):  # protected: whoever did that may remove it
             self._forge.delete_branch(self._repo, old.head)
 
-    def _branch(self, plan: Edited) -> str:
+    def _branch(self, plan: EditDraft) -> str:
         """
         Make sure of a branch that the plan can be written to; return its name.
 
@@ -259,7 +259,7 @@ class Proposing:
     def _say(self, told: Foretold | None, pull: PullRequest, head: CommitSha) -> None:
         """Set the status of the proposed commit; the plan itself stands in the description."""
         if told is not None:
-            judged = Judged(told.plan, failed=told.why_not)
+            judged = JudgedPlan(told.plan, failed=told.why_not)
             with suppress(OrderkitError):  # it is proposed, whatever the status says
                 set_plan_status(self.planner.platform, self._repo, head, judged, pull.web_url)
 
@@ -274,10 +274,10 @@ class Proposing:
                 planner, (old, new) = self.planner, (found.before.xr, found.after.xr)
                 self._say(foretell(planner.platform, planner.live, old, new), found.pull, head)
 
-    def _title(self, plan: Edited) -> str:
+    def _title(self, plan: EditDraft) -> str:
         return f"{self.planner.live.entry.order}: {plan.summary}"
 
-    def _body(self, plan: Edited, replaced: PullRequest | None) -> str:
+    def _body(self, plan: EditDraft, replaced: PullRequest | None) -> str:
         wanted = self.planner.wanted
         rows = [f"| `{edit.path}` | {cell(edit.old)} | {cell(edit.new)} |" for edit in plan.edits]
         proved = "" if wanted.requester.proof else " (not proved)"
@@ -292,7 +292,7 @@ class Proposing:
         lines.append("Merging delivers it. Closing it drops it.")
         return "\n\n".join(lines)
 
-    def _told(self, plan: Edited, pull: PullRequest | None, *, state: State) -> Changed:
+    def _told(self, plan: EditDraft, pull: PullRequest | None, *, state: State) -> Changed:
         done = self.planner.told(plan, state=state, how=How.REVIEW)
         return replace(done, pull=pull, others=self.others(pull.number if pull else None))
 

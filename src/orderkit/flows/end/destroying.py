@@ -32,7 +32,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.argocd.refreshing import Urging, application_key, refresh
+from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key, refresh
 from orderkit.flows.end.absence import Absence, Remaining
 from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.guard_check import check_may_end
@@ -278,7 +278,7 @@ class _End:
         commit = self._empty_repository(record)
         refresh(self._platform, self._entry.order)
         if commit and self._application() is not None:
-            urging = Urging(self._platform, self._entry.repository, commit)
+            urging = StuckOperationEnder(self._platform, self._entry.repository, commit)
 
             def missing(found: Manifest) -> str:
                 """Say what is missing for the commit, or a later one, to be delivered."""
@@ -375,7 +375,7 @@ class _End:
     ) -> None:
         """Wait until the team's Application made of the order's what a ledger commit says."""
         team = application_key(ledger.team_application(self._entry.team))
-        urging = Urging(self._platform, self._platform.ledger, commit)
+        urging = StuckOperationEnder(self._platform, self._platform.ledger, commit)
 
         def urge(_: Manifest | None) -> None:
             if parent := get_object(self._platform, team):

@@ -17,7 +17,13 @@ from pathlib import Path
 
 from orderkit.core.errors import InvalidInputError, UsageError
 from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, metadata
-from orderkit.core.schema.validate import Finding, Reason, Report, Severity, Validator
+from orderkit.core.schema.validate import (
+    Finding,
+    FindingSeverity,
+    Reason,
+    ValidationReport,
+    Validator,
+)
 from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.schema.validate.xrd_check import definition_findings
 from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for
@@ -31,7 +37,7 @@ Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file's bytes under the name that messages give it."""
 
     path: Path
@@ -42,23 +48,23 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ValidatedObject:
     """One object that was validated."""
 
     file: Path
     line: int
-    report: Report
+    report: ValidationReport
 
 
 @dataclass(slots=True)
-class Outcome:
+class ValidationOutcome:
     """All that was found, by file and line. `skipped` counts objects of other kinds."""
 
     @property
     def errors(self) -> int:
         """How many findings are errors; the rest are warnings and notes about XRDs."""
         return sum(
-            isinstance(entry.about, Finding) and entry.about.severity is Severity.ERROR
+            isinstance(entry.about, Finding) and entry.about.severity is FindingSeverity.ERROR
             for entry in self.findings
         )
 
@@ -66,7 +72,7 @@ class Outcome:
     def warnings(self) -> int:
         """How many findings are warnings."""
         return sum(
-            isinstance(entry.about, Finding) and entry.about.severity is Severity.WARNING
+            isinstance(entry.about, Finding) and entry.about.severity is FindingSeverity.WARNING
             for entry in self.findings
         )
 
@@ -74,7 +80,7 @@ class Outcome:
     definitions: int = 0
     """XRDs that were judged themselves."""
     skipped: int = 0
-    objects: list[Judged] = field(default_factory=list)
+    objects: list[ValidatedObject] = field(default_factory=list)
     findings: list[Located] = field(default_factory=list)
     not_evaluated: list[Located] = field(default_factory=list)
 
@@ -87,7 +93,7 @@ class Definitions:
         self._made: dict[tuple[str, str], Validator] = {}
 
     @classmethod
-    def of(cls, sources: Iterable[Source]) -> Definitions:
+    def of(cls, sources: Iterable[SourceFile]) -> Definitions:
         """
         Read definition files; what else is in them is ignored.
 
@@ -154,16 +160,16 @@ class Definitions:
 _INCOMPLETE = "is no whole definition: it needs spec.group, spec.names.kind and spec.versions"
 
 
-def definition_sources(files: Mapping[Path, bytes]) -> list[Source]:
+def definition_sources(files: Mapping[Path, bytes]) -> list[SourceFile]:
     """Return the XRDs of a pack's files: ``gitops/apis/<kit>/definition.yaml``."""
     return [
-        Source(path, data, named=True)
+        SourceFile(path, data, named=True)
         for path, data in sorted(files.items())
         if path.parts[-4:-2] == ("gitops", "apis") and path.name == "definition.yaml"
     ]
 
 
-def sources(paths: Sequence[Path]) -> Iterator[Source]:
+def sources(paths: Sequence[Path]) -> Iterator[SourceFile]:
     """
     Yield the files that are meant: each named one, and of folders all YAML and JSON.
 
@@ -191,15 +197,15 @@ def _files(root: Path) -> Iterator[Path]:
             yield file
 
 
-def _source(path: Path, *, named: bool) -> Source:
+def _source(path: Path, *, named: bool) -> SourceFile:
     size_bytes = path.stat().st_size
     data = path.read_bytes() if size_bytes <= DEFAULT_LIMITS.size_bytes else None
-    return Source(path, data, named=named)
+    return SourceFile(path, data, named=named)
 
 
 def validate(
-    wanted: Iterable[Source], definitions: Definitions, old: Iterable[Source] = ()
-) -> Outcome:
+    wanted: Iterable[SourceFile], definitions: Definitions, old: Iterable[SourceFile] = ()
+) -> ValidationOutcome:
     """
     Judge every object of the files.
 
@@ -211,7 +217,7 @@ def validate(
         InvalidInputError: A file of `old` cannot be read.
     """
     before = {_key(placed.manifest): placed.manifest for s in old for placed in _read_old(s)}
-    outcome = Outcome()
+    outcome = ValidationOutcome()
     judged_kinds: set[Kind] = set()
     for source in wanted:
         outcome.files += 1
@@ -226,7 +232,7 @@ def validate(
                 _judge_unknown(source.path, placed, definitions, outcome)
                 continue
             report = validator.check(placed.manifest, before.get(_key(placed.manifest)))
-            outcome.objects.append(Judged(source.path, placed.line, report))
+            outcome.objects.append(ValidatedObject(source.path, placed.line, report))
             _locate(source.path, placed, report, outcome)
             judged_kinds.add(Kind(kind.group, "", kind.kind))
     for kind in sorted(judged_kinds):
@@ -236,7 +242,7 @@ def validate(
     return outcome
 
 
-def _read(source: Source, outcome: Outcome) -> tuple[Placed, ...]:
+def _read(source: SourceFile, outcome: ValidationOutcome) -> tuple[Placed, ...]:
     """Read a file; a broken one is a finding if it was meant as manifests."""
     try:
         return _placed(source)
@@ -247,21 +253,21 @@ def _read(source: Source, outcome: Outcome) -> tuple[Placed, ...]:
         return ()
 
 
-def _placed(source: Source) -> tuple[Placed, ...]:
+def _placed(source: SourceFile) -> tuple[Placed, ...]:
     if source.data is None:
         raise ManifestError(str(source.path), f"larger than {DEFAULT_LIMITS.size_bytes} bytes")
     return placed_manifests(str(source.path), source.data)
 
 
-def _read_definition(source: Source) -> tuple[Placed, ...]:
+def _read_definition(source: SourceFile) -> tuple[Placed, ...]:
     try:
         return _placed(source)
     except ManifestError as error:
         raise InvalidInputError(str(source.path), error.line, error.reason) from error
 
 
-def _read_old(source: Source) -> tuple[Placed, ...]:
-    return _read_definition(source) if source.named else _read(source, Outcome())
+def _read_old(source: SourceFile) -> tuple[Placed, ...]:
+    return _read_definition(source) if source.named else _read(source, ValidationOutcome())
 
 
 def _key(manifest: Manifest) -> Key:
@@ -269,19 +275,21 @@ def _key(manifest: Manifest) -> Key:
     return kind.group, kind.kind, str(meta.get("namespace") or ""), str(meta.get("name"))
 
 
-def _locate(file: Path, placed: Placed, report: Report, outcome: Outcome) -> None:
+def _locate(
+    file: Path, placed: Placed, report: ValidationReport, outcome: ValidationOutcome
+) -> None:
     for finding in report.findings:
         outcome.findings.append(located(file, placed, finding.path, finding))
     for gap in report.not_evaluated:
         outcome.not_evaluated.append(located(file, placed, gap.path, gap))
 
 
-def _judge_xrd(file: Path, placed: Placed, outcome: Outcome) -> None:
+def _judge_xrd(file: Path, placed: Placed, outcome: ValidationOutcome) -> None:
     for finding in definition_findings(placed.manifest):
         outcome.findings.append(located(file, placed, finding.path, finding))
 
 
-def _judge_definition(kind: Kind, definitions: Definitions, outcome: Outcome) -> None:
+def _judge_definition(kind: Kind, definitions: Definitions, outcome: ValidationOutcome) -> None:
     """Tell of rules that the API server would refuse: they judge nothing, here or there."""
     validator = definitions.validator(kind)
     file, placed = definitions.place(kind)
@@ -296,7 +304,9 @@ def _judge_definition(kind: Kind, definitions: Definitions, outcome: Outcome) ->
         outcome.findings.append(located(file, placed, at, finding))
 
 
-def _judge_unknown(file: Path, placed: Placed, definitions: Definitions, outcome: Outcome) -> None:
+def _judge_unknown(
+    file: Path, placed: Placed, definitions: Definitions, outcome: ValidationOutcome
+) -> None:
     """An unknown kind of a known group is a mistake; other groups are passed by."""
     kind = Kind.of(placed.manifest)
     known = definitions.kinds_of(kind.group)

@@ -33,7 +33,7 @@ Verdict = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One checked thing; `advice` is empty when it is well."""
 
     what: str
@@ -42,9 +42,9 @@ class Finding:
     advice: str = ""
 
 
-def check(platform: Platform) -> Iterator[Finding]:
+def check(platform: Platform) -> Iterator[DoctorFinding]:
     """Yield one finding per check, in the order in which a person would look."""
-    checks: dict[str, Callable[[Platform], Finding]] = {
+    checks: dict[str, Callable[[Platform], DoctorFinding]] = {
         "forge": _forge,
         "behaviour": _behaviour,
         "rights": _rights,
@@ -60,75 +60,79 @@ def check(platform: Platform) -> Iterator[Finding]:
         try:
             yield run(platform)
         except OrderkitError as error:
-            yield Finding(what, "fail", str(error), error.hint)
+            yield DoctorFinding(what, "fail", str(error), error.hint)
 
 
-def check_requesters(requesters: Requesters | None) -> Finding:
+def check_requesters(requesters: Requesters | None) -> DoctorFinding:
     """Say what the requester of a portal's order is worth."""
     what = "requesters"
     if requesters is None:
-        return Finding(what, "ok", "claims: portal.signedBy names no Backstage that proves them")
+        return DoctorFinding(
+            what, "ok", "claims: portal.signedBy names no Backstage that proves them"
+        )
     try:
-        return Finding(what, "ok", requesters.describe())
+        return DoctorFinding(what, "ok", requesters.describe())
     except OrderkitError as error:
-        return Finding(what, "fail", str(error), error.hint)
+        return DoctorFinding(what, "fail", str(error), error.hint)
 
 
-def _forge(platform: Platform) -> Finding:
+def _forge(platform: Platform) -> DoctorFinding:
     forge = platform.forge
     try:
         version, user = forge.version(), forge.user()
     except AccessError as error:
         came = f"credentials from {forge.credentials_source}"
-        return Finding("forge", "fail", f"{error} ({came})", error.hint)
+        return DoctorFinding("forge", "fail", f"{error} ({came})", error.hint)
     detail = f"{forge.base_url}, version {version}, as {user} ({forge.credentials_source})"
-    return Finding("forge", "ok", detail)
+    return DoctorFinding("forge", "ok", detail)
 
 
-def _behaviour(platform: Platform) -> Finding:
+def _behaviour(platform: Platform) -> DoctorFinding:
     known = platform.forge.evidence()
     if known.basis == "unknown":
-        return Finding(
+        return DoctorFinding(
             "behaviour",
             "warn",
             f"version {known.version}: {known.detail}",
             "run the contract suite against such a server first (docs/forge.md)",
         )
-    return Finding("behaviour", "ok", f"{known.basis}: {known.detail}")
+    return DoctorFinding("behaviour", "ok", f"{known.basis}: {known.detail}")
 
 
-def _rights(platform: Platform) -> Finding:
+def _rights(platform: Platform) -> DoctorFinding:
     missing = platform.forge.missing_rights(platform.ledger)
     if missing:
-        return Finding(
+        return DoctorFinding(
             "rights",
             "fail",
             f"missing: {', '.join(missing)} (credentials from {platform.forge.credentials_source})",
             "make a token with these scopes, of a user who may write there (docs/forge.md)",
         )
-    return Finding("rights", "ok", f"may write to {platform.ledger}")
+    return DoctorFinding("rights", "ok", f"may write to {platform.ledger}")
 
 
-def _pack(platform: Platform) -> Finding:
+def _pack(platform: Platform) -> DoctorFinding:
     pack = published_pack(platform)
     kits = ", ".join(kit.name for kit in pack.kits())
-    return Finding("pack", "ok", f"{platform.pack_repo} offers {kits}")
+    return DoctorFinding("pack", "ok", f"{platform.pack_repo} offers {kits}")
 
 
-def _ledger(platform: Platform) -> Finding:
+def _ledger(platform: Platform) -> DoctorFinding:
     seen = ledger_snapshot(platform)
-    return Finding("ledger", "ok", f"{platform.ledger} at {seen.commit[:8]}")
+    return DoctorFinding("ledger", "ok", f"{platform.ledger} at {seen.commit[:8]}")
 
 
-def _cluster(platform: Platform) -> Finding:
+def _cluster(platform: Platform) -> DoctorFinding:
     missing = [k for k in (APPLICATION, XRD, COMPOSITION) if not platform.cluster.serves(k)]
     if missing:
         names = ", ".join(str(kind) for kind in missing)
-        return Finding("cluster", "fail", f"serves no {names}", "install Argo CD and Crossplane")
-    return Finding("cluster", "ok", "serves Argo CD's and Crossplane's kinds")
+        return DoctorFinding(
+            "cluster", "fail", f"serves no {names}", "install Argo CD and Crossplane"
+        )
+    return DoctorFinding("cluster", "ok", "serves Argo CD's and Crossplane's kinds")
 
 
-def _layers(platform: Platform) -> Finding:
+def _layers(platform: Platform) -> DoctorFinding:
     """Judge the Applications that are no orders: the platform's layers and the teams."""
     found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
     layers = {
@@ -138,12 +142,12 @@ def _layers(platform: Platform) -> Finding:
     }
     bad = {name: why for name, each in sorted(layers.items()) if (why := _unwell(platform, each))}
     if not bad:
-        return Finding("layers", "ok", f"{len(found)} Applications")
+        return DoctorFinding("layers", "ok", f"{len(found)} Applications")
     first, why = next(
         ((name, why) for name, why in bad.items() if why.failing), next(iter(bad.items()))
     )
     others = f"; also not well: {', '.join(name for name in bad if name != first)}"
-    return Finding(
+    return DoctorFinding(
         "layers",
         "fail",
         f"{first}: {why.reason}" + (others if len(bad) > 1 else ""),
@@ -163,29 +167,31 @@ def _unwell(platform: Platform, application: Manifest) -> Hindrance | None:
     return Hindrance(f"{health.get('status', 'Unknown')}: {told}")
 
 
-def _portal(platform: Platform) -> Finding:
-    return Finding("portal", "ok", f"{len(platform.catalog.locations())} locations registered")
+def _portal(platform: Platform) -> DoctorFinding:
+    return DoctorFinding(
+        "portal", "ok", f"{len(platform.catalog.locations())} locations registered"
+    )
 
 
-def _service(platform: Platform) -> Finding:
+def _service(platform: Platform) -> DoctorFinding:
     answer = platform.portal.request("GET", "/proxy/orderkit/healthz", headers={}, body=None)
     if answer.code != 200:  # noqa: PLR2004 - HTTP's own number
-        return Finding(
+        return DoctorFinding(
             "service", "fail", f"answered {answer.code}", "check service.url in platform.yaml"
         )
-    return Finding("service", "ok", "answers")
+    return DoctorFinding("service", "ok", "answers")
 
 
-def _orders(platform: Platform) -> Finding:
+def _orders(platform: Platform) -> DoctorFinding:
     reports = list_orders(platform)
     failing = [report for report in reports if report.state.phase == "Failing"]
     if failing:
         first = failing[0]
-        return Finding(
+        return DoctorFinding(
             "orders",
             "warn",
             f"{len(failing)} of {len(reports)} failing, first {first.entry.order}: "
             f"{first.state.reason}",
             f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
         )
-    return Finding("orders", "ok", f"{len(reports)}, none failing")
+    return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")

@@ -25,7 +25,7 @@ from orderkit.core.names import BlobSha, CommitSha
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.order_state import short
 from orderkit.core.platform.delivery_tree import ROOT, Layer, layers_of
-from orderkit.core.platform.pinned_versions import Move, moves
+from orderkit.core.platform.pinned_versions import VersionMove, moves
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
@@ -65,7 +65,7 @@ class Wave:
     name: str
     layer: Layer | None
     differences: tuple[FileDifference, ...]
-    moves: tuple[Move, ...] = ()
+    moves: tuple[VersionMove, ...] = ()
     """Releases that change."""
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from orderkit.adapters.packfolder import read_folder, write_file
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.health_checks import OWN, SETTINGS, settings
 from orderkit.core.generate.kit_files import generate, is_hand_written, leftovers

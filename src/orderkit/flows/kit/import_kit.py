@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.adapters.skeletons import render_skeleton
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.core.crossplane.python_functions import STATION_FUNCTION
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.generate.imported_kit import (
-    Found,
+    ImportSource,
     Pipeline,
-    Source,
+    SourcedObject,
     cleaned,
     composition_for,
     functions_in,
@@ -57,7 +57,7 @@ class ImportWanted:
     """What to make a kit of."""
 
     pack: Path
-    sources: Sequence[Source]
+    sources: Sequence[ImportSource]
     name: str = ""
     """The kit's; empty: from the XRD's kind."""
     composition: str = ""
@@ -101,7 +101,7 @@ def import_kit(wanted: ImportWanted) -> Imported:
     return Imported(added, composition is None, tuple(told))
 
 
-def from_cluster(cluster: Cluster, name: str) -> Source:
+def from_cluster(cluster: Cluster, name: str) -> ImportSource:
     """
     Read an XRD, its Compositions and the functions they name from a cluster.
 
@@ -128,21 +128,23 @@ def from_cluster(cluster: Cluster, name: str) -> Source:
         if dig(one, "spec", "compositeTypeRef", "kind") == kind
     ]
     functions = _list(cluster, FUNCTION)
-    return Source(f"cluster: {name}", (xrd, *compositions, *functions))
+    return ImportSource(f"cluster: {name}", (xrd, *compositions, *functions))
 
 
 def _list(cluster: Cluster, kind: Kind) -> Sequence[Manifest]:
     return cluster.list(kind).items
 
 
-def _check(xrd: Found) -> None:
+def _check(xrd: SourcedObject) -> None:
     for problem in definitions.problems(xrd.manifest):
         raise InvalidInputError(
             xrd.source.name, xrd.name, f"would be refused by the API server: {problem}"
         )
 
 
-def _files(name: str, xrd: Found, composition: Found | None, *, example: bool) -> Files:
+def _files(
+    name: str, xrd: SourcedObject, composition: SourcedObject | None, *, example: bool
+) -> Files:
     """Return the kit's own files: XRD and Composition as given, the rest from the skeleton."""
     kind = str(dig(xrd.manifest, "spec", "names", "kind", default=name))
     values = skeleton_values(name, spelt_out(kind), cleaned(xrd.manifest))
@@ -206,7 +208,7 @@ def _pipeline_next(pack: Path, name: str, pipeline: Pipeline) -> Iterator[str]:
         yield f"list what the pipeline makes in templates/{name}/kit.yaml (composes): rights follow"
 
 
-def sources_of(files: dict[str, bytes]) -> tuple[Source, ...]:
+def sources_of(files: dict[str, bytes]) -> tuple[ImportSource, ...]:
     """
     Read files by their name.
 

@@ -97,13 +97,13 @@ def probe(pack: Path, kits: Sequence[str]) -> Prints:
     Raises:
         InvalidInputError: The pack cannot be read.
     """
-    from orderkit.adapters.packfolder import read_folder
-    from orderkit.adapters.stationfolder import load_stations
-    from orderkit.core.check import PackFacts, Subject, try_kit
+    from orderkit.adapters.folders.pack_folder import read_folder
+    from orderkit.adapters.folders.station_folder import load_stations
+    from orderkit.core.check import KitUnderCheck, PackFacts, try_kit
     from orderkit.core.check.trial_runs import fingerprints
 
     facts = PackFacts(read_folder(pack), load_stations(pack))
-    return {kit: fingerprints(try_kit(Subject(kit, facts))) for kit in kits}
+    return {kit: fingerprints(try_kit(KitUnderCheck(kit, facts))) for kit in kits}
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder, write_file
-from orderkit.adapters.skeletons import render_skeleton
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
+from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.generate.kit_draft import Draft, skeleton_values, xrd_of
 from orderkit.core.kit.model import spelt_out
@@ -27,7 +27,7 @@ from orderkit.core.schema.xrd import xr_kind
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.edit import Edit, Op, edit
 from orderkit.flows.kit import check_kits, generate_kits
-from orderkit.flows.kit.test_kits import ROOM, VALUES, Wanted, run_tests
+from orderkit.flows.kit.test_kits import ROOM, VALUES, TestSelection, run_tests
 
 PACK = PurePosixPath("pack.yaml")
 
@@ -94,7 +94,7 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
         _write(copy, files)
         _write(copy, _listed(copy, name))
         generate_kits.apply_generation(copy, generate_kits.plan_generation(copy, [name]))
-        report = run_tests(Wanted(copy, [name], update=True))
+        report = run_tests(TestSelection(copy, [name], update=True))
         for case in report.cases:
             if not case.ok:
                 raise FailsItselfError(case.name, case.message.partition("; if it must")[0])

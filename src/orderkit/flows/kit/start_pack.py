@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.adapters.skeletons import render_skeleton
-from orderkit.adapters.templatefolder import check_free, write_tree
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.adapters.folders.skeletons import render_skeleton
+from orderkit.adapters.folders.template_folder import check_free, write_tree
 from orderkit.core.errors import NotFoundError, OrderkitError, shorten
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.pack import read_pack

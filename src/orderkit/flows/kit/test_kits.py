@@ -16,23 +16,23 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder, write_file
-from orderkit.adapters.stationfolder import load_stations
-from orderkit.core.check.golden import Difference, Golden, Outcome, differences, golden
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
+from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.core.check.golden import Difference, Golden, ScenarioOutcome, differences, golden
 from orderkit.core.check.scenario import Scenario, read_scenario
 from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import NotFoundError, OrderkitError, UsageError
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.yaml import yaml11
-from orderkit.flows.kit.try_scenario import Trial, prepare
+from orderkit.flows.kit.try_scenario import ScenarioTrial, prepare
 
 ROOM = PurePosixPath("tests", "kits")
 SCENARIO, EXPECTED, VALUES = "scenario.yaml", "expected", "values.yaml"
 _VALUES_SCHEMA = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
-class Result(StrEnum):
+class ScenarioResult(StrEnum):
     """What became of a scenario."""
 
     PASSED = "passed"
@@ -43,7 +43,7 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TestSelection:
     """What to run: kits (all if empty), and of their cases those that match."""
 
     pack: Path
@@ -61,7 +61,7 @@ class Tested:
 
     kit: str
     case: str
-    result: Result
+    result: ScenarioResult
     seconds: float
     reason: str = ""
     message: str = ""
@@ -74,7 +74,7 @@ class Tested:
 
     @property
     def ok(self) -> bool:
-        return self.result in {Result.PASSED, Result.UPDATED}
+        return self.result in {ScenarioResult.PASSED, ScenarioResult.UPDATED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class TestReport:
     untested: tuple[str, ...]
     seconds: float
 
-    def count(self, result: Result) -> int:
+    def count(self, result: ScenarioResult) -> int:
         """Return how many scenarios came to this result."""
         return sum(case.result is result for case in self.cases)
 
@@ -94,7 +94,7 @@ class TestReport:
         return all(case.ok for case in self.cases)
 
 
-def run_tests(wanted: Wanted) -> TestReport:
+def run_tests(wanted: TestSelection) -> TestReport:
     """
     Run scenarios; with `update` write what differs.
 
@@ -148,7 +148,7 @@ def _matches(name: str, pattern: str) -> bool:
 class _Runner:
     """Runs the scenarios of one pack; stations are loaded once."""
 
-    def __init__(self, wanted: Wanted, pack: Pack) -> None:
+    def __init__(self, wanted: TestSelection, pack: Pack) -> None:
         self._wanted, self._pack = wanted, pack
         self._stations: Mapping[str, Station] | None = None
 
@@ -160,12 +160,12 @@ class _Runner:
             trial = self._prepared(name)
         except OrderkitError as error:
             for case in cases:
-                yield Tested(name, case, Result.BROKEN, 0, message=_told(error))
+                yield Tested(name, case, ScenarioResult.BROKEN, 0, message=_told(error))
             return
         for case in cases:
             yield self._case(trial, case)
 
-    def _prepared(self, name: str) -> Trial:
+    def _prepared(self, name: str) -> ScenarioTrial:
         if self._stations is None:
             self._stations = load_stations(self._wanted.pack)
         place = self._wanted.pack / ROOM / VALUES
@@ -174,7 +174,7 @@ class _Runner:
             values = yaml11.load(place.read_bytes(), name=str(ROOM / VALUES), schema=_VALUES_SCHEMA)
         return prepare(self._pack, name, self._stations, values, self._wanted.functions)
 
-    def _case(self, trial: Trial, case: str) -> Tested:
+    def _case(self, trial: ScenarioTrial, case: str) -> Tested:
         kit, begun = trial.kit.name, time.perf_counter()
         folder = self._wanted.pack / ROOM / kit / case
         reason = ""
@@ -184,15 +184,15 @@ class _Runner:
             outcome = trial.run(scenario, case=case)
         except OrderkitError as error:
             spent = time.perf_counter() - begun
-            return Tested(kit, case, Result.BROKEN, spent, reason, _told(error))
+            return Tested(kit, case, ScenarioResult.BROKEN, spent, reason, _told(error))
         differing = differences(_expected(folder / EXPECTED), golden(outcome))
         message = _against_intention(scenario, outcome)
-        result = Result.FAILED if differing or message else Result.PASSED
+        result = ScenarioResult.FAILED if differing or message else ScenarioResult.PASSED
         if differing and not message and self._wanted.update:
             for one in differing:
                 path = ROOM / kit / case / EXPECTED / one.path
                 write_file(self._wanted.pack, path, one.after)
-            result = Result.UPDATED
+            result = ScenarioResult.UPDATED
         if differing and not message and not (folder / EXPECTED).is_dir():
             message = "nothing is expected yet: run with --update and read what it writes"
         spent = time.perf_counter() - begun
@@ -211,7 +211,7 @@ def _expected(folder: Path) -> Golden:
     return {PurePosixPath(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
-def _against_intention(scenario: Scenario, outcome: Outcome) -> str:
+def _against_intention(scenario: Scenario, outcome: ScenarioOutcome) -> str:
     """Say what contradicts the scenario's ``refused``; empty if nothing does."""
     refusal = outcome.refusal
     if refusal is None:

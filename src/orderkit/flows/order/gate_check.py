@@ -22,7 +22,7 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.kit.gate import Verdict, judged
+from orderkit.core.kit.gate import GateVerdict, judged
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import (
@@ -49,7 +49,7 @@ class UnknownGateError(UnreachableError):
 
 
 @dataclass(frozen=True, slots=True)
-class GateWanted:
+class GateRequest:
     """Which XR is asked about. `namespace` may be empty if the name is there only once."""
 
     kit: str
@@ -89,7 +89,7 @@ class Gates:
             raise NotFoundError(f"kit '{name}' has no gate", hint="kit.yaml: spec.gate")
         return kit
 
-    def xr(self, platform: Platform, wanted: GateWanted) -> Manifest | None:
+    def xr(self, platform: Platform, wanted: GateRequest) -> Manifest | None:
         """
         Return the XR as it is now; None if it does not exist.
 
@@ -116,7 +116,7 @@ class Gates:
             )
         return found[0] if found else None
 
-    def verdict(self, platform: Platform, wanted: GateWanted, xr: Manifest) -> Verdict:
+    def verdict(self, platform: Platform, wanted: GateRequest, xr: Manifest) -> GateVerdict:
         """Return what the XR's status says; raises as `kit`."""
         gate = self.kit(platform, wanted.kit).gate
         if gate is None:  # `kit` refuses those

@@ -41,7 +41,7 @@ _HISTORY = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TemplateSource:
     """A template, the folder it lies in, and the kit it orders if it is a kit's."""
 
     template: Template
@@ -50,7 +50,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
+class TemplateRunRequest:
     """What a person asks for. `values` come from a file; `assignments` win over them."""
 
     assignments: Mapping[str, str]
@@ -63,7 +63,7 @@ class RunRequest:
     """What ``context.task.id`` is; empty: made from template, values and requester."""
 
 
-def published_template(platform: Platform, name: str) -> Source:
+def published_template(platform: Platform, name: str) -> TemplateSource:
     """
     Find a template of the published pack, its natural steps, by its kit's name or its own.
 
@@ -87,7 +87,7 @@ def published_template(platform: Platform, name: str) -> Source:
             place = ForgeFolder(
                 platform.forge, platform.pack_repo, found.commit, path.parent, trusted=True
             )
-            return Source(template, place, kit)
+            return TemplateSource(template, place, kit)
         names[template.name] = folder
     raise NotFoundError(
         f"template '{name}' is neither a file nor in the published pack",
@@ -96,8 +96,8 @@ def published_template(platform: Platform, name: str) -> Source:
 
 
 def run(
-    source: Source,
-    wanted: RunRequest,
+    source: TemplateSource,
+    wanted: TemplateRunRequest,
     platform: Platform | None,
     *,
     on_step: Callable[[StepEvent], None],
@@ -125,7 +125,7 @@ def run(
     )
 
 
-def _parameters(template: Template, wanted: RunRequest) -> dict[str, Any]:
+def _parameters(template: Template, wanted: TemplateRunRequest) -> dict[str, Any]:
     """Put values, assignments and the asterisks of secret fields together."""
     parameters = {**wanted.values, **read_assignments(template, wanted.assignments)}
     for name, schema in template.properties.items():
@@ -150,7 +150,7 @@ def _task_id(template: Template, parameters: Mapping[str, Any], requester: str) 
 
 
 def _services(
-    platform: Platform, source: Source, template: Template, parameters: Mapping[str, Any]
+    platform: Platform, source: TemplateSource, template: Template, parameters: Mapping[str, Any]
 ) -> scaffolder.Services:
     def publish_files(request: scaffolder.PublishRequest) -> scaffolder.Published:
         kit = source.kit
@@ -218,11 +218,11 @@ def read_values(data: bytes, *, name: str) -> dict[str, Any]:
 
 def template_of(
     path: PurePosixPath | str, data: bytes, folder: scaffolder.TemplateFolder
-) -> Source:
+) -> TemplateSource:
     """
     Read a template that is no part of a published pack.
 
     Raises:
         InvalidInputError: It is no v1beta3 Template.
     """
-    return Source(parse_template(data, name=str(path)), folder)
+    return TemplateSource(parse_template(data, name=str(path)), folder)

@@ -22,7 +22,7 @@ from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.portal.template import Template
 from orderkit.flows.order import interpreting, ordering
-from orderkit.flows.order.interpreting import RunRequest, Source
+from orderkit.flows.order.interpreting import TemplateRunRequest, TemplateSource
 from orderkit.flows.order.registering import check_free
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.limit_check import check_may_order
@@ -94,7 +94,7 @@ def run_task(platform: Platform, wanted: TaskRequest) -> TaskDone:
     return _done(source, entry.order, result, created=created)
 
 
-def _entry(source: Source, values: Mapping[str, Any]) -> ledger.OrderEntry | None:
+def _entry(source: TemplateSource, values: Mapping[str, Any]) -> ledger.OrderEntry | None:
     """Name the order of a kit's template by its checked values."""
     if source.kit is None:
         return None
@@ -117,9 +117,9 @@ def _check_fixed(template: Template, values: Mapping[str, Any]) -> None:
             )
 
 
-def _run(platform: Platform, source: Source, wanted: TaskRequest) -> TaskResult:
+def _run(platform: Platform, source: TemplateSource, wanted: TaskRequest) -> TaskResult:
     authorized = replace(platform, portal=_OnBehalf(platform.portal, wanted.authorization))
-    request = RunRequest(
+    request = TemplateRunRequest(
         assignments={},
         values=wanted.values,
         requester=wanted.requester.ref,
@@ -130,7 +130,9 @@ def _run(platform: Platform, source: Source, wanted: TaskRequest) -> TaskResult:
     return interpreting.run(source, request, authorized, on_step=lambda _event: None)
 
 
-def _done(source: Source, order: OrderId | None, result: TaskResult, *, created: bool) -> TaskDone:
+def _done(
+    source: TemplateSource, order: OrderId | None, result: TaskResult, *, created: bool
+) -> TaskDone:
     return TaskDone(source.template.name, order, created, result.steps, result.outputs)
 
 

@@ -28,7 +28,7 @@ from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.order import live_order
 from orderkit.flows.platform import (
     Platform,
-    Snapshot,
+    RepositorySnapshot,
     get_object,
     ledger_snapshot,
     published_kit,
@@ -105,7 +105,9 @@ def register(platform: Platform, wanted: Registration) -> Registered:
     )
 
 
-def _enter(platform: Platform, wanted: Registration, entry: OrderEntry, seen: Snapshot) -> Written:
+def _enter(
+    platform: Platform, wanted: Registration, entry: OrderEntry, seen: RepositorySnapshot
+) -> Written:
     application = ledger.order_application(entry, kit=wanted.kit, forge_url=platform.forge.base_url)
     return write_ledger(
         platform,

@@ -23,14 +23,14 @@ _MISSING = "not in the cluster"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TraceNode:
     """One object of the tree. `synced` and `ready` are "True", "False", "Unknown" or "-"."""
 
     key: ObjectKey
     synced: str
     ready: str
     reason: str
-    children: tuple[Node, ...] = ()
+    children: tuple[TraceNode, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return this node and all below it."""
@@ -42,7 +42,7 @@ class Node:
             "children": [child.to_json() for child in self.children],
         }
 
-    def walk(self, depth: int = 0) -> Iterator[tuple[int, Node]]:
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, TraceNode]]:
         """Yield this node and all below it, with their depth."""
         yield depth, self
         for child in self.children:
@@ -54,8 +54,8 @@ class Trace:
     """`failing` is the deepest first thing that says why, None when all is well."""
 
     report: OrderReport
-    root: Node
-    failing: Node | None = None
+    root: TraceNode
+    failing: TraceNode | None = None
 
 
 def trace(platform: Platform, order: str) -> Trace:
@@ -78,12 +78,12 @@ def _application_node(
     key: ObjectKey,
     application: Manifest | None,
     found: Hindrance | None,
-    children: tuple[Node, ...],
-) -> Node:
+    children: tuple[TraceNode, ...],
+) -> TraceNode:
     if application is None:
-        return Node(key, "-", "-", _MISSING, children)
+        return TraceNode(key, "-", "-", _MISSING, children)
     health = dig(application, "status", "health", "status", default="Unknown")
-    return Node(
+    return TraceNode(
         key,
         synced="False" if found else "True",
         ready="True" if health == "Healthy" else "False",
@@ -92,16 +92,18 @@ def _application_node(
     )
 
 
-def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> Node:
+def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> TraceNode:
     found = get_object(platform, key)
     if found is None:
-        return Node(key, "-", "-", _MISSING)
+        return TraceNode(key, "-", "-", _MISSING)
     children = tuple(
         _node(platform, child, above | {key})
         for child in composed_keys(found)
         if child not in above
     )
-    return Node(key, _status(found, "Synced"), _status(found, "Ready"), _reason(found), children)
+    return TraceNode(
+        key, _status(found, "Synced"), _status(found, "Ready"), _reason(found), children
+    )
 
 
 def _status(found: Manifest, type_: str) -> str:
@@ -115,7 +117,7 @@ def _reason(found: Manifest) -> str:
     return order_state.part_unready(found)
 
 
-def _first_failing(node: Node) -> Node | None:
+def _first_failing(node: TraceNode) -> TraceNode | None:
     """
     Prefer the deepest: an XR is unready *because* of what it composes.
 

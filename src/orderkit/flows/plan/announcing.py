@@ -33,7 +33,7 @@ _GRAPH_MAX, _NODES_MAX = 20_000, 60
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedPlan:
     """A plan and what it means for the change."""
 
     plan: Plan | None
@@ -66,7 +66,7 @@ class Judged:
 
 
 def set_plan_status(
-    platform: Platform, repo: RepoId, commit: CommitSha, judged: Judged, url: str
+    platform: Platform, repo: RepoId, commit: CommitSha, judged: JudgedPlan, url: str
 ) -> None:
     """
     Make sure that a commit's status says what its plan is. Idempotent.
@@ -78,7 +78,7 @@ def set_plan_status(
     platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, judged.state, said, url))
 
 
-def comment_text(judged: Judged, head: CommitSha, notes: tuple[str, ...] = ()) -> str:
+def comment_text(judged: JudgedPlan, head: CommitSha, notes: tuple[str, ...] = ()) -> str:
     """Return the comment of a pull request; nothing in it can name people or make HTML."""
     parts = [f"Plan of `{short(head)}`, made by Orderkit; it follows the branch."]
     if judged.failed:

@@ -30,8 +30,8 @@ from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.values import ABSENT, path_text, same, value_at
-from orderkit.core.plan import Assembly, Fault, Workshop, assemble, compare
-from orderkit.core.plan.dangers import Mind
+from orderkit.core.plan import Assembly, AssemblyContext, Fault, assemble, compare
+from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.fleet_plan import slimmed
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.stored_defaults import Defaults
@@ -45,7 +45,7 @@ _WATCH_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class AssemblerSetup:
     """What the process works with."""
 
     files: Files
@@ -61,7 +61,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class PlanBefore:
     """Assemble an order as it is."""
 
     xr: Manifest
@@ -72,7 +72,7 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
-class After:
+class PlanAfter:
     """Assemble an order anew and compare with what the other process found."""
 
     xr: Manifest
@@ -84,16 +84,16 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TaskAnswer:
     """What became of a task: a pickled `Assembly` or slim `Plan`, or an error."""
 
     payload: bytes = b""
     error: str = ""
     asked: tuple[Selector, ...] = ()
     stored: Manifest = field(default_factory=dict)
-    """Of `Before`: the XR with its defaults."""
+    """Of `PlanBefore`: the XR with its defaults."""
     judged: bool = False
-    """Of `After`: something is wrong with the outcome, perhaps already before."""
+    """Of `PlanAfter`: something is wrong with the outcome, perhaps already before."""
 
 
 def main(descriptor: int) -> None:
@@ -106,7 +106,7 @@ def main(descriptor: int) -> None:
         first = receive(owner)
         if first is None:
             return
-        setup: Setup = pickle.loads(first)  # noqa: S301 - from the process that started us
+        setup: AssemblerSetup = pickle.loads(first)  # noqa: S301 - from the process that started us
         if setup.memory_bytes:
             limit = (setup.memory_bytes, setup.memory_bytes)
             with contextlib.suppress(ValueError, OSError):  # a lower limit holds already
@@ -115,9 +115,9 @@ def main(descriptor: int) -> None:
             workshop = loaded_workshop(read_pack(setup.files))
             bench = _Bench(workshop, setup.defaults, setup.prices, same_laws=setup.same_laws)
         except OrderkitError as error:
-            send(owner, Answer(error=str(error)))
+            send(owner, TaskAnswer(error=str(error)))
             return
-        send(owner, Answer())
+        send(owner, TaskAnswer())
         _serve(owner, bench)
 
 
@@ -135,34 +135,34 @@ def _serve(owner: socket.socket, bench: _Bench) -> None:
         data = receive(owner)
         if data is None:
             return
-        task: Before | After = pickle.loads(data)  # noqa: S301 - from the process that started us
+        task: PlanBefore | PlanAfter = pickle.loads(data)  # noqa: S301 - from the process that started us
         try:
-            answer = bench.before(task) if isinstance(task, Before) else bench.after(task)
+            answer = bench.before(task) if isinstance(task, PlanBefore) else bench.after(task)
         except (OrderkitError, ValueError, MemoryError, RecursionError) as error:
-            answer = Answer(error=f"{type(error).__name__}: {error}")
+            answer = TaskAnswer(error=f"{type(error).__name__}: {error}")
         send(owner, answer)
 
 
 @dataclass(slots=True)
 class _Bench:
-    workshop: Workshop
+    workshop: AssemblyContext
     defaults: Defaults
     prices: PriceTable | None
     same_laws: bool
 
-    def before(self, task: Before) -> Answer:
+    def before(self, task: PlanBefore) -> TaskAnswer:
         if self.workshop.blueprint(task.xr) is None:
-            return Answer(error=_no_composition(task.xr))
+            return TaskAnswer(error=_no_composition(task.xr))
         workshop = replace(self.workshop, existing=task.existing)
         found = assemble(task.xr, workshop, observed=task.observed)
         stored = {key: part for key, part in found.xr.items() if key != "status"}
         if task.is_judged:
             found = judged(None, workshop, found, found)
-        return Answer(_pickled(found), asked=found.asked, stored=stored)
+        return TaskAnswer(_pickled(found), asked=found.asked, stored=stored)
 
-    def after(self, task: After) -> Answer:
+    def after(self, task: PlanAfter) -> TaskAnswer:
         if self.workshop.blueprint(task.xr) is None:
-            return Answer(error=_no_composition(task.xr))
+            return TaskAnswer(error=_no_composition(task.xr))
         before: Assembly = pickle.loads(task.before)  # noqa: S301 - from a process like this one
         workshop = replace(self.workshop, existing=task.existing)
         known = before.observed
@@ -172,16 +172,16 @@ class _Bench:
         after = assemble(stored, workshop, observed=known, attributed=made_by)
         after = replace(after, faults=tuple(f for f in after.faults if not self._is_ours(f, task)))
         fresh = assemble(stored, workshop) if after.renamed else after
-        mind = Mind(workshop.laws, workshop.existing)
+        mind = DangerContext(workshop.laws, workshop.existing)
         plan = compare(before, after, fresh=fresh, mind=mind)
         if plan.changes or not self.same_laws:
             plan = replace(plan, after=judged(None, workshop, before, plan.after))
         asked = {repr(each): each for each in (*after.asked, *fresh.asked)}
         is_judged = plan.after.faults != after.faults
         plan = slimmed(with_costs(plan, self.prices))
-        return Answer(_pickled(plan), asked=tuple(asked.values()), judged=is_judged)
+        return TaskAnswer(_pickled(plan), asked=tuple(asked.values()), judged=is_judged)
 
-    def _is_ours(self, fault: Fault, task: After) -> bool:
+    def _is_ours(self, fault: Fault, task: PlanAfter) -> bool:
         """Say whether an unknown field is only an old default, which the API server drops."""
         if fault.path or not fault.message.startswith("unknown field"):
             return False

@@ -21,7 +21,7 @@ from orderkit.ports.cluster import NoSuchKindError, ObjectList
 _SINGLY = 5
 
 
-class Herd:
+class BulkLookup:
     """A `Lookup` that keeps what it read. Safe to use from several threads."""
 
     def __init__(self, place: Lookup) -> None:

@@ -16,8 +16,14 @@ from dataclasses import dataclass, field, replace
 from orderkit.core.crossplane.granted_rights import is_aggregated
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, metadata
-from orderkit.core.plan import Assembly, Workshop
-from orderkit.core.plan.judging import Facts, WantedFacts, judge, missing_rights, wanted_facts
+from orderkit.core.plan import Assembly, AssemblyContext
+from orderkit.core.plan.judging import (
+    JudgingFacts,
+    WantedFacts,
+    judge,
+    missing_rights,
+    wanted_facts,
+)
 from orderkit.core.schema.known import (
     GroupKind,
     KnownKind,
@@ -37,7 +43,7 @@ _CROSSPLANES_HOME = "crossplane-system"
 
 def judged(
     cluster: Lookup | None,
-    workshop: Workshop,
+    workshop: AssemblyContext,
     before: Assembly,
     after: Assembly,
     *,
@@ -50,7 +56,7 @@ def judged(
         made: Paths of what the order has in the cluster; None: all that it was to have before.
     """
     laws = workshop.laws
-    facts = Facts(
+    facts = JudgingFacts(
         schemas=SchemaSet((laws.given, laws.delivered, built_in())),
         assembled=workshop.blueprints.keys(),
         roles=laws.roles,
@@ -58,14 +64,14 @@ def judged(
     )
     told: list[str] = []
     if cluster is not None:
-        desk = _Desk(cluster, workshop)
+        desk = _AnsweredQuestions(cluster, workshop)
         facts = desk.looked_up(facts, wanted_facts(before, after, made=made))
         told = desk.unanswered
     found = judge(before, after, facts)
     return replace(found, unknowns=tuple(dict.fromkeys((*found.unknowns, *told))))
 
 
-def given(workshop: Workshop, schemas: Layer) -> Workshop:
+def given(workshop: AssemblyContext, schemas: Layer) -> AssemblyContext:
     """Return the workshop with kinds that go before the cluster's and the pack's."""
     laws = replace(workshop.laws, given=schemas)
     return replace(workshop, laws=laws, scopes={**workshop.scopes, **laws.scopes})
@@ -79,14 +85,14 @@ _kept: weakref.WeakKeyDictionary[Lookup, dict[object, KnownKind | None]] = (
 
 
 @dataclass(slots=True)
-class _Desk:
+class _AnsweredQuestions:
     """Questions of one judgement; what has no answer is noted."""
 
     cluster: Lookup
-    workshop: Workshop
+    workshop: AssemblyContext
     unanswered: list[str] = field(default_factory=list)
 
-    def looked_up(self, facts: Facts, wanted: WantedFacts) -> Facts:
+    def looked_up(self, facts: JudgingFacts, wanted: WantedFacts) -> JudgingFacts:
         """Return the facts with what the cluster knows."""
         served = dict(self._served(wanted.kinds))
         laws = self.workshop.laws

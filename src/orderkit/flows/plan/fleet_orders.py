@@ -42,7 +42,7 @@ _SUFFIXES = {".yaml", ".yml", ".json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReadOrder:
     """An order, and its XR if it could be read."""
 
     order: str
@@ -53,7 +53,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OrderSelection:
     """Which orders; empty: all."""
 
     orders: tuple[str, ...] = ()
@@ -61,16 +61,18 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FleetReading:
     """What was read, and what there is to say about it."""
 
-    orders: tuple[Found, ...]
+    orders: tuple[ReadOrder, ...]
     told: tuple[str, ...] = ()
     facts: tuple[Manifest, ...] = ()
     """Other objects that were read; stations may ask for them."""
 
 
-def read_orders(platform: Platform, kit: Kit, wanted: Wanted, place: Lookup | None) -> Reading:
+def read_orders(
+    platform: Platform, kit: Kit, wanted: OrderSelection, place: Lookup | None
+) -> FleetReading:
     """
     Read the living orders of a kit.
 
@@ -100,15 +102,15 @@ def read_orders(platform: Platform, kit: Kit, wanted: Wanted, place: Lookup | No
         if xr is None:
             left.append(entry)
         else:
-            found.append(Found(entry.order, entry.team, xr, CLUSTER))
+            found.append(ReadOrder(entry.order, entry.team, xr, CLUSTER))
     if left:
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reading") as pool:
             read = pool.map(lambda entry: _from_git(platform, kit, entry), left)
             found += [each for each in read if each is not None]
-    return Reading(tuple(sorted(found, key=lambda each: each.order)), tuple(told))
+    return FleetReading(tuple(sorted(found, key=lambda each: each.order)), tuple(told))
 
 
-def _chosen(paths: Mapping[PurePosixPath, BlobSha], wanted: Wanted) -> list[OrderEntry]:
+def _chosen(paths: Mapping[PurePosixPath, BlobSha], wanted: OrderSelection) -> list[OrderEntry]:
     if wanted.orders:
         chosen = [find(order, paths) for order in dict.fromkeys(wanted.orders)]
     else:
@@ -139,26 +141,26 @@ def _xrs(place: Lookup | None, kit: Kit) -> dict[ObjectKey, Manifest]:
     return {ObjectKey.of(each): each for each in listed}
 
 
-def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> Found | None:
+def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> ReadOrder | None:
     """Read one order; None if it is of another kit."""
     try:
         record = platform.forge.read(entry.repository, order_file.PATH, "main")
         if record is None:
             why = f"{entry.repository} has no {order_file.PATH}, or is gone or hidden from us"
-            return Found(entry.order, entry.team, None, GIT, why)
+            return ReadOrder(entry.order, entry.team, None, GIT, why)
         order = order_file.parse(record.data, name=f"{entry.repository}/{order_file.PATH}")
         if order.kit != kit.name:
             return None
         head = platform.forge.head(entry.repository)
         if head is None:
-            return Found(entry.order, entry.team, None, GIT, f"{entry.repository} has no main")
+            return ReadOrder(entry.order, entry.team, None, GIT, f"{entry.repository} has no main")
         live = LiveOrder(entry, kit, order, TeamFile(entry.team))
-        return Found(entry.order, entry.team, read_xr(platform, live, head).xr, GIT)
+        return ReadOrder(entry.order, entry.team, read_xr(platform, live, head).xr, GIT)
     except OrderkitError as error:
-        return Found(entry.order, entry.team, None, GIT, str(error))
+        return ReadOrder(entry.order, entry.team, None, GIT, str(error))
 
 
-def read_folder_orders(folder: Path, kit: Kit, wanted: Wanted) -> Reading:
+def read_folder_orders(folder: Path, kit: Kit, wanted: OrderSelection) -> FleetReading:
     """
     Read the XRs of a kit from the files of a folder; other objects there are facts.
 
@@ -170,21 +172,21 @@ def read_folder_orders(folder: Path, kit: Kit, wanted: Wanted) -> Reading:
     """
     if wanted.teams:
         raise InvalidInputError("--team", wanted.teams[0], "goes with a platform, not with files")
-    read: list[Found | Manifest] = []
+    read: list[ReadOrder | Manifest] = []
     for path in sorted(each for each in folder.rglob("*") if each.suffix in _SUFFIXES):
         read += _in_file(path, folder, kit)
     facts = tuple(each for each in read if isinstance(each, dict))
-    found = _named([each for each in read if isinstance(each, Found)])
+    found = _named([each for each in read if isinstance(each, ReadOrder)])
     for order in wanted.orders:
         if order not in {each.order for each in found}:
             raise InvalidInputError("--order", order, f"is no {kit.kind} in {folder}")
     chosen = [each for each in found if not wanted.orders or each.order in wanted.orders]
     if not chosen:
         raise NotFoundError(f"{folder}: no file holds an object of {kit.kind}")
-    return Reading(tuple(sorted(chosen, key=lambda each: each.order)), facts=facts)
+    return FleetReading(tuple(sorted(chosen, key=lambda each: each.order)), facts=facts)
 
 
-class Facts:
+class ObjectLookup:
     """A `Lookup` in objects at hand."""
 
     def __init__(self, objects: Iterable[Manifest]) -> None:
@@ -216,32 +218,32 @@ class Facts:
         return None
 
 
-def _in_file(path: Path, folder: Path, kit: Kit) -> Iterable[Found | Manifest]:
+def _in_file(path: Path, folder: Path, kit: Kit) -> Iterable[ReadOrder | Manifest]:
     name = path.relative_to(folder).as_posix()
     try:
         data = path.read_bytes()
     except OSError as error:
-        yield Found(name, "", None, FILE, f"cannot be read: {error.strerror}")
+        yield ReadOrder(name, "", None, FILE, f"cannot be read: {error.strerror}")
         return
     try:
         manifests = parse_manifests(name, data)
     except ManifestError as error:
         if looks_like_manifest(data):
-            yield Found(name, "", None, FILE, str(error))
+            yield ReadOrder(name, "", None, FILE, str(error))
         return
     for manifest in manifests:
         kind = Kind.of(manifest)
         if (kind.group, kind.kind) == (kit.kind.group, kit.kind.kind):
             order = str(metadata(manifest).get("name") or name)
-            yield Found(order, "", manifest, FILE)
+            yield ReadOrder(order, "", manifest, FILE)
         elif metadata(manifest).get("name"):
             yield manifest
 
 
-def _named(found: Sequence[Found]) -> list[Found]:
+def _named(found: Sequence[ReadOrder]) -> list[ReadOrder]:
     """Tell orders of the same name apart by their namespace, then by their number."""
     names = Counter(each.order for each in found)
-    told: dict[str, Found] = {}
+    told: dict[str, ReadOrder] = {}
     for each in found:
         order = each.order
         if names[order] > 1 and each.xr is not None:
@@ -250,5 +252,5 @@ def _named(found: Sequence[Found]) -> list[Found]:
         number = 2
         while order in told:
             order, number = f"{each.order}#{number}", number + 1
-        told[order] = Found(order, each.team, each.xr, each.source, each.why_not)
+        told[order] = ReadOrder(order, each.team, each.xr, each.source, each.why_not)
     return list(told.values())

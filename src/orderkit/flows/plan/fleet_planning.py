@@ -22,27 +22,27 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.plan.fleet_name_clashes import with_collisions
 from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side
 from orderkit.core.plan.price_table import PriceTable, read_prices
-from orderkit.core.plan.snapshot import RecordedOrder, Snapshot
+from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder
 from orderkit.core.plan.stored_defaults import default_changes, defaults_of, keeps, with_stored
 from orderkit.core.yaml.documents import Files
-from orderkit.flows.plan.assembler import Setup
-from orderkit.flows.plan.bulk_reads import Herd
+from orderkit.flows.plan.assembler import AssemblerSetup
+from orderkit.flows.plan.bulk_reads import BulkLookup
 from orderkit.flows.plan.cluster_questions import NOT_ASKED, Lookup, as_living, living, observed_of
 from orderkit.flows.plan.fleet_orders import (
     CLUSTER,
     FILE,
     GIT,
-    Facts,
-    Found,
-    Reading,
-    Wanted,
+    FleetReading,
+    ObjectLookup,
+    OrderSelection,
+    ReadOrder,
     read_folder_orders,
     read_orders,
 )
-from orderkit.flows.plan.lanes import Limits, Work, plan_all
+from orderkit.flows.plan.lanes import FleetLimits, OrderToPlan, plan_all
 from orderkit.flows.plan.pricing import PRICES
 from orderkit.flows.plan.published_pack import needed_files
-from orderkit.flows.plan.recording import Recorder, Replay, differs
+from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
 from orderkit.flows.platform import Platform, pack_files
 
 MEMORY_BYTES = 1 << 30
@@ -64,8 +64,8 @@ class FleetRequest:
     kit: str
     base: FleetPack
     candidate: FleetPack
-    wanted: Wanted = field(default_factory=Wanted)
-    limits: Limits = field(default_factory=Limits)
+    wanted: OrderSelection = field(default_factory=OrderSelection)
+    limits: FleetLimits = field(default_factory=FleetLimits)
     prices: PriceTable | None = None
     """What things cost; None: as the other pack says, if it does."""
 
@@ -97,7 +97,7 @@ def plan_living(
     wanted: FleetRequest,
     *,
     offline: bool = False,
-    recorder: Recorder | None = None,
+    recorder: PlanRecorder | None = None,
 ) -> FleetPlan:
     """
     Plan for the living orders of a platform.
@@ -111,7 +111,7 @@ def plan_living(
         InvalidInputError: A pack is broken.
         RemoteError: The ledger cannot be read.
     """
-    herd = None if offline else Herd(platform.cluster)
+    herd = None if offline else BulkLookup(platform.cluster)
     place = recorder.through(herd) if recorder else herd
     fleet = _Fleet(wanted, place, recorder)
     return fleet.planned(lambda kit: read_orders(platform, kit, wanted.wanted, place))
@@ -129,7 +129,7 @@ def plan_folder(wanted: FleetRequest, folder: Path) -> FleetPlan:
     return fleet.planned(lambda kit: read_folder_orders(folder, kit, wanted.wanted))
 
 
-def plan_recorded(wanted: FleetRequest, recorded: Snapshot) -> FleetPlan:
+def plan_recorded(wanted: FleetRequest, recorded: PlanSnapshot) -> FleetPlan:
     """
     Plan for the orders of a snapshot; neither platform nor cluster is needed.
 
@@ -144,23 +144,23 @@ def plan_recorded(wanted: FleetRequest, recorded: Snapshot) -> FleetPlan:
     return replace(found, told=told)
 
 
-def _recorded(recorded: Snapshot, kit: Kit, wanted: Wanted) -> Reading:
+def _recorded(recorded: PlanSnapshot, kit: Kit, wanted: OrderSelection) -> FleetReading:
     chosen = [recorded.order(name) for name in wanted.orders] or list(recorded.orders)
     found = [
-        Found(each.order, each.team, each.xr, "snapshot")
+        ReadOrder(each.order, each.team, each.xr, "snapshot")
         for each in chosen
         if each.kit == kit.name and (not wanted.teams or each.team in wanted.teams)
     ]
     if not found:
         raise NotFoundError(f"the snapshot has no order of kit '{kit.name}'")
-    return Reading(tuple(found))
+    return FleetReading(tuple(found))
 
 
 class _Fleet:
     """One plan over many orders."""
 
     def __init__(
-        self, wanted: FleetRequest, place: Lookup | None, recorder: Recorder | None
+        self, wanted: FleetRequest, place: Lookup | None, recorder: PlanRecorder | None
     ) -> None:
         self._wanted, self._place, self._recorder = wanted, place, recorder
         self.base: Pack = read_pack(wanted.base.files)
@@ -175,14 +175,14 @@ class _Fleet:
                 hint=f"gitops/apis/{wanted.kit}/ should hold one",
             )
 
-    def planned(self, read: Callable[[Kit], Reading]) -> FleetPlan:
+    def planned(self, read: Callable[[Kit], FleetReading]) -> FleetPlan:
         begun_s = time.monotonic()
         reading = read(self._kit)
         if reading.facts:
-            self._place = Facts(reading.facts)
+            self._place = ObjectLookup(reading.facts)
         work = [self._work(each) for each in reading.orders]
         read_s = time.monotonic() - begun_s
-        done = self._all([each for each in work if isinstance(each, Work)])
+        done = self._all([each for each in work if isinstance(each, OrderToPlan)])
         done = with_collisions(done)
         orders = (*done, *(each for each in work if isinstance(each, OrderPlan)))
         return FleetPlan(
@@ -199,7 +199,7 @@ class _Fleet:
             time.monotonic() - begun_s - read_s,
         )
 
-    def _all(self, work: Sequence[Work]) -> list[OrderPlan]:
+    def _all(self, work: Sequence[OrderToPlan]) -> list[OrderPlan]:
         if not work:
             return []
         base, other = (
@@ -207,12 +207,12 @@ class _Fleet:
         )
         same_laws = _laws(base) == _laws(other)
         packs = (
-            Setup(base, MEMORY_BYTES),
-            Setup(other, MEMORY_BYTES, self._defaults, same_laws, self._prices),
+            AssemblerSetup(base, MEMORY_BYTES),
+            AssemblerSetup(other, MEMORY_BYTES, self._defaults, same_laws, self._prices),
         )
         return plan_all(work, packs, self._place, self._wanted.limits)
 
-    def _work(self, found: Found) -> Work | OrderPlan:
+    def _work(self, found: ReadOrder) -> OrderToPlan | OrderPlan:
         """Return what there is to plan of an order, or why it cannot be."""
         if found.xr is None:
             return OrderPlan(found.order, found.team, None, found.why_not, found.source)
@@ -224,7 +224,7 @@ class _Fleet:
         except OrderkitError as error:
             return OrderPlan(found.order, found.team, None, str(error), found.source)
 
-    def _prepared(self, found: Found, xr: Manifest) -> Work:
+    def _prepared(self, found: ReadOrder, xr: Manifest) -> OrderToPlan:
         root: Manifest | None = xr
         told: tuple[str, ...] = ()
         if found.source == FILE:
@@ -233,7 +233,7 @@ class _Fleet:
             root, told = living(self._place, xr) if self._place is not None else (None, ())
             xr = as_living(with_stored(xr, root, self._defaults), root)
         observed = dict(observed_of(self._place, root, self._is_xr)) if root else {}
-        return Work(
+        return OrderToPlan(
             found.order,
             found.team,
             _plain(xr),
@@ -247,7 +247,7 @@ class _Fleet:
         kind = Kind.of(manifest)
         return (kind.group, kind.kind) in self._kinds
 
-    def _told(self, orders: Sequence[Found]) -> Iterator[str]:
+    def _told(self, orders: Sequence[ReadOrder]) -> Iterator[str]:
         """Say where the XRs were read, and whose orders compose this kind as a part."""
         by = {source: sum(each.source == source for each in orders) for source in (CLUSTER, GIT)}
         if by[CLUSTER]:

@@ -29,7 +29,14 @@ from orderkit.core.plan import Assembly, Fault, Plan
 from orderkit.core.plan.assembly import str_of
 from orderkit.core.plan.fleet_plan import OrderPlan
 from orderkit.core.plan.folding import OWN
-from orderkit.flows.plan.assembler import After, Answer, Before, Setup, receive, send
+from orderkit.flows.plan.assembler import (
+    AssemblerSetup,
+    PlanAfter,
+    PlanBefore,
+    TaskAnswer,
+    receive,
+    send,
+)
 from orderkit.flows.plan.cluster_questions import Lookup, looked_up
 
 START_S = 60.0
@@ -48,7 +55,7 @@ class SilentError(OrderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OrderToPlan:
     """One order to plan."""
 
     order: str
@@ -62,7 +69,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FleetLimits:
     """What planning may take."""
 
     lanes: int = 0
@@ -74,7 +81,7 @@ class Limits:
 class Assembler:
     """One process with one pack. Not for several threads."""
 
-    def __init__(self, title: str, setup: Setup, limit_s: float, folder: Path) -> None:
+    def __init__(self, title: str, setup: AssemblerSetup, limit_s: float, folder: Path) -> None:
         self.title = title
         self._setup, self._limit_s, self._folder = setup, limit_s, folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -98,7 +105,7 @@ class Assembler:
         self._socket, self._is_ready = ours, False
         send(ours, self._setup)
 
-    def ask(self, task: Before | After) -> Answer:
+    def ask(self, task: PlanBefore | PlanAfter) -> TaskAnswer:
         """
         Give the answer to a task.
 
@@ -123,7 +130,7 @@ class Assembler:
         self.silent = 0
         return answer
 
-    def _asked(self, task: Before | After) -> Answer:
+    def _asked(self, task: PlanBefore | PlanAfter) -> TaskAnswer:
         place = self._socket
         assert place is not None  # noqa: S101 - ask has started it
         if not self._is_ready:
@@ -150,11 +157,11 @@ class Assembler:
         self._socket = self._process = None
 
 
-def _answer(place: socket.socket) -> Answer:
+def _answer(place: socket.socket) -> TaskAnswer:
     data = receive(place)
     if data is None:
         raise EOFError
-    found: Answer = pickle.loads(data)  # noqa: S301 - from a process of ours
+    found: TaskAnswer = pickle.loads(data)  # noqa: S301 - from a process of ours
     return found
 
 
@@ -190,7 +197,7 @@ def _renamed(selector: Selector, old: str, new: str) -> Selector:
 
 
 @dataclass(slots=True)
-class Lane:
+class OrderPlanner:
     """Two processes, one for each pack. Used by one thread."""
 
     base: Assembler
@@ -198,22 +205,22 @@ class Lane:
     place: Lookup | None
     habits: _Habits = field(default_factory=_Habits)
 
-    def plan(self, work: Work) -> OrderPlan:
+    def plan(self, work: OrderToPlan) -> OrderPlan:
         """Plan one order; what goes wrong is told in its plan's place."""
         try:
             return self._planned(work)
         except OrderkitError as error:
             return OrderPlan(work.order, work.team, None, str(error), work.source)
 
-    def _planned(self, work: Work) -> OrderPlan:
+    def _planned(self, work: OrderToPlan) -> OrderPlan:
         for side in (self.base, self.candidate):
             if side.silent >= _SILENT_MAX:
                 raise SilentError(f"not tried: {side.title} gave {side.silent} orders no answer")
         known = _Known(self.place, self.habits, str(metadata(work.xr).get("name") or ""))
-        before = known.asked(self.base, lambda facts: Before(work.xr, work.observed, facts))
+        before = known.asked(self.base, lambda facts: PlanBefore(work.xr, work.observed, facts))
         after = known.asked(
             self.candidate,
-            lambda facts: After(work.xr, before.payload, facts, is_stored=work.is_stored),
+            lambda facts: PlanAfter(work.xr, before.payload, facts, is_stored=work.is_stored),
         )
         plan: Plan = pickle.loads(after.payload)  # noqa: S301 - from a process of ours
         unknowns, faults = (*work.told, *plan.before.unknowns), plan.before.faults
@@ -222,9 +229,9 @@ class Lane:
         plan = replace(plan, before=replace(plan.before, unknowns=unknowns, faults=faults))
         return OrderPlan(work.order, work.team, plan, source=work.source, stored=before.stored)
 
-    def _faults(self, work: Work, facts: tuple[Manifest, ...]) -> tuple[Fault, ...]:
+    def _faults(self, work: OrderToPlan, facts: tuple[Manifest, ...]) -> tuple[Fault, ...]:
         """Return what is wrong with an order already."""
-        answer = self.base.ask(Before(work.xr, work.observed, facts, is_judged=True))
+        answer = self.base.ask(PlanBefore(work.xr, work.observed, facts, is_judged=True))
         found: Assembly = pickle.loads(answer.payload)  # noqa: S301 - from a process of ours
         return found.faults
 
@@ -254,8 +261,8 @@ class _Known:
         return tuple(self._facts.values())
 
     def asked(
-        self, side: Assembler, task: Callable[[tuple[Manifest, ...]], Before | After]
-    ) -> Answer:
+        self, side: Assembler, task: Callable[[tuple[Manifest, ...]], PlanBefore | PlanAfter]
+    ) -> TaskAnswer:
         """Give a task, look up what its stations ask for, and again until that is all."""
         for _ in range(LOOKS_MAX):
             answer = side.ask(task(self.facts))
@@ -278,7 +285,10 @@ class _Known:
 
 
 def plan_all(
-    work: Sequence[Work], packs: tuple[Setup, Setup], place: Lookup | None, limits: Limits
+    work: Sequence[OrderToPlan],
+    packs: tuple[AssemblerSetup, AssemblerSetup],
+    place: Lookup | None,
+    limits: FleetLimits,
 ) -> list[OrderPlan]:
     """
     Plan every order, in the order they are given. Nothing is left behind, whatever happens.
@@ -290,7 +300,7 @@ def plan_all(
     number = limits.lanes or len(os.sched_getaffinity(0))
     number = max(1, min(number, -(-len(work) // _ORDERS_PER_LANE)))
     with tempfile.TemporaryDirectory(prefix="orderkit-plan-") as name, ExitStack() as undo:
-        free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
+        free: queue.SimpleQueue[OrderPlanner] = queue.SimpleQueue()
         lanes = [_lane(packs, place, limits, Path(name)) for _ in range(number)]
         for lane in lanes:
             undo.callback(lane.stop)
@@ -298,7 +308,7 @@ def plan_all(
             lane.candidate.start()
             free.put(lane)
 
-        def plan(one: Work) -> OrderPlan:
+        def plan(one: OrderToPlan) -> OrderPlan:
             lane = free.get()
             try:
                 return lane.plan(one)
@@ -315,9 +325,14 @@ def plan_all(
             raise
 
 
-def _lane(packs: tuple[Setup, Setup], place: Lookup | None, limits: Limits, folder: Path) -> Lane:
+def _lane(
+    packs: tuple[AssemblerSetup, AssemblerSetup],
+    place: Lookup | None,
+    limits: FleetLimits,
+    folder: Path,
+) -> OrderPlanner:
     base, candidate = packs
-    return Lane(
+    return OrderPlanner(
         Assembler("the pack as it is", base, limits.order_s, folder),
         Assembler("the other pack", candidate, limits.order_s, folder),
         place,

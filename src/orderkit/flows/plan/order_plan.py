@@ -16,9 +16,9 @@ from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
-from orderkit.core.plan import Assembly, Plan, Workshop, assemble, compare, guessed
+from orderkit.core.plan import Assembly, AssemblyContext, Plan, assemble, compare, guessed
 from orderkit.core.plan.assembly import str_of
-from orderkit.core.plan.dangers import Mind
+from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.stored_defaults import with_stored
 from orderkit.core.schema.known import Layer
@@ -33,7 +33,7 @@ from orderkit.flows.plan.cluster_questions import (
 from orderkit.flows.plan.cluster_verdicts import given, judged
 from orderkit.flows.plan.pricing import priced
 from orderkit.flows.plan.published_pack import published_workshop
-from orderkit.flows.plan.recording import Recorder
+from orderkit.flows.plan.recording import PlanRecorder
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -49,7 +49,7 @@ class Basis:
     """What things cost; None: by the platform's own table, if it has one."""
     schemas: Layer | None = None
     """Kinds to judge by before the cluster's and the pack's."""
-    recorder: Recorder | None = None
+    recorder: PlanRecorder | None = None
     """Takes down everything that the plan is made from."""
 
 
@@ -86,7 +86,7 @@ class Forecast:
 
     cluster: Lookup | None
     """Where the orders live; None: it is asked nothing, and the plan says what it lacks."""
-    workshop: Workshop
+    workshop: AssemblyContext
 
     def of_new(self, xr: Manifest) -> Plan:
         """
@@ -101,7 +101,7 @@ class Forecast:
         after = guessed(assemble(xr, workshop), xr, workshop, {})
         desk.check()
         nothing = Assembly({**xr, "spec": {}, "status": {}}, {}, {}, unknowns=told)
-        mind = Mind(workshop.laws, (*workshop.existing, *desk.objects))
+        mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
         return compare(nothing, judged(self.cluster, workshop, nothing, after), mind=mind)
 
     def of(self, old: Manifest, new: Manifest) -> Plan:
@@ -125,7 +125,7 @@ class Forecast:
         desk.check()
         after = judged(self.cluster, workshop, before, after, made=observed)
         before = replace(before, unknowns=(*told, *before.unknowns))
-        mind = Mind(workshop.laws, (*workshop.existing, *desk.objects))
+        mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
         return compare(before, after, fresh=fresh, mind=mind)
 
     def _as_stored(self, xr: Manifest, old: Manifest, root: Manifest | None) -> Manifest:
@@ -136,16 +136,16 @@ class Forecast:
         alone = {steps: part for steps, part in defaults.items() if value_at(spec, steps) is ABSENT}
         return as_living(with_stored(xr, root, alone), root)
 
-    def _asking(self) -> tuple[Workshop, _Desk]:
+    def _asking(self) -> tuple[AssemblyContext, _AnsweredQuestions]:
         """Return the workshop with the place where orders live to look things up."""
-        desk = _Desk(self.cluster)
+        desk = _AnsweredQuestions(self.cluster)
         return replace(self.workshop, look=desk.look), desk
 
     def _is_xr(self, manifest: Manifest) -> bool:
         return self.workshop.blueprint(manifest) is not None
 
 
-class _Desk:
+class _AnsweredQuestions:
     """Looks up what stations ask for, each thing once. A station must not see that it failed."""
 
     def __init__(self, place: Lookup | None) -> None:

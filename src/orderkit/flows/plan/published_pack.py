@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from orderkit.adapters.packfolder import SCHEMAS
-from orderkit.adapters.stationfolder import FOLDER, load_stations
+from orderkit.adapters.folders.pack_folder import SCHEMAS
+from orderkit.adapters.folders.station_folder import FOLDER, load_stations
 from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.crossplane.function_processes import FunctionProcess, developed
 from orderkit.core.crossplane.granted_rights import is_aggregated
@@ -35,8 +35,8 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig
-from orderkit.core.plan import Blueprint, Workshop
-from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan import AssemblyContext, Blueprint
+from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.stored_defaults import defaults_of
 from orderkit.core.schema.known import layer_of, read_layer
 from orderkit.core.schema.validate import Validator
@@ -60,7 +60,7 @@ class _Published:
     blueprints: Mapping[tuple[str, str], Blueprint]
     stations: Mapping[str, Station]
     scopes: Mapping[Kind, bool]
-    laws: Laws
+    laws: PackRules
     packages: Mapping[str, str]
     """Of functions, by name."""
     developed: Sequence[FunctionProcess]
@@ -72,7 +72,7 @@ _loaded: list[_Published] = []
 """Kept until the process ends, and their folders with them: stations may import late."""
 
 
-def published_workshop(platform: Platform) -> Workshop:
+def published_workshop(platform: Platform) -> AssemblyContext:
     """
     Return what assembles the orders of this platform; it knows nothing of the cluster.
 
@@ -88,7 +88,7 @@ def published_workshop(platform: Platform) -> Workshop:
     return _calling(workshop, (*found.developed, *platform.functions))
 
 
-def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> Workshop:
+def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
     """
     Return what assembles the orders of a pack by stations that are loaded already.
 
@@ -106,16 +106,16 @@ def _workshop(
     blueprints: Mapping[tuple[str, str], Blueprint],
     stations: Mapping[str, Station],
     packages: Mapping[str, str],
-) -> Workshop:
+) -> AssemblyContext:
     chosen = functions_here(stations, packages, _called(blueprints))
-    return Workshop(blueprints, chosen.functions, notes=chosen.notes)
+    return AssemblyContext(blueprints, chosen.functions, notes=chosen.notes)
 
 
 def _called(blueprints: Mapping[tuple[str, str], Blueprint]) -> set[str]:
     return {step.function for each in blueprints.values() for step in each.steps}
 
 
-def _calling(workshop: Workshop, processes: Sequence[FunctionProcess]) -> Workshop:
+def _calling(workshop: AssemblyContext, processes: Sequence[FunctionProcess]) -> AssemblyContext:
     """Let functions that run somewhere take the place of their twins, the last one of a name."""
     called = _called(workshop.blueprints)
     for process in processes:
@@ -132,7 +132,7 @@ def _calling(workshop: Workshop, processes: Sequence[FunctionProcess]) -> Worksh
     return replace(workshop, functions=functions, remote=frozenset(remote), notes=notes)
 
 
-def loaded_workshop(pack: Pack) -> Workshop:
+def loaded_workshop(pack: Pack) -> AssemblyContext:
     """
     Return what assembles the orders of a pack that is published nowhere; loads its stations.
 
@@ -198,7 +198,7 @@ def _blueprints(
     return blueprints, scopes
 
 
-def laws_of(pack: Pack, kits: Iterable[Kit]) -> Laws:
+def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
     """
     Return what a pack says about outcomes. Files below ``gitops`` that hold no objects say nothing.
 
@@ -217,7 +217,7 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> Laws:
     for kit in kits:
         said |= kit.data_kinds
         teams |= {(kit.kind.group, kit.kind.kind): kit.team_from} if kit.team_from else {}
-    return Laws(
+    return PackRules(
         delivered={**kept, **layer_of(delivered)},
         roles=roles,
         data_kinds={**said, **pack.data_kinds},

@@ -38,7 +38,7 @@ from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_
 from orderkit.flows.plan.announcing import (
     ACCEPT_LOSS,
     MARKER,
-    Judged,
+    JudgedPlan,
     comment_text,
     set_plan_status,
 )
@@ -60,7 +60,7 @@ class PullPlan:
 
     order: str
     pull: PullRequest
-    judged: Judged
+    judged: JudgedPlan
     notes: tuple[str, ...] = ()
     """What else it does, besides the order's XR."""
 
@@ -133,7 +133,9 @@ def say_failed(platform: Platform, repo: RepoId, number: int, why: str) -> None:
     """
     pull = platform.forge.pull(repo, number)
     if pull is not None and pull.state == "open" and pull.base == MAIN:
-        set_plan_status(platform, repo, pull.head_commit, Judged(None, failed=why), pull.web_url)
+        set_plan_status(
+            platform, repo, pull.head_commit, JudgedPlan(None, failed=why), pull.web_url
+        )
 
 
 def publish(platform: Platform, repo: RepoId, found: PullPlan) -> None:
@@ -162,11 +164,11 @@ class _Pull:
         try:
             return self._planned()
         except (RemoteError, UnicodeError) as error:
-            return self._told(Judged(None, failed=str(error)))
+            return self._told(JudgedPlan(None, failed=str(error)))
         except OrderkitError as error:
-            return self._told(Judged(None, (_sentence(error),)))
+            return self._told(JudgedPlan(None, (_sentence(error),)))
 
-    def _told(self, judged: Judged, notes: tuple[str, ...] = ()) -> PullPlan:
+    def _told(self, judged: JudgedPlan, notes: tuple[str, ...] = ()) -> PullPlan:
         return PullPlan(self.order, self.pull, judged, notes)
 
     def _planned(self) -> PullPlan:
@@ -187,9 +189,9 @@ class _Pull:
         except RemoteError:
             raise
         except OrderkitError as error:
-            return self._told(Judged(None, refused, "" if refused else str(error)), notes)
+            return self._told(JudgedPlan(None, refused, "" if refused else str(error)), notes)
         plan = within_limits(live, old.xr, plan)
-        return self._told(Judged(plan, (*refused, *self._losses(plan))), notes)
+        return self._told(JudgedPlan(plan, (*refused, *self._losses(plan))), notes)
 
     def _read(self, live: LiveOrder, commit: CommitSha) -> XrFile:
         return read_xr(self.platform, live, commit)

@@ -1,7 +1,7 @@
 """
 Take down what a plan is made from, and make plans from what was taken down.
 
-A `Recorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
+A `PlanRecorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
 `Replay` gives the same answers without a cluster, and says when it is asked something that
 nobody asked then. Called by the flows that plan; the file is ``core.plan.snapshot``'s.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
-from orderkit.core.plan.snapshot import RecordedOrder, Snapshot, from_text, hidden, to_text
+from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, from_text, hidden, to_text
 from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
@@ -26,7 +26,7 @@ from orderkit.ports.cluster import NoSuchKindError, ObjectList
 _FILE_MAX_BYTES = 500_000_000
 
 
-class Recorder:
+class PlanRecorder:
     """Everything that one plan, or a plan over many orders, looked at. May be shared by threads."""
 
     def __init__(self, order: str = "", *, team: str = "", pack: str = "") -> None:
@@ -76,10 +76,10 @@ class Recorder:
         with self._lock:
             self._plurals[kind] = plural
 
-    def snapshot(self, *, pack: str = "") -> Snapshot:
+    def snapshot(self, *, pack: str = "") -> PlanSnapshot:
         """Return everything that was noted."""
         with self._lock:
-            return Snapshot(
+            return PlanSnapshot(
                 tuple(self._orders),
                 pack or self._pack,
                 dict(self._schemas),
@@ -92,7 +92,7 @@ class Recorder:
 
 
 class _Recorded:
-    def __init__(self, recorder: Recorder, place: Lookup) -> None:
+    def __init__(self, recorder: PlanRecorder, place: Lookup) -> None:
         self._recorder, self._place = recorder, place
 
     def get(self, key: ObjectKey) -> Manifest | None:
@@ -128,7 +128,7 @@ class _Recorded:
 class Replay:
     """Answers as a snapshot has them. `missed` says what nobody asked when it was recorded."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: PlanSnapshot) -> None:
         self._objects = {ObjectKey.of(each): each for each in snapshot.objects}
         self._asked, self._listed = set(snapshot.asked), set(snapshot.listed)
         self._hidden = set(hidden(snapshot.objects))
@@ -200,7 +200,7 @@ def digest_of(files: Files) -> str:
     return f"sha256:{found.hexdigest()}"
 
 
-def save(snapshot: Snapshot, file: Path) -> None:
+def save(snapshot: PlanSnapshot, file: Path) -> None:
     """
     Write a snapshot, whole or not at all.
 
@@ -217,7 +217,7 @@ def save(snapshot: Snapshot, file: Path) -> None:
         ) from error
 
 
-def load(file: Path) -> Snapshot:
+def load(file: Path) -> PlanSnapshot:
     """
     Read a snapshot.
 
@@ -233,7 +233,7 @@ def load(file: Path) -> Snapshot:
     return from_text(text, name=str(file))
 
 
-def differs(snapshot: Snapshot, kits: Iterable[Kit]) -> tuple[str, ...]:
+def differs(snapshot: PlanSnapshot, kits: Iterable[Kit]) -> tuple[str, ...]:
     """Say which XRDs are not those that the snapshot was recorded with."""
     found = []
     for kit in kits:
@@ -245,7 +245,7 @@ def differs(snapshot: Snapshot, kits: Iterable[Kit]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def check_one(snapshot: Snapshot, order: str) -> RecordedOrder:
+def check_one(snapshot: PlanSnapshot, order: str) -> RecordedOrder:
     """
     Return the order of a snapshot that a plan is asked for.
 

@@ -16,7 +16,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import FieldEdit, apply, resolve
 from orderkit.core.plan import Plan
 from orderkit.core.plan.price_table import PriceTable, read_prices
-from orderkit.core.plan.snapshot import Snapshot
+from orderkit.core.plan.snapshot import PlanSnapshot
 from orderkit.core.schema.known import Layer
 from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.cluster_verdicts import given
@@ -27,7 +27,7 @@ from orderkit.flows.plan.recording import Replay, check_one, differs
 
 
 def plan_replayed(
-    recorded: Snapshot,
+    recorded: PlanSnapshot,
     order: str,
     files: Files,
     wanted: Sequence[FieldEdit] | Manifest,

@@ -17,10 +17,10 @@ from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.order import ledger, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
-from orderkit.flows.platform import Platform, Snapshot, published_pack
+from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
 
 
-def team_of(platform: Platform, team: TeamName, seen: Snapshot) -> TeamFile:
+def team_of(platform: Platform, team: TeamName, seen: RepositorySnapshot) -> TeamFile:
     """
     Read what was decided about a team, at the commit of the ledger that was seen.
 
@@ -34,7 +34,9 @@ def team_of(platform: Platform, team: TeamName, seen: Snapshot) -> TeamFile:
     return TeamFile(team) if found is None else team_file.parse(found.data, team=team)
 
 
-def check_may_order(platform: Platform, entry: OrderEntry, kit: str, seen: Snapshot) -> TeamFile:
+def check_may_order(
+    platform: Platform, entry: OrderEntry, kit: str, seen: RepositorySnapshot
+) -> TeamFile:
     """
     Check that the team may have this order, as far as its id and kit tell; return its file.
 

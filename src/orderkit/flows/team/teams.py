@@ -25,7 +25,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.platform import (
     Platform,
-    Snapshot,
+    RepositorySnapshot,
     get_object,
     ledger_snapshot,
     published_pack,
@@ -34,7 +34,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.waiting import until
-from orderkit.ports.forge import Operation, Right
+from orderkit.ports.forge import Operation, TeamRight
 
 LEDGER_APPLICATION = "ledger"
 """The Application that delivers ``teams/`` (gitops/apps/ledger.yaml)."""
@@ -186,7 +186,7 @@ def remove_team(
     seen = ledger_snapshot(platform)
     _refuse_orders(team, seen)
     if team_of(platform, team, seen).members is not None:
-        platform.forge.ensure_access(team, DEVELOPERS, right=Right.WRITE, members=())
+        platform.forge.ensure_access(team, DEVELOPERS, right=TeamRight.WRITE, members=())
     gone = (ledger.team_path(team), ledger.apps_keep_path(team), team_file.path_of(team))
     written = write_ledger(
         platform,
@@ -213,7 +213,7 @@ def _check_name(platform: Platform, name: str) -> TeamName:
     return team
 
 
-def _known(seen: Snapshot, name: str) -> TeamName:
+def _known(seen: RepositorySnapshot, name: str) -> TeamName:
     team = TeamName(name)
     if ledger.team_path(team) not in seen.blobs:
         raise unknown_team(name, list(ledger.teams(seen.blobs)))
@@ -257,12 +257,12 @@ def _check_namespace(platform: Platform, team: TeamName, namespace: str) -> None
 
 def _give_access(platform: Platform, file: TeamFile) -> None:
     platform.forge.ensure_access(
-        file.team, DEVELOPERS, right=Right.WRITE, members=file.members or ()
+        file.team, DEVELOPERS, right=TeamRight.WRITE, members=file.members or ()
     )
 
 
 def _contents(
-    platform: Platform, file: TeamFile, pack: Pack, seen: Snapshot
+    platform: Platform, file: TeamFile, pack: Pack, seen: RepositorySnapshot
 ) -> dict[PurePosixPath, str | None]:
     team, url = file.team, platform.forge.base_url
     namespaces = {*file.namespaces, *placed_namespaces(pack, file)}
@@ -292,7 +292,9 @@ def placed_namespaces(pack: Pack, file: TeamFile) -> Iterator[str]:
             yield "".join(text + ("*" if path else "") for text, path in kit.namespace_parts)
 
 
-def _orders(platform: Platform, team: TeamName, seen: Snapshot) -> dict[PurePosixPath, str | None]:
+def _orders(
+    platform: Platform, team: TeamName, seen: RepositorySnapshot
+) -> dict[PurePosixPath, str | None]:
     """Write the Applications of a team's orders as this version does."""
     found: dict[PurePosixPath, str | None] = {}
     for order in ledger.living(seen.blobs, team):
@@ -321,7 +323,7 @@ def _kit_in(text: str, entry: OrderEntry) -> str:
 # --- removing
 
 
-def _refuse_orders(team: TeamName, seen: Snapshot) -> None:
+def _refuse_orders(team: TeamName, seen: RepositorySnapshot) -> None:
     has = ledger.living(seen.blobs, team)
     ending = [
         path.parts[2]

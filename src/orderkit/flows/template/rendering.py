@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
 from orderkit.core.portal.render import (
+    FileOutcome,
     LimitError,
-    Outcome,
     RenderError,
     SkeletonFile,
     Tree,
@@ -48,7 +48,7 @@ VALUES_BYTES_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileResult:
     """What became of one file: written, skipped, refused, or (only judged) fits."""
 
     path: str
@@ -77,18 +77,18 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SkeletonReport:
     """What became of every file of a skeleton."""
 
     out: Path | None
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[FileResult] = field(default_factory=list)
 
     def count(self, outcome: str) -> int:
         """Return how many files had this outcome."""
         return sum(entry.outcome == outcome for entry in self.entries)
 
     @property
-    def refused(self) -> list[Entry]:
+    def refused(self) -> list[FileResult]:
         return [entry for entry in self.entries if entry.outcome == "refused"]
 
 
@@ -172,7 +172,7 @@ def _unfollowed(path: str, flags: int) -> int:
 # --- rendering
 
 
-def check(folder: Path, options: TreeOptions) -> Report:
+def check(folder: Path, options: TreeOptions) -> SkeletonReport:
     """
     Compile every file and path of a skeleton, without values.
 
@@ -180,7 +180,7 @@ def check(folder: Path, options: TreeOptions) -> Report:
         NotFoundError: There is no such folder. LimitError: It is too large.
     """
     outcomes = _judged(folder, read_skeleton(folder), None, options)
-    return Report(None, [_entry(outcome, "fits") for outcome in outcomes])
+    return SkeletonReport(None, [_entry(outcome, "fits") for outcome in outcomes])
 
 
 def render(
@@ -191,7 +191,7 @@ def render(
     *,
     replace: bool = False,
     keep_going: bool = False,
-) -> Report:
+) -> SkeletonReport:
     """
     Render a skeleton into a folder; all of it, or nothing changes there.
 
@@ -210,12 +210,12 @@ def render(
     if failed is not None and not keep_going:
         raise failed
     entries = _written(outcomes, out, replace=replace)
-    return Report(out, entries)
+    return SkeletonReport(out, entries)
 
 
 def _judged(
     folder: Path, files: Tree, values: Mapping[str, Any] | None, options: TreeOptions
-) -> list[Outcome]:
+) -> list[FileOutcome]:
     """Judge in this process what this installation brings, everything else in a child."""
     if not is_own(folder):
         return judge_confined(files, values, options)
@@ -228,18 +228,18 @@ def is_own(folder: Path) -> bool:
     return any(folder.resolve().is_relative_to(room) for room in rooms)
 
 
-def _entry(outcome: Outcome, word: str) -> Entry:
+def _entry(outcome: FileOutcome, word: str) -> FileResult:
     target = None if outcome.target is None else str(outcome.target)
     if outcome.error is not None:
-        return Entry(str(outcome.path), "refused", outcome.how, target, outcome.error)
+        return FileResult(str(outcome.path), "refused", outcome.how, target, outcome.error)
     skipped = outcome.how.startswith("skipped")
-    return Entry(str(outcome.path), "skipped" if skipped else word, outcome.how, target)
+    return FileResult(str(outcome.path), "skipped" if skipped else word, outcome.how, target)
 
 
 # --- writing
 
 
-def _written(outcomes: list[Outcome], out: Path, *, replace: bool) -> list[Entry]:
+def _written(outcomes: list[FileOutcome], out: Path, *, replace: bool) -> list[FileResult]:
     """Write into a folder beside `out`, then put it in its place."""
     parent = out.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
@@ -257,7 +257,7 @@ def _written(outcomes: list[Outcome], out: Path, *, replace: bool) -> list[Entry
     return entries
 
 
-def _placed(outcome: Outcome, root: Path, *, replace: bool) -> Entry:
+def _placed(outcome: FileOutcome, root: Path, *, replace: bool) -> FileResult:
     entry = _entry(outcome, "written")
     if outcome.file is None or outcome.target is None:
         return entry
@@ -266,7 +266,7 @@ def _placed(outcome: Outcome, root: Path, *, replace: bool) -> Entry:
         for part in outcome.target.parts[:-1]:
             folder = _stepped(folder, part, outcome.target)
         if not _created(folder, outcome.target, outcome.file, replace=replace):
-            return Entry(entry.path, "skipped", "skipped: it exists", entry.target)
+            return FileResult(entry.path, "skipped", "skipped: it exists", entry.target)
     finally:
         os.close(folder)
     return entry

@@ -25,10 +25,10 @@ from orderkit.adapters.embedded.assembly.revisions import VALID_PIPELINE
 from orderkit.adapters.embedded.assembly.selection import (
     NAME_LABEL,
     Choice,
-    SelectionError,
-    Selector,
+    CompositionSelectionError,
+    CompositionSelector,
 )
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.assembly.tracking import Tracker
 from orderkit.adapters.embedded.controller import Backoff, Controller
 from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, World, steps_of
@@ -98,11 +98,11 @@ class ReconcileError(OrderkitError):
 class Composites:
     """The controller of one XRD's XRs."""
 
-    def __init__(self, site: Site, xrd: Manifest) -> None:
+    def __init__(self, site: ReconcilerContext, xrd: Manifest) -> None:
         self._site = site
         self._kind = xr_kind(xrd)
         self._path = machinery_path(xrd)
-        self._selector = Selector(site, xrd)
+        self._selector = CompositionSelector(site, xrd)
         self._tracker = Tracker()
         self._controller = Controller(
             f"composite/{metadata(xrd)['name']}", site.cluster, self._reconcile, backoff=BACKOFF
@@ -165,10 +165,10 @@ class Composites:
 
     def _assemble(self, xr: Manifest) -> float | None:
         choice = Choice()
-        failure: SelectionError | None = None
+        failure: CompositionSelectionError | None = None
         try:
             self._selector.choose(xr, choice)
-        except SelectionError as error:
+        except CompositionSelectionError as error:
             failure = error
         xr = self._prepared(xr, choice)
         for event in choice.events:

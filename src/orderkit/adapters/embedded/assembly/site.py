@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.assembly.events import OWNER, Recorder
+from orderkit.adapters.embedded.assembly.events import OWNER, EventRecorder
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import NotFoundError
 from orderkit.core.objects.conditions import Condition, merged
@@ -16,13 +16,13 @@ from orderkit.ports.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ReconcilerContext:
     """The surroundings of a reconciler."""
 
     cluster: Cluster
     functions: Mapping[str, Station]
     """What can run in this process, by the name of its Function object."""
-    recorder: Recorder
+    recorder: EventRecorder
     clock: Clock
     chance: random.Random
     """Order of applying and jitter; Crossplane's are random too."""

@@ -38,7 +38,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CatalogSource:
     """A file in a repository at a branch, tag or commit."""
 
     repo: RepoId
@@ -46,7 +46,7 @@ class Source:
     path: PurePosixPath
 
 
-def source_of(target: str, *, base_url: str) -> Source:
+def source_of(target: str, *, base_url: str) -> CatalogSource:
     """
     Read a location's target.
 
@@ -63,7 +63,7 @@ def source_of(target: str, *, base_url: str) -> Source:
             hint=f"the form is {base_url}/<owner>/<repo>/src/branch/<branch>/catalog-info.yaml",
         )
     repo = RepoId(unquote(found["owner"]), unquote(found["repo"]))
-    return Source(repo, unquote(found["ref"]), PurePosixPath(unquote(found["path"])))
+    return CatalogSource(repo, unquote(found["ref"]), PurePosixPath(unquote(found["path"])))
 
 
 def read_entities(forge: Forge, target: str) -> list[Manifest]:

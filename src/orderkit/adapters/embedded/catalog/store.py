@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS entities (
 """
 
 
-class Store:
+class CatalogStore:
     """Locations and entities in one file."""
 
     def __init__(self, path: Path) -> None:

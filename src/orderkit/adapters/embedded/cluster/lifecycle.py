@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from orderkit.adapters.embedded.cluster import definitions
 from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, now
-from orderkit.adapters.embedded.cluster.journal import Place
+from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, dig, metadata
 from orderkit.core.schema.structural import default, prune
@@ -59,9 +59,11 @@ class Deleted:
     gone: bool
 
 
-def place_of(served: ServedKind, namespace: str, name: str) -> Place:
+def place_of(served: ServedKind, namespace: str, name: str) -> StorageKey:
     """Return where an object of a kind is stored."""
-    return Place(served.kind.group, served.kind.kind, namespace if served.namespaced else "", name)
+    return StorageKey(
+        served.kind.group, served.kind.kind, namespace if served.namespaced else "", name
+    )
 
 
 def presented(served: ServedKind, manifest: Manifest) -> Manifest:
@@ -91,7 +93,7 @@ def without_empty_metadata(manifest: Manifest) -> Manifest:
     return manifest if len(kept) == len(found) else {**manifest, "metadata": kept}
 
 
-def skeleton(served: ServedKind, place: Place) -> Manifest:
+def skeleton(served: ServedKind, place: StorageKey) -> Manifest:
     """Return what an apply to a missing object is merged into: its identity."""
     found = {"name": place.name}
     if place.namespace:

@@ -16,7 +16,7 @@ from orderkit.adapters.embedded.cluster.refusals import KindMissing
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 
 
-class Registry:
+class KindRegistry:
     """Served kinds by kind and by (group, version, plural)."""
 
     def __init__(self) -> None:

@@ -18,10 +18,10 @@ from typing import Any
 from orderkit.core.crossplane.station import OpaqueError, Selector, StationRequest, StationResponse
 from orderkit.core.crossplane.twins import environment, field_paths
 from orderkit.core.crossplane.twins.field_paths import PathError, quoted
-from orderkit.core.crossplane.twins.function_inputs import HEADER, Each, Fields, misshapen
+from orderkit.core.crossplane.twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
 from orderkit.core.crossplane.twins.selection import (
     SELECTOR,
-    SelectionError,
+    ResourceSelectionError,
     labels_of_matchers,
     picked,
 )
@@ -31,23 +31,23 @@ from orderkit.core.objects.plain_data import overlaid
 API_VERSION, KIND = "apiextensions.crossplane.io/v1beta1", "EnvironmentConfig"
 
 Source = Mapping[str, Any]
-_INPUT = Fields(
+_INPUT = OptionalFields(
     {
         **HEADER,
-        "spec": Fields(
+        "spec": OptionalFields(
             {
                 "defaultData": "object",
-                "environmentConfigs": Each(
-                    Fields(
+                "environmentConfigs": ListOf(
+                    OptionalFields(
                         {
                             "type": "text",
-                            "ref": Fields({"name": "text"}),
+                            "ref": OptionalFields({"name": "text"}),
                             "selector": SELECTOR,
                             "toFieldPath": "text",
                         }
                     )
                 ),
-                "policy": Fields({"resolution": "text"}),
+                "policy": OptionalFields({"resolution": "text"}),
             }
         ),
     }
@@ -71,14 +71,14 @@ def environment_configs(request: StationRequest) -> StationResponse:
         return response
     try:
         response.requirements = dict(_requirements(spec, request.xr))
-    except SelectionError as error:
+    except ResourceSelectionError as error:
         response.fatal(f"cannot build requirements: {error}")
         return response
     if not request.required:
         return response
     try:
         found = _merged(spec, request)
-    except SelectionError as error:
+    except ResourceSelectionError as error:
         response.fatal(str(error))
         return response
     response.context = {**response.context, environment.KEY: found}
@@ -95,11 +95,11 @@ def _requirements(spec: Source, xr: Manifest) -> Iterator[tuple[str, Selector]]:
     for name, kind, source in _sources(spec):
         if kind == "Reference":
             if source.get("ref") is None:
-                raise SelectionError(f"{name} is a Reference without ref")
+                raise ResourceSelectionError(f"{name} is a Reference without ref")
             yield name, Selector(API_VERSION, KIND, source["ref"].get("name") or "")
         elif kind == "Selector":
             if source.get("selector") is None:
-                raise SelectionError(f"{name} is a Selector without selector")
+                raise ResourceSelectionError(f"{name} is a Selector without selector")
             labels = labels_of_matchers(source["selector"].get("matchLabels") or (), xr)
             if labels:
                 yield name, Selector(API_VERSION, KIND, labels=labels)
@@ -115,11 +115,11 @@ def _merged(spec: Source, request: StationRequest) -> dict[str, Any]:
             found = _referred(spec, source, objects) if kind == "Reference" else _picked(
                 source["selector"], objects
             )  # fmt: skip
-        except SelectionError as error:
+        except ResourceSelectionError as error:
             told = "cannot get selected environment configs: cannot process environment config"
             which = f"{quoted(source['ref']['name'])} by reference, " if kind == "Reference" else ""
             how = "" if which else " by selector"
-            raise SelectionError(f"{told} {which}{quoted(name)}{how}: {error}") from error
+            raise ResourceSelectionError(f"{told} {which}{quoted(name)}{how}: {error}") from error
         chosen.setdefault(source.get("toFieldPath") or "", []).extend(found)
     data = _together(chosen)
     held = request.context.get(environment.KEY)
@@ -134,10 +134,10 @@ def _referred(spec: Source, source: Source, objects: tuple[Manifest, ...]) -> li
     if not objects:
         if (spec.get("policy") or {}).get("resolution") == "Optional":
             return []
-        raise SelectionError(f"Required environment config {name} not found")
+        raise ResourceSelectionError(f"Required environment config {name} not found")
     if len(objects) > 1:
         told = f"expected exactly one required resource {name}, got {len(objects)}"
-        raise SelectionError(told)
+        raise ResourceSelectionError(told)
     return list(objects)
 
 
@@ -146,10 +146,10 @@ def _picked(selector: Source, objects: tuple[Manifest, ...]) -> list[Manifest]:
     if mode == "Single":
         if len(objects) != 1:
             told = f"expected exactly one required resource, got {len(objects)}"
-            raise SelectionError(told)
+            raise ResourceSelectionError(told)
         return list(objects)
     if mode != "Multiple":
-        raise SelectionError(f"unknown selector mode {quoted(mode)}")
+        raise ResourceSelectionError(f"unknown selector mode {quoted(mode)}")
     return list(picked(objects, selector, "required resources"))
 
 
@@ -177,11 +177,11 @@ def _placed(path: str, objects: list[Manifest]) -> dict[str, Any]:
                 field_paths.put(data, path, manifest.get("data"))
             except PathError as error:
                 told = f"cannot get data from environment config {name} into path {quoted(path)}"
-                raise SelectionError(f"cannot merge environment data: {told}") from error
+                raise ResourceSelectionError(f"cannot merge environment data: {told}") from error
         elif isinstance(manifest.get("data"), dict):
             data = manifest["data"]
         elif "data" not in manifest:
             told = f"cannot get data from environment config {quoted(name)}: data: no such field"
-            raise SelectionError(f"cannot merge environment data: {told}")
+            raise ResourceSelectionError(f"cannot merge environment data: {told}")
         found = overlaid(found, data)
     return found

@@ -18,10 +18,10 @@ from typing import Any
 
 from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
 from orderkit.core.crossplane.twins.field_paths import quoted
-from orderkit.core.crossplane.twins.function_inputs import HEADER, Each, Fields, misshapen
+from orderkit.core.crossplane.twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
 from orderkit.core.crossplane.twins.selection import (
     SELECTOR,
-    SelectionError,
+    ResourceSelectionError,
     labels_of_matchers,
     picked,
 )
@@ -30,18 +30,18 @@ from orderkit.core.objects.kube_objects import Manifest
 KEY = "apiextensions.crossplane.io/extra-resources"
 
 Source = Mapping[str, Any]
-_INPUT = Fields(
+_INPUT = OptionalFields(
     {
         **HEADER,
-        "spec": Fields(
+        "spec": OptionalFields(
             {
-                "policy": Fields({"resolution": "text"}),
-                "extraResources": Each(
-                    Fields(
+                "policy": OptionalFields({"resolution": "text"}),
+                "extraResources": ListOf(
+                    OptionalFields(
                         {
                             "type": "text",
-                            "ref": Fields({"name": "text"}),
-                            "selector": Fields(
+                            "ref": OptionalFields({"name": "text"}),
+                            "selector": OptionalFields(
                                 {k: v for k, v in SELECTOR.known.items() if k != "mode"}
                             ),
                             "kind": "text",
@@ -73,14 +73,14 @@ def extra_resources(request: StationRequest) -> StationResponse:
     sources: list[Source] = spec.get("extraResources") or []
     try:
         response.requirements = dict(_requirements(sources, request.xr))
-    except SelectionError as error:
+    except ResourceSelectionError as error:
         response.fatal(f"could not build extra resource requirements: {error}")
         return response
     if not request.required:
         return response
     try:
         found = dict(_chosen(spec, sources, request))
-    except SelectionError as error:
+    except ResourceSelectionError as error:
         response.fatal(f"verifying and sorting extra resources: {error}")
         return response
     response.context = {**response.context, KEY: found}
@@ -97,11 +97,11 @@ def _requirements(sources: list[Source], xr: Manifest) -> Iterator[tuple[str, Se
         what = source.get("apiVersion") or "", source.get("kind") or ""
         if _kind(source) == "Reference":
             if source.get("ref") is None:
-                raise SelectionError(f"{quoted(into)} is a Reference without ref")
+                raise ResourceSelectionError(f"{quoted(into)} is a Reference without ref")
             yield into, Selector(*what, name=source["ref"].get("name") or "", namespace=home)
         elif _kind(source) == "Selector":
             if source.get("selector") is None:
-                raise SelectionError(f"{quoted(into)} is a Selector without selector")
+                raise ResourceSelectionError(f"{quoted(into)} is a Selector without selector")
             labels = labels_of_matchers(source["selector"].get("matchLabels") or (), xr)
             if labels:
                 yield into, Selector(*what, labels=labels, namespace=home)
@@ -114,7 +114,7 @@ def _chosen(
     for source in sources:
         into = source.get("into") or ""
         if into not in request.required:
-            raise SelectionError(f"cannot find expected extra resource {quoted(into)}")
+            raise ResourceSelectionError(f"cannot find expected extra resource {quoted(into)}")
         objects = list(request.required[into])
         if _kind(source) == "Selector":
             what = f"extra resources {quoted(into)}"
@@ -122,7 +122,7 @@ def _chosen(
         elif _kind(source) != "Reference":
             continue
         elif len(objects) != 1 and (objects or not optional):
-            raise SelectionError(_not_one(into, len(objects)))
+            raise ResourceSelectionError(_not_one(into, len(objects)))
         if objects:
             yield into, objects
 

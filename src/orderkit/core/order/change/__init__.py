@@ -6,10 +6,10 @@ Pure; reads no file and writes none. Text is edited by ``core.yaml.edit``, objec
 """
 
 from orderkit.core.objects.values import ABSENT, Absent, Steps, same, shown, value_at
-from orderkit.core.order.change.change_fields import FieldEdit, Target, apply, resolve
+from orderkit.core.order.change.change_fields import EditTarget, FieldEdit, apply, resolve
 from orderkit.core.order.change.change_rules import (
-    Asking,
-    Verdict,
+    ChangeRequester,
+    ChangeVerdict,
     judge_rules,
     judge_who,
     refuse_unchanged,
@@ -20,14 +20,14 @@ from orderkit.core.order.change.differences import FieldDifference, differences
 __all__ = [
     "ABSENT",
     "Absent",
-    "Asking",
+    "ChangeRequester",
+    "ChangeVerdict",
+    "EditTarget",
     "FieldConflict",
     "FieldConflictError",
     "FieldDifference",
     "FieldEdit",
     "Steps",
-    "Target",
-    "Verdict",
     "apply",
     "differences",
     "judge_rules",

@@ -51,7 +51,7 @@ class FieldEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EditTarget:
     """An edit understood: where, under which schema, with a value of the right type."""
 
     steps: Steps
@@ -107,7 +107,7 @@ class Target:
         return old + self.value if self.op == "add" else old - self.value
 
 
-def resolve(kit: Kit, edit: FieldEdit) -> Target:
+def resolve(kit: Kit, edit: FieldEdit) -> EditTarget:
     """
     Find the field that is meant and read the value.
 
@@ -121,13 +121,13 @@ def resolve(kit: Kit, edit: FieldEdit) -> Target:
     typed = edit.typed and edit.op != "unset"
     value = _typed(path_text(steps), edit.value, of_value) if typed else edit.value
     value = bare(kit, path_text(steps), value)
-    target = Target(steps, edit.op, None if edit.op == "unset" else value, schema)
+    target = EditTarget(steps, edit.op, None if edit.op == "unset" else value, schema)
     if target.is_sum and not _is_number(value):
         raise InvalidInputError(edit.path, edit.value, "is no number", hint="for example +=5")
     return target
 
 
-def apply(spec: Any, targets: Sequence[Target]) -> Any:
+def apply(spec: Any, targets: Sequence[EditTarget]) -> Any:
     """
     Return a copy of a spec with every edit done, in their order.
 

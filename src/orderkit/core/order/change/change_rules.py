@@ -16,17 +16,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
-from orderkit.core.kit.model import Change, Direction, How, Kit
+from orderkit.core.kit.model import Direction, How, Kit, KitChange
 from orderkit.core.objects.values import ABSENT, same, shown, value_at
 from orderkit.core.order.change.differences import FieldDifference
 from orderkit.core.schema.validate.hints import schema_at, steps_of
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ChangeVerdict:
     """What the rules say of a change that they allow."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[KitChange, ...]
     """Those that it is made of; empty for a kit that has none."""
 
     @property
@@ -46,7 +46,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ChangeRequester:
     """Who asks, and what an order says of its people."""
 
     ref: str
@@ -60,7 +60,7 @@ class Asking:
 
 def judge_rules(
     kit: Kit, found: Sequence[FieldDifference], *, change: str | None = None
-) -> Verdict:
+) -> ChangeVerdict:
     """
     Return which of the kit's changes this is.
 
@@ -76,10 +76,10 @@ def judge_rules(
     if not kit.changes:
         if change:
             raise _no_such_change(kit, change)
-        return Verdict(())
+        return ChangeVerdict(())
     candidates = [_named(kit, change)] if change else list(kit.changes)
     chosen = [_judge(kit, candidates, difference, change) for difference in found]
-    return Verdict(tuple(dict.fromkeys(chosen)))
+    return ChangeVerdict(tuple(dict.fromkeys(chosen)))
 
 
 def refuse_unchanged(
@@ -115,7 +115,7 @@ def refuse_unchanged(
             )
 
 
-def judge_who(verdict: Verdict, asking: Asking) -> None:
+def judge_who(verdict: ChangeVerdict, asking: ChangeRequester) -> None:
     """
     Check that the one who asks may.
 
@@ -131,13 +131,13 @@ def judge_who(verdict: Verdict, asking: Asking) -> None:
             )
 
 
-def _is(who: str, asking: Asking) -> bool:
+def _is(who: str, asking: ChangeRequester) -> bool:
     if who == "requester":
         return asking.ref.lower() == asking.ordered_by.lower()
     return _meant(who, asking) in {asking.ref.lower(), *map(str.lower, asking.groups)}
 
 
-def _meant(who: str, asking: Asking) -> str:
+def _meant(who: str, asking: ChangeRequester) -> str:
     """Return the reference that a word or a short reference stands for."""
     words = {"team": f"group:default/{asking.team}", "platform": asking.platform}
     who = words.get(who, who)
@@ -146,7 +146,7 @@ def _meant(who: str, asking: Asking) -> str:
     return f"{kind if colon else 'group'}:{namespace if slash else 'default'}/{bare}".lower()
 
 
-def _people(who: Iterable[str], asking: Asking) -> str:
+def _people(who: Iterable[str], asking: ChangeRequester) -> str:
     return " or ".join(asking.ordered_by if w == "requester" else _meant(w, asking) for w in who)
 
 
@@ -164,7 +164,7 @@ def _refuse_identity(kit: Kit, difference: FieldDifference) -> None:
         )
 
 
-def _named(kit: Kit, name: str) -> Change:
+def _named(kit: Kit, name: str) -> KitChange:
     for change in kit.changes:
         if change.name == name:
             return change
@@ -179,8 +179,8 @@ def _no_such_change(kit: Kit, name: str) -> InvalidInputError:
 
 
 def _judge(
-    kit: Kit, candidates: Sequence[Change], difference: FieldDifference, name: str | None
-) -> Change:
+    kit: Kit, candidates: Sequence[KitChange], difference: FieldDifference, name: str | None
+) -> KitChange:
     """Return the first change that allows it; raise what the first that has the field says."""
     covering = [change for change in kit.changes if _is_among(difference, change.fields)]
     for change in covering:
@@ -206,7 +206,7 @@ def _judge(
     )
 
 
-def _changes(change: Change) -> bool:
+def _changes(change: KitChange) -> bool:
     return change.direction is not Direction.NEVER
 
 
@@ -215,7 +215,7 @@ def _is_among(difference: FieldDifference, fields: Iterable[str]) -> bool:
     return any(own[: len(steps)] == steps for steps in map(steps_of, fields))
 
 
-def _too_far(kit: Kit, change: Change, difference: FieldDifference) -> str:
+def _too_far(kit: Kit, change: KitChange, difference: FieldDifference) -> str:
     """Say why the direction forbids it; empty if it does not."""
     if change.direction is Direction.ANY:
         return ""

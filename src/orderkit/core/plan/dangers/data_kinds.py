@@ -8,7 +8,7 @@ it. A kind that neither names is not noticed.
 from __future__ import annotations
 
 from orderkit.core.objects.kube_objects import Kind
-from orderkit.core.plan.pack_rules import ANY_GROUP, Laws
+from orderkit.core.plan.pack_rules import ANY_GROUP, PackRules
 
 DATA_KINDS = frozenset(
     [
@@ -115,7 +115,7 @@ _WHY = {
 }
 
 
-def holds_data(kind: Kind, laws: Laws) -> bool:
+def holds_data(kind: Kind, laws: PackRules) -> bool:
     """Say whether objects of a kind hold data."""
     for group in (kind.group, ANY_GROUP):
         said = laws.data_kinds.get((group, kind.kind))

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.plan.assembly import Assembly, key_text
-from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.outcome_objects import parts_of, wrapped
 
 _SHORTEST = 8
@@ -26,7 +26,7 @@ _CALLED = re.compile(
 _REFERS = re.compile(r"(name|ref|path|file|url|key-?name)s?\Z", re.IGNORECASE)
 
 
-def secrets_of(before: Assembly, after: Assembly, mind: Mind) -> frozenset[str]:
+def secrets_of(before: Assembly, after: Assembly, mind: DangerContext) -> frozenset[str]:
     """Return every value of a Secret that is known, decoded."""
     return frozenset({*_values(before), *_values(after), *_of(mind.existing)})
 

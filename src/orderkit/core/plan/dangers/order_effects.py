@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
 from orderkit.core.order.change import ABSENT, differences, shown, value_at
 from orderkit.core.plan.assembly import Assembly, key_text
-from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 
 _MACHINERY = (
     "compositionRef", "compositionSelector", "compositionRevisionRef",
@@ -15,7 +15,9 @@ _MACHINERY = (
 )  # fmt: skip
 
 
-def orderings(before: Assembly, after: Assembly, fresh: Assembly, mind: Mind) -> Iterator[Danger]:
+def orderings(
+    before: Assembly, after: Assembly, fresh: Assembly, mind: DangerContext
+) -> Iterator[Danger]:
     """Yield what follows from the order's own fields, and from the pipeline that reads them."""
     yield from _defaults(before, after)
     yield from _team(before, after, mind)
@@ -50,7 +52,7 @@ def _spec(xr: object) -> dict[str, object]:
     return {k: v for k, v in found.items() if k != "crossplane"} if isinstance(found, dict) else {}
 
 
-def _team(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def _team(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     kind = Kind.of(after.xr)
     path = mind.laws.team_fields.get((kind.group, kind.kind))
     if not path or not _spec(before.xr):

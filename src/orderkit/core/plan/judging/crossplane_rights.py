@@ -19,11 +19,11 @@ from orderkit.core.crossplane.granted_rights import (
 from orderkit.core.kit.model import plural_of
 from orderkit.core.objects.kube_objects import Kind
 from orderkit.core.plan.assembly import Assembly, Fault
-from orderkit.core.plan.judging.verdicts import Facts, Rule
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import parts_of
 
 
-def judge_rights(after: Assembly, facts: Facts) -> Iterator[Fault]:
+def judge_rights(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     """Yield one fault per kind that Crossplane may not compose, at its first resource."""
     told: set[Kind] = set()
     for part in parts_of(after):
@@ -38,11 +38,11 @@ def judge_rights(after: Assembly, facts: Facts) -> Iterator[Fault]:
                 "kind",
                 "name the kind in kit.yaml under spec.composes and run 'orderkit kit generate', "
                 f"or label a ClusterRole that has it {AGGREGATE}: 'true'",
-                code=Rule.RIGHTS,
+                code=OutcomeRule.RIGHTS,
             )
 
 
-def missing_rights(kind: Kind, facts: Facts) -> set[str]:
+def missing_rights(kind: Kind, facts: JudgingFacts) -> set[str]:
     """Return the verbs that no role gives, each with its resource."""
     known = facts.schemas.find(kind)
     plural = (known.plural if known else "") or plural_of(kind.kind)

@@ -23,7 +23,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.plan.assembly import Assembly, Fault, Note, key_text
-from orderkit.core.plan.judging.verdicts import Facts, Rule
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import Part, only_observes, parts_of
 from orderkit.core.schema import structural
 from orderkit.core.schema.known.builtin_kinds import METADATA
@@ -79,7 +79,7 @@ def _name(part: Part) -> Iterator[Fault]:
 
 
 def _named(part: Part, where: str, told: str, hint: str, value: Any) -> Fault:
-    return Fault(part.path, told, where, hint, code=Rule.NAME, value=shown(value))
+    return Fault(part.path, told, where, hint, code=OutcomeRule.NAME, value=shown(value))
 
 
 def _metadata(part: Part) -> Iterator[Fault]:
@@ -142,7 +142,7 @@ def _is_value(value: str) -> bool:
     return len(value) <= _LABEL_MAX and bool(_VALUE.match(value))
 
 
-def judge_neighbours(before: Assembly, after: Assembly, facts: Facts) -> Iterator[Fault]:
+def judge_neighbours(before: Assembly, after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     """Yield objects that two parts make, and names that something else has."""
     makers: dict[tuple[object, ...], str] = {}
     for part in parts_of(after):
@@ -152,7 +152,7 @@ def judge_neighbours(before: Assembly, after: Assembly, facts: Facts) -> Iterato
         other = makers.setdefault(identity, part.path)
         if other != part.path:
             told = f"{key_text(part.manifest)} is what '{other}' makes too: they fight over it"
-            yield _clash(part, Rule.COLLISION, told)
+            yield _clash(part, OutcomeRule.COLLISION, told)
         elif not part.prefix:
             yield from _taken(part, before, facts)
 
@@ -172,11 +172,11 @@ def _identity(part: Part, after: Assembly) -> tuple[object, ...] | None:
     return (where, part.kind.group, part.kind.kind, home, name)
 
 
-def _taken(part: Part, before: Assembly, facts: Facts) -> Iterator[Fault]:
+def _taken(part: Part, before: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     key = ObjectKey.of(part.manifest)
     if key in facts.others:
         told = f"{key_text(part.manifest)} is what order {facts.others[key]} makes too"
-        yield _clash(part, Rule.COLLISION, told)
+        yield _clash(part, OutcomeRule.COLLISION, told)
     live = _unknown_to(part, before, facts)
     if live is None:
         return
@@ -188,17 +188,17 @@ def _taken(part: Part, before: Assembly, facts: Facts) -> Iterator[Fault]:
             f"{owner.get('name')}{f' of {root}' if root and root != owner.get('name') else ''}: "
             "Crossplane cannot take it"
         )
-        yield _clash(part, Rule.TAKEN, told)
+        yield _clash(part, OutcomeRule.TAKEN, told)
     elif owner is None and TRACKING_ID in annotations_of(live):
         application = annotations_of(live)[TRACKING_ID].partition(":")[0]
         told = (
             f"{key_text(part.manifest)} exists and is delivered by Application {application}: "
             "Argo CD and Crossplane would fight over it"
         )
-        yield _clash(part, Rule.TAKEN, told)
+        yield _clash(part, OutcomeRule.TAKEN, told)
 
 
-def adopted(before: Assembly, after: Assembly, facts: Facts) -> Iterator[Note]:
+def adopted(before: Assembly, after: Assembly, facts: JudgingFacts) -> Iterator[Note]:
     """Yield objects that exist and belong to nobody: Crossplane takes them over."""
     for part in parts_of(after):
         live = None if part.prefix else _unknown_to(part, before, facts)
@@ -211,7 +211,7 @@ def adopted(before: Assembly, after: Assembly, facts: Facts) -> Iterator[Note]:
             yield Note(part.path, "adopts", told)
 
 
-def _unknown_to(part: Part, before: Assembly, facts: Facts) -> Manifest | None:
+def _unknown_to(part: Part, before: Assembly, facts: JudgingFacts) -> Manifest | None:
     """Return an object of the cluster under the part's name that the order has not made."""
     made = before.observed if facts.made is None else facts.made
     if not metadata(part.manifest).get("name") or part.path in made:
@@ -219,7 +219,7 @@ def _unknown_to(part: Part, before: Assembly, facts: Facts) -> Manifest | None:
     return facts.living.get(ObjectKey.of(part.manifest))
 
 
-def _clash(part: Part, rule: Rule, told: str) -> Fault:
+def _clash(part: Part, rule: OutcomeRule, told: str) -> Fault:
     name = metadata(part.manifest).get("name")
     return Fault(
         part.path,

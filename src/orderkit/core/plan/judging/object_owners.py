@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind, metadata
 from orderkit.core.plan.assembly import Assembly, Fault, key_text
-from orderkit.core.plan.judging.verdicts import Facts, Rule
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import Part, parent_of, parts_of
 from orderkit.core.schema.validate.hints import shown
 
 
-def judge_places(after: Assembly, facts: Facts) -> Iterator[Fault]:
+def judge_places(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     """Yield what is wrong with scopes, namespaces, kinds and owners."""
     made = {
         metadata(part.manifest).get("name") for part in parts_of(after) if part.kind == NAMESPACE
@@ -41,12 +41,12 @@ def _unserved(part: Part) -> Fault:
         f"{told}: Crossplane gives up the whole order on it",
         "apiVersion",
         "install what brings the kind, or deliver its CRD with the pack",
-        code=Rule.UNKNOWN_KIND,
+        code=OutcomeRule.UNKNOWN_KIND,
         value=shown(kind.api_version),
     )
 
 
-def _scope(part: Part, after: Assembly, facts: Facts) -> Iterator[Fault]:
+def _scope(part: Part, after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     namespaced = facts.schemas.namespaced(part.kind)
     above = metadata(parent_of(part.path, after)).get("namespace")
     home = metadata(part.manifest).get("namespace")
@@ -57,7 +57,7 @@ def _scope(part: Part, after: Assembly, facts: Facts) -> Iterator[Fault]:
             f"lives in its own namespace, {above}",
             "kind",
             "make the XRD's scope Cluster, or wrap the object in a provider-kubernetes Object",
-            code=Rule.SCOPE,
+            code=OutcomeRule.SCOPE,
             value=shown(part.kind.kind),
         )
     elif namespaced and not home:
@@ -66,11 +66,13 @@ def _scope(part: Part, after: Assembly, facts: Facts) -> Iterator[Fault]:
             f"{key_text(part.manifest)} is namespaced and has no namespace",
             part.field("metadata.namespace"),
             "set metadata.namespace",
-            code=Rule.SCOPE,
+            code=OutcomeRule.SCOPE,
         )
 
 
-def _namespace(part: Part, after: Assembly, facts: Facts, made: set[str | None]) -> Iterator[Fault]:
+def _namespace(
+    part: Part, after: Assembly, facts: JudgingFacts, made: set[str | None]
+) -> Iterator[Fault]:
     home = metadata(part.manifest).get("namespace")
     own = metadata(after.xr).get("namespace")
     if home and home != own and home not in made and home in facts.missing_namespaces:
@@ -79,12 +81,12 @@ def _namespace(part: Part, after: Assembly, facts: Facts, made: set[str | None])
             f'namespaces "{home}" not found: nothing here makes it',
             "metadata.namespace",
             "compose the Namespace, and the rest once it is observed",
-            code=Rule.NO_NAMESPACE,
+            code=OutcomeRule.NO_NAMESPACE,
             value=shown(home),
         )
 
 
-def _owners(part: Part, facts: Facts) -> Iterator[Fault]:
+def _owners(part: Part, facts: JudgingFacts) -> Iterator[Fault]:
     owners = [o for o in metadata(part.manifest).get("ownerReferences") or () if type(o) is dict]
     if sum(bool(owner.get("controller")) for owner in owners) > 1:
         told = "Only one reference can have Controller set to true"
@@ -102,4 +104,6 @@ def _owners(part: Part, facts: Facts) -> Iterator[Fault]:
 
 
 def _owned(part: Part, told: str, hint: str) -> Fault:
-    return Fault(part.path, told, part.field("metadata.ownerReferences"), hint, code=Rule.OWNER)
+    return Fault(
+        part.path, told, part.field("metadata.ownerReferences"), hint, code=OutcomeRule.OWNER
+    )

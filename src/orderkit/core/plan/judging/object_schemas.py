@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import same
 from orderkit.core.plan.assembly import Assembly, Fault
-from orderkit.core.plan.judging.verdicts import Facts, Rule
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import Part, makes_nothing, parts_of, wrapped
 from orderkit.core.schema.known.builtin_kinds import built_in
 from orderkit.core.schema.known.known_kinds import KnownKind
@@ -24,7 +24,9 @@ from orderkit.core.schema.validate.hints import value_at
 _WAY_OUT = "put its CRD into schemas/ of the pack, or give --schemas FOLDER"
 
 
-def judge_shapes(before: Assembly, after: Assembly, facts: Facts) -> tuple[list[Fault], list[str]]:
+def judge_shapes(
+    before: Assembly, after: Assembly, facts: JudgingFacts
+) -> tuple[list[Fault], list[str]]:
     """Return what is wrong, and what could not be judged."""
     faults: list[Fault] = []
     unjudged: set[str] = set()
@@ -38,13 +40,13 @@ def judge_shapes(before: Assembly, after: Assembly, facts: Facts) -> tuple[list[
             continue
         for each in known:
             found, open_rules = _judged(part, each, before, after)
-            faults += [each for each in found if not is_xr or each.code == Rule.TRANSITION]
+            faults += [each for each in found if not is_xr or each.code == OutcomeRule.TRANSITION]
             gaps |= open_rules
     told = [f"not judged, no schema: {', '.join(sorted(unjudged))}; {_WAY_OUT}"] if unjudged else []
     return list(dict.fromkeys(faults)), [*told, *sorted(gaps)]
 
 
-def _known(kind: Kind, facts: Facts) -> list[KnownKind]:
+def _known(kind: Kind, facts: JudgingFacts) -> list[KnownKind]:
     """Return everybody who can judge a kind: who serves or delivers it, and our own table."""
     own = built_in().get((kind.group, kind.kind))
     if own is not None and kind.version not in own.validator.versions:
@@ -104,7 +106,7 @@ def _is_there(finding: Finding, live: Manifest | None) -> bool:
 
 
 def _fault(part: Part, finding: Finding) -> Fault:
-    rule = Rule.TRANSITION if finding.reason is Reason.TRANSITION else Rule.SCHEMA
+    rule = OutcomeRule.TRANSITION if finding.reason is Reason.TRANSITION else OutcomeRule.SCHEMA
     return Fault(
         part.path,
         f"{part.kind.kind}: {finding.message}",

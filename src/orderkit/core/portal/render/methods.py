@@ -17,7 +17,7 @@ from orderkit.core.portal.render.global_functions import Cycler
 from orderkit.core.portal.render.javascript import UNDEFINED, Safe, Undefined, Value
 from orderkit.core.portal.render.list_filters import concatenated, joined
 from orderkit.core.portal.render.operands import LIST_MAX, limited, used, whole_number
-from orderkit.core.portal.render.render_errors import Fault, LimitFault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 _MANY = 1_000
 
@@ -226,7 +226,7 @@ def _grown(value: list[Value], items: tuple[Value, ...]) -> None:
     if len(value) + len(items) > LIST_MAX:
         raise LimitFault(f"a list of more than {LIST_MAX} entries")
     if any(_holds(item, value) for item in items):
-        raise Fault("a list cannot be put into itself")
+        raise OperationFault("a list cannot be put into itself")
 
 
 def _holds(item: Value, wanted: list[Value]) -> bool:
@@ -383,7 +383,7 @@ def run_method(
         Fault: There is none. UnsupportedFault: These arguments.
     """
     if found is None or (isinstance(value, dict) and name in value):
-        raise Fault(f"the value has no method '{name}'")
+        raise OperationFault(f"the value has no method '{name}'")
     if not found.least <= len(arguments) <= found.most:
         raise UnsupportedFault.of(unsupported.METHOD_ARGUMENTS, name)
     if any(isinstance(argument, js.Function | Safe) for argument in arguments):

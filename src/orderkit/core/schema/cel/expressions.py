@@ -42,7 +42,7 @@ _BEYOND = "object or parameter holds a number beyond 64 bits"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EvaluationOutcome:
     """A value; or an error, as the server has one too; or why it was not evaluated."""
 
     value: Any = None
@@ -76,10 +76,10 @@ class Expression:
             return "" if harmless else text.removeprefix("INVALID_ARGUMENT: ").split("\n")[0], ""
         return "", str(compiled.return_type().name()).lower()
 
-    def evaluate(self, data: Mapping[str, Any]) -> Outcome:
+    def evaluate(self, data: Mapping[str, Any]) -> EvaluationOutcome:
         """Evaluate over objects that `bound` made."""
         self._compile()
-        outcome = Outcome(gap=self._gap)
+        outcome = EvaluationOutcome(gap=self._gap)
         for program in self._programs:
             outcome = _evaluated(program, data)
             if not outcome.gap:
@@ -103,15 +103,15 @@ class Expression:
                 self._gap = self._gap or f"Orderkit's CEL library cannot read it: {told or error}"
 
 
-def _evaluated(program: Any, data: Mapping[str, Any]) -> Outcome:
+def _evaluated(program: Any, data: Mapping[str, Any]) -> EvaluationOutcome:
     try:
         result = program.eval(data=data)
     except RuntimeError as error:
-        return Outcome(gap=f"the CEL library: {error}")
+        return EvaluationOutcome(gap=f"the CEL library: {error}")
     if result.type().name() in {"*error*", "ERROR"}:
         text = str(result.value())
-        return Outcome(gap=gap_in(text), error=text)
-    return Outcome(result.value())
+        return EvaluationOutcome(gap=gap_in(text), error=text)
+    return EvaluationOutcome(result.value())
 
 
 def bound(**given: Any) -> dict[str, Any]:

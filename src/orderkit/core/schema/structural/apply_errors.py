@@ -14,7 +14,7 @@ from jsonschema import ValidationError
 
 from orderkit.core.schema.structural.api_messages import (
     WRONG_TYPE,
-    Problem,
+    SchemaProblem,
     compact,
     go_number,
     path_of,
@@ -27,7 +27,7 @@ _WORDS["number"] = _WORDS["integer"]
 _GO_TYPES = {str: "string", bool: "bool", list: "[]interface {}", dict: "map[string]interface {}"}
 
 
-def type_problems(schema: Schema, value: Any) -> list[Problem]:
+def type_problems(schema: Schema, value: Any) -> list[SchemaProblem]:
     """
     Return wrong types and undeclared fields of an applied object, sorted by path.
 
@@ -38,12 +38,12 @@ def type_problems(schema: Schema, value: Any) -> list[Problem]:
     return sorted({_told(error) for error in found})
 
 
-def _told(error: ValidationError) -> Problem:
+def _told(error: ValidationError) -> SchemaProblem:
     path = "." + path_of(error.absolute_path)
     if error.validator == "properties":
-        return Problem(path, WRONG_TYPE, error.message)
+        return SchemaProblem(path, WRONG_TYPE, error.message)
     wanted = "scalar" if error.validator == INT_OR_STRING else str(error.validator_value)
-    return Problem(path, WRONG_TYPE, _expected(wanted, error.instance))
+    return SchemaProblem(path, WRONG_TYPE, _expected(wanted, error.instance))
 
 
 def _expected(wanted: str, value: Any) -> str:

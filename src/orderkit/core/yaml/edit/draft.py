@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.yaml.edit import inserting, locating, removing, replacing
-from orderkit.core.yaml.edit.edits import Edit, EditRefusedError, Op, Reason, Step, Value
-from orderkit.core.yaml.edit.locating import Child, Place, children, show_path
+from orderkit.core.yaml.edit.edits import Edit, EditRefusal, EditRefusedError, Op, Step, Value
+from orderkit.core.yaml.edit.locating import CollectionEntry, NodeLocation, children, show_path
 from orderkit.core.yaml.edit.readers import agree
-from orderkit.core.yaml.edit.site import Change, Site
-from orderkit.core.yaml.edit.stream import Kind, Stream
+from orderkit.core.yaml.edit.site import EditSite, Splicing
+from orderkit.core.yaml.edit.stream import EventKind, Stream
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A change at a place, to be written in one of the manners a site has."""
 
-    place: Place
-    act: Callable[[Site], Change]
+    place: NodeLocation
+    act: Callable[[EditSite], Splicing]
 
 
 def plan(stream: Stream, wish: Edit) -> Proposal | list[Edit]:
@@ -45,22 +45,24 @@ def plan(stream: Stream, wish: Edit) -> Proposal | list[Edit]:
     return _unset(stream, place, wish)
 
 
-def _set(stream: Stream, place: Place, wish: Edit) -> Proposal | list[Edit]:
+def _set(stream: Stream, place: NodeLocation, wish: Edit) -> Proposal | list[Edit]:
     if place.missing:
         return _create(stream, place, wish.path, wish.value)
     if _holds(stream, place.node, wish.value):
         return []
     event = stream.events[place.node]
-    if wish.value and isinstance(wish.value, dict) and event.kind is Kind.MAP:
+    if wish.value and isinstance(wish.value, dict) and event.kind is EventKind.MAP:
         return _map_edits(stream, place.node, wish)
-    if wish.value and isinstance(wish.value, list) and event.kind is Kind.LIST:
+    if wish.value and isinstance(wish.value, list) and event.kind is EventKind.LIST:
         return _list_edits(stream, place.node, wish)
     return _replace(stream, place, wish.value)
 
 
-def _replace(stream: Stream, place: Place, value: Value) -> Proposal:
+def _replace(stream: Stream, place: NodeLocation, value: Value) -> Proposal:
     if not place.parents and stream.is_block(place.node):
-        raise stream.refuse(Reason.WRONG_KIND, "the whole document cannot be replaced", place.node)
+        raise stream.refuse(
+            EditRefusal.WRONG_KIND, "the whole document cannot be replaced", place.node
+        )
     _check_anchors(stream, place.node, stream.end(place.node) + 1)
     return Proposal(place, lambda site: replacing.replace(site, value))
 
@@ -68,20 +70,20 @@ def _replace(stream: Stream, place: Place, value: Value) -> Proposal:
 def _holds(stream: Stream, node: int, value: Value) -> bool:
     """Say whether every reader sees this value there already."""
     event = stream.events[node]
-    if event.kind is Kind.SCALAR:
+    if event.kind is EventKind.SCALAR:
         if event.tag is not None or isinstance(value, dict | list):
             return False
         if not event.plain:
             return isinstance(value, str) and event.value == value
         return agree(event.value, value)
-    if event.kind is Kind.MAP and isinstance(value, dict):
+    if event.kind is EventKind.MAP and isinstance(value, dict):
         found = {_key_text(stream, child): child for child in children(stream, node)}
         return found.keys() == value.keys() and all(
             _holds(stream, child.value, value[key])
             for key, child in found.items()
             if key is not None
         )
-    if event.kind is Kind.LIST and isinstance(value, list):
+    if event.kind is EventKind.LIST and isinstance(value, list):
         items = children(stream, node)
         return len(items) == len(value) and all(
             _holds(stream, child.value, item) for child, item in zip(items, value, strict=True)
@@ -89,9 +91,9 @@ def _holds(stream: Stream, node: int, value: Value) -> bool:
     return False
 
 
-def _key_text(stream: Stream, child: Child) -> str | None:
+def _key_text(stream: Stream, child: CollectionEntry) -> str | None:
     event = stream.events[child.first]
-    if event.kind is Kind.SCALAR and event.tag is None:
+    if event.kind is EventKind.SCALAR and event.tag is None:
         return str(event.value)
     return None
 
@@ -103,7 +105,7 @@ def _map_edits(stream: Stream, node: int, wish: Edit) -> list[Edit]:
     for child in children(stream, node):
         key = _key_text(stream, child)
         if key is None or locating.is_merge(stream.events[child.first]):
-            raise stream.refuse(Reason.MERGE_KEY, "a key there is no plain text", child.first)
+            raise stream.refuse(EditRefusal.MERGE_KEY, "a key there is no plain text", child.first)
         found[key] = child
     edits = [
         Edit((*wish.path, key), Op.SET, value, wish.document)
@@ -129,7 +131,7 @@ def _list_edits(stream: Stream, node: int, wish: Edit) -> list[Edit]:
     return edits + [Edit((*wish.path, -1), Op.UNSET, None, wish.document)] * more
 
 
-def _create(stream: Stream, place: Place, path: Sequence[Step], value: Value) -> Proposal:
+def _create(stream: Stream, place: NodeLocation, path: Sequence[Step], value: Value) -> Proposal:
     """Add the first missing key; the maps below it come with it."""
     first, *deeper = place.missing
     for step in reversed(deeper):
@@ -140,48 +142,50 @@ def _create(stream: Stream, place: Place, path: Sequence[Step], value: Value) ->
     return Proposal(place, lambda site: inserting.insert_key(site, name, value))
 
 
-def _new_key(stream: Stream, place: Place, step: Step, path: Sequence[Step]) -> str:
+def _new_key(stream: Stream, place: NodeLocation, step: Step, path: Sequence[Step]) -> str:
     if isinstance(step, int) or step == "<<":
         raise missing(stream, place, path)
     return step
 
 
-def missing(stream: Stream, place: Place, path: Sequence[Step]) -> EditRefusedError:
+def missing(stream: Stream, place: NodeLocation, path: Sequence[Step]) -> EditRefusedError:
     """Return the refusal that names the first step that is not there."""
     at = show_path(path[: len(path) - len(place.missing) + 1])
-    return stream.refuse(Reason.MISSING, f"{show_path(path)}: there is no {at}", place.node)
+    return stream.refuse(EditRefusal.MISSING, f"{show_path(path)}: there is no {at}", place.node)
 
 
-def _add(stream: Stream, place: Place, wish: Edit) -> Proposal:
+def _add(stream: Stream, place: NodeLocation, wish: Edit) -> Proposal:
     if place.missing:
         return _create(stream, place, wish.path, [wish.value])
     event = stream.events[place.node]
     if locating.is_null(event):
         return _replace(stream, place, [wish.value])
-    if event.kind is not Kind.LIST:
+    if event.kind is not EventKind.LIST:
         raise _wrong_kind(stream, place, wish.path)
     return Proposal(place, lambda site: inserting.insert_item(site, wish.value))
 
 
-def _wrong_kind(stream: Stream, place: Place, path: Sequence[Step]) -> EditRefusedError:
+def _wrong_kind(stream: Stream, place: NodeLocation, path: Sequence[Step]) -> EditRefusedError:
     kind = stream.events[place.node].kind.value
-    return stream.refuse(Reason.WRONG_KIND, f"{show_path(path)}: is {kind}, no list", place.node)
+    return stream.refuse(
+        EditRefusal.WRONG_KIND, f"{show_path(path)}: is {kind}, no list", place.node
+    )
 
 
-def _remove(stream: Stream, place: Place, wish: Edit) -> Proposal:
+def _remove(stream: Stream, place: NodeLocation, wish: Edit) -> Proposal:
     if place.missing:
         raise missing(stream, place, wish.path)
-    if stream.events[place.node].kind is not Kind.LIST:
+    if stream.events[place.node].kind is not EventKind.LIST:
         raise _wrong_kind(stream, place, wish.path)
     equal = [
         child for child in children(stream, place.node) if _equals(stream, child.value, wish.value)
     ]
     shown = show_path(wish.path)
     if not equal:
-        raise stream.refuse(Reason.MISSING, f"{shown}: has no item {wish.value!r}", place.node)
+        raise stream.refuse(EditRefusal.MISSING, f"{shown}: has no item {wish.value!r}", place.node)
     if len(equal) > 1:
         raise stream.refuse(
-            Reason.NOT_UNIQUE, f"{shown}: has {wish.value!r} {len(equal)} times", place.node
+            EditRefusal.NOT_UNIQUE, f"{shown}: has {wish.value!r} {len(equal)} times", place.node
         )
     return _without(stream, place, equal[0])
 
@@ -203,22 +207,24 @@ def _typed(value: Any) -> Any:
     return (type(value), value)
 
 
-def _unset(stream: Stream, place: Place, wish: Edit) -> Proposal:
+def _unset(stream: Stream, place: NodeLocation, wish: Edit) -> Proposal:
     if place.missing:
         raise missing(stream, place, wish.path)
     if not place.parents:
-        raise stream.refuse(Reason.WRONG_KIND, "the whole document cannot be removed", place.node)
+        raise stream.refuse(
+            EditRefusal.WRONG_KIND, "the whole document cannot be removed", place.node
+        )
     parent, child = place.parents[-1]
-    return _without(stream, Place(parent, (), place.parents[:-1]), child)
+    return _without(stream, NodeLocation(parent, (), place.parents[:-1]), child)
 
 
-def _without(stream: Stream, place: Place, child: Child) -> Proposal:
+def _without(stream: Stream, place: NodeLocation, child: CollectionEntry) -> Proposal:
     """Take an entry out; a map or list that would be empty becomes ``{}`` or ``[]``."""
     found = children(stream, place.node)
     is_map = child.key is not None
     keys = [stream.events[entry.first] for entry in found] if is_map else []
     if any(locating.is_merge(event) for event in keys):
-        raise stream.refuse(Reason.MERGE_KEY, "the map inherits through '<<'", child.first)
+        raise stream.refuse(EditRefusal.MERGE_KEY, "the map inherits through '<<'", child.first)
     _check_anchors(stream, child.first, stream.end(child.value) + 1)
     if len(found) > 1:
         return Proposal(place, lambda site: removing.remove(site, child))
@@ -229,4 +235,4 @@ def _check_anchors(stream: Stream, first: int, last: int) -> None:
     for at in range(first, last):
         anchor = stream.events[at].anchor
         if anchor in stream.aliases:
-            raise stream.refuse(Reason.ANCHOR_IN_USE, f"*{anchor} repeats it elsewhere", at)
+            raise stream.refuse(EditRefusal.ANCHOR_IN_USE, f"*{anchor} repeats it elsewhere", at)

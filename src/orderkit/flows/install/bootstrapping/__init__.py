@@ -17,22 +17,22 @@ from orderkit.flows.install.bootstrapping.bootstrap_run import (
 from orderkit.flows.install.bootstrapping.probe_order import ProbeWanted
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapRequest,
+    BootstrapStep,
     Look,
     RepositoryAccess,
-    Step,
     StepDone,
-    Verdict,
+    StepVerdict,
 )
 
 __all__ = [
     "BootstrapRequest",
+    "BootstrapStep",
     "Bootstrapped",
     "Look",
     "ProbeWanted",
     "RepositoryAccess",
-    "Step",
     "StepDone",
-    "Verdict",
+    "StepVerdict",
     "bootstrap",
     "plan",
     "steps_of",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from orderkit.core.errors import OrderkitError
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import metadata
-from orderkit.core.platform.installation import Target
+from orderkit.core.platform.installation import PlatformTarget
 from orderkit.flows.install.bootstrapping import idpbuilder_steps
 from orderkit.flows.install.bootstrapping.argocd_settings import InForceStep, SettingsStep
 from orderkit.flows.install.bootstrapping.layer_steps import LayerStep, RootStep, layers
@@ -24,12 +24,12 @@ from orderkit.flows.install.bootstrapping.reach_steps import (
 )
 from orderkit.flows.install.bootstrapping.repository_access import AccessStep
 from orderkit.flows.install.bootstrapping.steps import (
+    BootstrapContext,
     BootstrapRequest,
+    BootstrapStep,
     Look,
-    Site,
-    Step,
     StepDone,
-    Verdict,
+    StepVerdict,
 )
 from orderkit.flows.install.bootstrapping.team_steps import TeamStep
 from orderkit.flows.platform import Platform
@@ -47,25 +47,25 @@ class Bootstrapped:
     steps: tuple[StepDone, ...] = ()
 
 
-def steps_of(platform: Platform, wanted: BootstrapRequest) -> Sequence[Step]:
+def steps_of(platform: Platform, wanted: BootstrapRequest) -> Sequence[BootstrapStep]:
     """
     Return the steps for this target in their order. Nothing is asked of the platform.
 
     Raises:
         InvalidInputError: The pack is broken.
     """
-    return _steps(Site(platform, wanted))
+    return _steps(BootstrapContext(platform, wanted))
 
 
-def _steps(site: Site) -> Sequence[Step]:
-    on_idpbuilder = site.wanted.installation.target is Target.IDPBUILDER
+def _steps(site: BootstrapContext) -> Sequence[BootstrapStep]:
+    on_idpbuilder = site.wanted.installation.target is PlatformTarget.IDPBUILDER
     return [
         ForgeStep(site),
         ClusterStep(site),
         ArgoCdStep(site),
         CrossplaneStep(site),
         *([idpbuilder_steps.AddressesStep(site)] if on_idpbuilder else []),
-        idpbuilder_steps.SettingsStep(site) if on_idpbuilder else SettingsStep(site),
+        idpbuilder_steps.IdpbuilderSettingsStep(site) if on_idpbuilder else SettingsStep(site),
         AccessStep(site),
         PackStep(site),
         LedgerStep(site),
@@ -92,7 +92,7 @@ def plan(platform: Platform, wanted: BootstrapRequest) -> Iterator[StepDone]:
         try:
             found = step.look()
         except OrderkitError as error:
-            found = Look(Verdict.FAIL, str(error), error.hint)
+            found = Look(StepVerdict.FAIL, str(error), error.hint)
         yield _done(step, found, began_s)
 
 
@@ -117,14 +117,14 @@ def bootstrap(
         IncompleteError: A layer does not become healthy in time, or the probe failed; the
             message says why.
     """
-    site = Site(platform, wanted)
+    site = BootstrapContext(platform, wanted)
     found: list[StepDone] = []
     for step in _steps(site):
         began_s = time.monotonic()
         try:
             made = _ensure(step, on_step)
         except OrderkitError as error:
-            on_done(_done(step, Look(Verdict.FAIL, str(error), error.hint), began_s))
+            on_done(_done(step, Look(StepVerdict.FAIL, str(error), error.hint), began_s))
             error.args = (f"{step.name}: {error}",)
             raise
         found.append(_done(step, made, began_s))
@@ -135,10 +135,10 @@ def bootstrap(
     return Bootstrapped(head, names, tuple(found))
 
 
-def _ensure(step: Step, on_step: OnStep) -> Look:
+def _ensure(step: BootstrapStep, on_step: OnStep) -> Look:
     return step.ensure(lambda told: on_step(step.name, f"… {told}"))
 
 
-def _done(step: Step, found: Look, began_s: float) -> StepDone:
+def _done(step: BootstrapStep, found: Look, began_s: float) -> StepDone:
     seconds = round(time.monotonic() - began_s, 3)
     return StepDone(step.name, found.verdict, found.detail, seconds, found.advice)

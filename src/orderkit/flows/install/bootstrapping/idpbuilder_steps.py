@@ -26,7 +26,7 @@ from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.install.bootstrapping.argocd_settings import unforced, wanted_settings
 from orderkit.flows.install.bootstrapping.portal_steps import PortalStep, template_urls
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import get_object, snapshot
 from orderkit.flows.waiting import until
 from orderkit.ports.cluster import NoSuchKindError
@@ -42,7 +42,7 @@ _LOCATIONS = PurePosixPath("catalog-info.yaml")
 class AddressesStep:
     """platform.yaml names the addresses that idpbuilder gave this cluster."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "idpbuilder"
 
     def look(self) -> Look:
@@ -69,28 +69,30 @@ class AddressesStep:
                 hint="write that address, render again and create again",
             )
         routing = "paths" if where.path_routing else "subdomains"
-        return Look(Verdict.DONE, f"{metadata(found[0]).get('name')}, {where.gitea}, by {routing}")
+        return Look(
+            StepVerdict.DONE, f"{metadata(found[0]).get('name')}, {where.gitea}, by {routing}"
+        )
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         return self.look()
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsStep:
+class IdpbuilderSettingsStep:
     """Argo CD's settings stand in what idpbuilder's Argo CD is delivered from."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "settings"
 
     def look(self) -> Look:
         keys = unforced(self.site.platform, wanted_settings(self.site))
         if not keys:
-            return Look(Verdict.DONE, "tracking and health checks are in force")
-        return Look(Verdict.CHANGE, f"{self._repo()}: {', '.join(keys)}")
+            return Look(StepVerdict.DONE, "tracking and health checks are in force")
+        return Look(StepVerdict.CHANGE, f"{self._repo()}: {', '.join(keys)}")
 
     def ensure(self, say: Say) -> Look:
         before, platform = self.look(), self.site.platform
-        if before.verdict is Verdict.DONE:
+        if before.verdict is StepVerdict.DONE:
             return before
         wanted = wanted_settings(self.site)
         self._write(wanted)
@@ -127,7 +129,7 @@ class SettingsStep:
 class TemplatesStep:
     """CNOE's Backstage lists our templates; without that Backstage, the portal there is."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "portal"
 
     def look(self) -> Look:
@@ -136,15 +138,17 @@ class TemplatesStep:
             return PortalStep(self.site).look()
         missing = [url for url in template_urls(self.site) if url not in _targets(seen.data)]
         if not missing:
-            return Look(Verdict.DONE, f"templates are targets in {self._repo()}")
-        return Look(Verdict.CHANGE, f"{self._repo()}: {len(missing)} targets, first {missing[0]}")
+            return Look(StepVerdict.DONE, f"templates are targets in {self._repo()}")
+        return Look(
+            StepVerdict.CHANGE, f"{self._repo()}: {len(missing)} targets, first {missing[0]}"
+        )
 
     def ensure(self, say: Say) -> Look:
         seen = self._seen()
         if seen is None:
             return PortalStep(self.site).ensure(say)
         before = self.look()
-        if before.verdict is not Verdict.DONE:
+        if before.verdict is not StepVerdict.DONE:
             data = with_targets(seen.data, template_urls(self.site))
             change = FileChange(seen.path, data, seen.sha)
             why = _operation(self.site, f"templates-{seen.sha[:12]}")
@@ -221,7 +225,7 @@ def _targets(data: bytes) -> Sequence[str]:
     ]
 
 
-def _cluster(site: Site) -> str:
+def _cluster(site: BootstrapContext) -> str:
     """Return idpbuilder's name for the cluster: from the pack's repository, else the usual one."""
     try:
         return idpbuilder.cluster_name(site.platform.pack_repo)
@@ -229,7 +233,7 @@ def _cluster(site: Site) -> str:
         return idpbuilder.NAME
 
 
-def _yaml_files(site: Site, repo: RepoId) -> Iterator[FileRevision]:
+def _yaml_files(site: BootstrapContext, repo: RepoId) -> Iterator[FileRevision]:
     platform = site.platform
     seen = snapshot(platform, repo)
     if seen is None or get_object(platform, application_key(_ARGOCD)) is None:
@@ -243,5 +247,5 @@ def _yaml_files(site: Site, repo: RepoId) -> Iterator[FileRevision]:
             yield found
 
 
-def _operation(site: Site, what: str) -> Operation:
+def _operation(site: BootstrapContext, what: str) -> Operation:
     return Operation(f"idpbuilder-{what}", site.wanted.requester, "what Orderkit's pack needs")

@@ -24,7 +24,13 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order import order_state
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.refreshing import OWNER, application_key, nudge, refresh
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict, holds
+from orderkit.flows.install.bootstrapping.steps import (
+    BootstrapContext,
+    Look,
+    Say,
+    StepVerdict,
+    holds,
+)
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 
@@ -38,7 +44,7 @@ _QUIET_S = 2.0
 class RootStep:
     """The root Application is as the pack has it, and looks at Git now."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "root"
 
     def look(self) -> Look:
@@ -46,11 +52,11 @@ class RootStep:
         objects = self._objects()
         missing = [m for m in objects if get_object(platform, ObjectKey.of(m)) is None]
         if missing:
-            return Look(Verdict.CREATE, _names(missing))
+            return Look(StepVerdict.CREATE, _names(missing))
         other = [m for m in self._root() if not _is_so(platform, m)]
         if other:
-            return Look(Verdict.CHANGE, _names(other))
-        return Look(Verdict.DONE, _names(objects))
+            return Look(StepVerdict.CHANGE, _names(other))
+        return Look(StepVerdict.DONE, _names(objects))
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - the layers are waited for
         before, platform = self.look(), self.site.platform
@@ -76,7 +82,7 @@ class RootStep:
 class LayerStep:
     """One layer is what the pack has, delivered and healthy."""
 
-    site: Site
+    site: BootstrapContext
     layer: Manifest = field(repr=False)
 
     @property
@@ -90,15 +96,19 @@ class LayerStep:
     def look(self) -> Look:
         found = get_object(self.site.platform, application_key(self._application))
         if found is None:
-            return Look(Verdict.CREATE, f"wave {wave_of(self.layer)}")
+            return Look(StepVerdict.CREATE, f"wave {wave_of(self.layer)}")
         if not holds(found.get("spec"), self.layer.get("spec")):
-            return Look(Verdict.CHANGE, "its Application differs from the pack")
+            return Look(StepVerdict.CHANGE, "its Application differs from the pack")
         waiting = self._waits(found, self._commit())
-        return Look(Verdict.WAIT, waiting) if waiting else Look(Verdict.DONE, _delivered(found))
+        return (
+            Look(StepVerdict.WAIT, waiting)
+            if waiting
+            else Look(StepVerdict.DONE, _delivered(found))
+        )
 
     def ensure(self, say: Say) -> Look:
         platform, before, commit = self.site.platform, self.look(), self._commit()
-        if before.verdict is not Verdict.DONE and commit:
+        if before.verdict is not StepVerdict.DONE and commit:
             nudge(platform, self._application, commit)
         told = _Told(platform, say)
         found = until(
@@ -141,7 +151,7 @@ class _Told:
             self._say(reason)
 
 
-def layers(site: Site) -> Sequence[Manifest]:
+def layers(site: BootstrapContext) -> Sequence[Manifest]:
     """
     Return the Applications of the app-of-apps in the order of their waves.
 

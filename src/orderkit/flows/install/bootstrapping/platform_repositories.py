@@ -16,8 +16,8 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.names import BlobSha, RepoId
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict
-from orderkit.flows.platform import Platform, Snapshot, snapshot
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot
 from orderkit.ports.forge import FileChange, Operation
 
 PLATFORM_TRAILER = "Orderkit-Platform"
@@ -43,12 +43,12 @@ def blob_sha(data: bytes) -> BlobSha:
 class PackDifference:
     """What publishing would do to the pack's repository; None as `seen`: there is none."""
 
-    seen: Snapshot | None
+    seen: RepositorySnapshot | None
     changed: tuple[PurePosixPath, ...]
     removed: tuple[PurePosixPath, ...]
 
 
-def pack_difference(site: Site) -> PackDifference:
+def pack_difference(site: BootstrapContext) -> PackDifference:
     """
     Compare the pack's repository with the pack as rendered.
 
@@ -66,22 +66,22 @@ def pack_difference(site: Site) -> PackDifference:
 class PackStep:
     """The pack's repository holds exactly what was rendered."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "pack"
 
     def look(self) -> Look:
         found, repo = pack_difference(self.site), self.site.platform.pack_repo
         if found.seen is None:
-            return Look(Verdict.CREATE, f"{repo} with {len(self.site.files)} files")
+            return Look(StepVerdict.CREATE, f"{repo} with {len(self.site.files)} files")
         if not found.changed and not found.removed:
-            return Look(Verdict.DONE, f"{repo} at {order_state.short(found.seen.commit)}")
+            return Look(StepVerdict.DONE, f"{repo} at {order_state.short(found.seen.commit)}")
         self._check_ours(found)
         told = f"{len(found.changed)} files written, {len(found.removed)} removed"
-        return Look(Verdict.CHANGE, f"{repo}: {told}")
+        return Look(StepVerdict.CHANGE, f"{repo}: {told}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         before, platform = self.look(), self.site.platform
-        if before.verdict is Verdict.DONE:
+        if before.verdict is StepVerdict.DONE:
             return before
         repo, files = platform.pack_repo, self.site.files
         _ensure_repository(
@@ -95,7 +95,7 @@ class PackStep:
         told = f"{len(files)} files at {order_state.short(commit)} in {repo}"
         return Look(before.verdict, told)
 
-    def _operation(self, seen: Snapshot | None) -> Operation:
+    def _operation(self, seen: RepositorySnapshot | None) -> Operation:
         files, wanted = self.site.files, self.site.wanted
         digest = hashlib.sha256(b"".join(bytes(p) + files[p] for p in sorted(files))).hexdigest()
         return Operation(
@@ -134,19 +134,19 @@ def published_for(platform: Platform) -> str:
 class LedgerStep:
     """The ledger is there and has its first commit."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "ledger"
 
     def look(self) -> Look:
         repo = self.site.platform.ledger
         head = self.site.platform.forge.head(repo)
         if head is None:
-            return Look(Verdict.CREATE, str(repo))
-        return Look(Verdict.DONE, f"{repo} at {order_state.short(head)}")
+            return Look(StepVerdict.CREATE, str(repo))
+        return Look(StepVerdict.DONE, f"{repo} at {order_state.short(head)}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         platform, before = self.site.platform, self.look()
-        if before.verdict is Verdict.DONE:
+        if before.verdict is StepVerdict.DONE:
             return before
         repo = platform.ledger
         _ensure_repository(platform, repo, "Teams and orders of this platform", self.site)
@@ -157,7 +157,9 @@ class LedgerStep:
         return before
 
 
-def _ensure_repository(platform: Platform, repo: RepoId, description: str, site: Site) -> None:
+def _ensure_repository(
+    platform: Platform, repo: RepoId, description: str, site: BootstrapContext
+) -> None:
     """Make organisation and repository; a user may own one that is there already."""
     if platform.forge.repo(repo) is None:
         if repo.owner == idpbuilder.ADMIN:

@@ -34,7 +34,7 @@ from orderkit.flows import change
 from orderkit.flows.argocd.refreshing import application_key, nudge
 from orderkit.flows.change import Changed, ChangeRequest
 from orderkit.flows.end import destroying
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.order import ordering
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.live_order import find_living, read_xr
@@ -70,26 +70,26 @@ class _Choice:
 class ProbeStep:
     """An order has been placed, changed and ended."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "probe"
 
     def look(self) -> Look:
         choice, why = _choose(self.site)
         if choice is None:
-            return Look(Verdict.SKIP, why, "name a free one in spec.probe.values")
+            return Look(StepVerdict.SKIP, why, "name a free one in spec.probe.values")
         told = f"order {choice.entry.order} for team {choice.entry.team}, change it, end it"
-        return Look(Verdict.CREATE, told)
+        return Look(StepVerdict.CREATE, told)
 
     def ensure(self, say: Say) -> Look:
         choice, why = _choose(self.site)
         if choice is None:
-            return Look(Verdict.SKIP, why, "name a free one in spec.probe.values")
+            return Look(StepVerdict.SKIP, why, "name a free one in spec.probe.values")
         return _Run(self.site, choice, say).run()
 
 
 @dataclass(slots=True)
 class _Run:
-    site: Site
+    site: BootstrapContext
     choice: _Choice
     say: Say
     at: str = "order"
@@ -111,7 +111,7 @@ class _Run:
             told.append(f"{done} in {now_s - began_s:.1f} s")
             self.say(f"{order}: {told[-1]}")
             began_s = now_s
-        return Look(Verdict.CREATE, f"{order} {', '.join(told)}; nothing is left")
+        return Look(StepVerdict.CREATE, f"{order} {', '.join(told)}; nothing is left")
 
     def _order(self) -> str:
         if self._ending():
@@ -224,7 +224,7 @@ def _asked(look: Callable[[], object]) -> object:
         return None
 
 
-def _choose(site: Site) -> tuple[_Choice | None, str]:
+def _choose(site: BootstrapContext) -> tuple[_Choice | None, str]:
     """
     Return what to order, or why nothing can be ordered.
 

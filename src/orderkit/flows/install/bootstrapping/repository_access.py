@@ -22,7 +22,13 @@ from orderkit.core.objects.kube_objects import (
     dig,
 )
 from orderkit.flows.argocd.refreshing import OWNER
-from orderkit.flows.install.bootstrapping.steps import Look, Say, Site, Verdict, holds
+from orderkit.flows.install.bootstrapping.steps import (
+    BootstrapContext,
+    Look,
+    Say,
+    StepVerdict,
+    holds,
+)
 from orderkit.flows.platform import get_object
 
 SECRET = Kind("", "v1", "Secret")
@@ -34,22 +40,22 @@ _CERTIFICATES = "argocd-tls-certs-cm"
 class AccessStep:
     """Argo CD can read what it shall deliver."""
 
-    site: Site
+    site: BootstrapContext
     name: str = "repositories"
 
     def look(self) -> Look:
         wanted = self._wanted()
         if not wanted:
-            return Look(Verdict.DONE, "public, and of an authority that is trusted")
+            return Look(StepVerdict.DONE, "public, and of an authority that is trusted")
         told = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in wanted)
         live = [get_object(self.site.platform, ObjectKey.of(manifest)) for manifest in wanted]
         if all(found and holds(found, _stored(m)) for found, m in zip(live, wanted, strict=True)):
-            return Look(Verdict.DONE, told)
-        return Look(Verdict.CREATE if None in live else Verdict.CHANGE, told)
+            return Look(StepVerdict.DONE, told)
+        return Look(StepVerdict.CREATE if None in live else StepVerdict.CHANGE, told)
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         before = self.look()
-        if before.verdict is not Verdict.DONE:
+        if before.verdict is not StepVerdict.DONE:
             for manifest in self._wanted():
                 self.site.platform.cluster.apply(manifest, owner=OWNER)
         return before

@@ -166,7 +166,7 @@ Run = Callable[[ActionContext, Inputs], Outputs]
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class TemplateAction:
     """
     An action: its id, the JSON Schemas of its inputs and outputs, and what it does.
 

@@ -20,10 +20,10 @@ from orderkit.flows.template.actions.action_context import (
     MAP,
     TEXT,
     TEXTS,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
     outputs_schema,
 )
@@ -121,7 +121,7 @@ def _write(context: ActionContext, inputs: Inputs) -> Outputs:
     return {}
 
 
-CATALOG_REGISTER = Action(
+CATALOG_REGISTER = TemplateAction(
     "catalog:register",
     inputs_schema(
         (), catalogInfoUrl=TEXT, repoContentsUrl=TEXT, catalogInfoPath=TEXT, optional=FLAG
@@ -130,7 +130,7 @@ CATALOG_REGISTER = Action(
     outputs_schema(entityRef=TEXT, catalogInfoUrl=TEXT),
     remote=True,
 )
-CATALOG_FETCH = Action(
+CATALOG_FETCH = TemplateAction(
     "catalog:fetch",
     inputs_schema(
         (),
@@ -145,6 +145,6 @@ CATALOG_FETCH = Action(
     dry_run=True,
     remote=True,
 )
-CATALOG_WRITE = Action(
+CATALOG_WRITE = TemplateAction(
     "catalog:write", inputs_schema(("entity",), filePath=TEXT, entity=MAP), _write, dry_run=True
 )

@@ -12,10 +12,10 @@ from orderkit.core.names import check_label
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest
 from orderkit.flows.template.actions.action_context import (
     TEXT,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
 )
 
@@ -67,7 +67,7 @@ def _create(context: ActionContext, inputs: Inputs) -> Outputs:
 
 
 _REQUIRED = ("repoUrl", "projectName", "appName", "argoInstance", "path", "appNamespace")
-CNOE_CREATE_ARGOCD_APP = Action(
+CNOE_CREATE_ARGOCD_APP = TemplateAction(
     "cnoe:create-argocd-app",
     inputs_schema(_REQUIRED, **dict.fromkeys((*_REQUIRED, "labelValue"), TEXT)),
     _create,

@@ -26,15 +26,15 @@ from orderkit.flows.template.actions.action_context import (
     FLAG,
     MAP,
     TEXT,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
     is_executable,
 )
 from orderkit.flows.template.actions.fetch_folder import target_path, tree_options
-from orderkit.flows.template.actions.file_sources import Source, source_of
+from orderkit.flows.template.actions.file_sources import FetchedPath, source_of
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
@@ -88,7 +88,7 @@ def _plain(context: ActionContext, inputs: Inputs) -> Outputs:
     return {}
 
 
-def _file(source: Source) -> SkeletonFile:
+def _file(source: FetchedPath) -> SkeletonFile:
     found = source.file()
     if found.symlink is not None:
         raise RefusedError(f"{source.url}: is a symbolic link", hint="put a file there")
@@ -103,13 +103,13 @@ def _file(source: Source) -> SkeletonFile:
 
 
 _REQUIRED = ("url", "targetPath")
-FETCH_PLAIN_FILE = Action(
+FETCH_PLAIN_FILE = TemplateAction(
     "fetch:plain:file",
     inputs_schema(_REQUIRED, url=TEXT, targetPath=TEXT, token=TEXT),
     _plain,
     dry_run=True,
 )
-FETCH_TEMPLATE_FILE = Action(
+FETCH_TEMPLATE_FILE = TemplateAction(
     "fetch:template:file",
     inputs_schema(
         _REQUIRED,

@@ -28,13 +28,13 @@ from orderkit.flows.template.actions.action_context import (
     MAP,
     TEXT,
     TEXTS,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
 )
-from orderkit.flows.template.actions.file_sources import Source, source_of
+from orderkit.flows.template.actions.file_sources import FetchedPath, source_of
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
@@ -45,7 +45,7 @@ def _template(context: ActionContext, inputs: Inputs) -> Outputs:
 
 
 def _rendered(
-    source: Source, values: Mapping[str, Any], options: TreeOptions
+    source: FetchedPath, values: Mapping[str, Any], options: TreeOptions
 ) -> Mapping[PurePosixPath, SkeletonFile]:
     """Render in this process what is vouched for, everything else in a child with limits."""
     if source.folder.trusted:
@@ -121,7 +121,7 @@ def target_path(target: str) -> PurePosixPath:
 
 _FETCH: dict[str, Any] = {"url": TEXT, "targetPath": TEXT, "token": TEXT}
 
-FETCH_TEMPLATE = Action(
+FETCH_TEMPLATE = TemplateAction(
     "fetch:template",
     inputs_schema(
         ("url",),
@@ -137,4 +137,4 @@ FETCH_TEMPLATE = Action(
     _template,
     dry_run=True,
 )
-FETCH_PLAIN = Action("fetch:plain", inputs_schema(("url",), **_FETCH), _plain, dry_run=True)
+FETCH_PLAIN = TemplateAction("fetch:plain", inputs_schema(("url",), **_FETCH), _plain, dry_run=True)

@@ -73,7 +73,7 @@ class ForgeFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FetchedPath:
     """What a URL names: a path in a folder."""
 
     url: str
@@ -107,7 +107,7 @@ class Source:
         return found
 
 
-def source_of(context: ActionContext, url: str) -> Source:
+def source_of(context: ActionContext, url: str) -> FetchedPath:
     """
     Say what a URL names.
 
@@ -115,9 +115,11 @@ def source_of(context: ActionContext, url: str) -> Source:
         InvalidInputError: It leaves the template's folder, or is not on the platform's forge.
     """
     if "://" not in url:
-        return Source(url, context.template, _beside(url))
+        return FetchedPath(url, context.template, _beside(url))
     repo, commit, path = _on_forge(context, url)
-    return Source(url, ForgeFolder(context.services.forge, repo, commit, PurePosixPath()), path)
+    return FetchedPath(
+        url, ForgeFolder(context.services.forge, repo, commit, PurePosixPath()), path
+    )
 
 
 def _beside(url: str) -> PurePosixPath:

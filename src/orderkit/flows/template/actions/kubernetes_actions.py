@@ -19,10 +19,10 @@ from orderkit.flows.template.actions.action_context import (
     FLAG,
     MAP,
     TEXT,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
     outputs_schema,
 )
@@ -112,7 +112,7 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-CNOE_KUBERNETES_APPLY = Action(
+CNOE_KUBERNETES_APPLY = TemplateAction(
     "cnoe:kubernetes:apply",
     inputs_schema(
         ("namespaced",),
@@ -125,7 +125,7 @@ CNOE_KUBERNETES_APPLY = Action(
     _apply,
     remote=True,
 )
-CNOE_UTILS_SANITIZE = Action(
+CNOE_UTILS_SANITIZE = TemplateAction(
     "cnoe:utils:sanitize",
     inputs_schema(("document",), document=TEXT),
     _sanitize,

@@ -17,11 +17,11 @@ from orderkit.core.portal.render import check_path
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     TEXT,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
     PublishRequest,
+    TemplateAction,
     inputs_schema,
     is_executable,
     outputs_schema,
@@ -91,7 +91,7 @@ def _publish(context: ActionContext, inputs: Inputs) -> Outputs:
     }
 
 
-PUBLISH_GITEA = Action(
+PUBLISH_GITEA = TemplateAction(
     "publish:gitea",
     inputs_schema(
         ("repoUrl", "description"),

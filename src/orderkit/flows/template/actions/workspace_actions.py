@@ -19,10 +19,10 @@ from orderkit.flows.template.actions.action_context import (
     FLAG,
     TEXT,
     TEXTS,
-    Action,
     ActionContext,
     Inputs,
     Outputs,
+    TemplateAction,
     inputs_schema,
     outputs_schema,
 )
@@ -101,7 +101,7 @@ def _entries(paths: Iterable[PurePosixPath]) -> list[dict[str, Any]]:
 
 _ENTRIES = {"type": "array", "items": outputs_schema(name=TEXT, path=TEXT, fullPath=TEXT)}
 
-FS_RENAME = Action(
+FS_RENAME = TemplateAction(
     "fs:rename",
     inputs_schema(
         ("files",),
@@ -113,8 +113,10 @@ FS_RENAME = Action(
     _rename,
     dry_run=True,
 )
-FS_DELETE = Action("fs:delete", inputs_schema(("files",), files=TEXTS), _delete, dry_run=True)
-FS_READDIR = Action(
+FS_DELETE = TemplateAction(
+    "fs:delete", inputs_schema(("files",), files=TEXTS), _delete, dry_run=True
+)
+FS_READDIR = TemplateAction(
     "fs:readdir",
     inputs_schema(
         ("paths",),

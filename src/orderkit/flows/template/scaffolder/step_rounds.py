@@ -14,15 +14,15 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.portal.render import RenderError, Undefined, render_data, truthy
 from orderkit.core.portal.render.javascript import ordered
-from orderkit.core.portal.template import Step
-from orderkit.flows.template.actions.action_context import Action
+from orderkit.core.portal.template import TemplateStep
+from orderkit.flows.template.actions.action_context import TemplateAction
 from orderkit.flows.template.scaffolder.task_check import (
     PASSED_ON,
     RUNS_ANYWAY,
     check_inputs,
     hinted,
 )
-from orderkit.flows.template.scaffolder.task_values import Task
+from orderkit.flows.template.scaffolder.task_values import TemplateTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Round:
     shown: Mapping[str, Any]
 
 
-def rounds(task: Task, step: Step, action: Action) -> list[Round]:
+def rounds(task: TemplateTask, step: TemplateStep, action: TemplateAction) -> list[Round]:
     """
     Return the rounds that run; none if the step is skipped.
 
@@ -55,7 +55,7 @@ def rounds(task: Task, step: Step, action: Action) -> list[Round]:
     ]
 
 
-def _items(task: Task, step: Step) -> Iterator[dict[str, Any]]:
+def _items(task: TemplateTask, step: TemplateStep) -> Iterator[dict[str, Any]]:
     name = f"steps.{step.id}.each"
     found = _rendered(step.each, task.secret_scope(shown="plain"), name)
     if task.has_secrets:
@@ -74,7 +74,9 @@ def _items(task: Task, step: Step) -> Iterator[dict[str, Any]]:
         yield {"each": {"key": key, "value": value}}
 
 
-def _round(task: Task, step: Step, action: Action, item: dict[str, Any]) -> Round:
+def _round(
+    task: TemplateTask, step: TemplateStep, action: TemplateAction, item: dict[str, Any]
+) -> Round:
     name = f"steps.{step.id}.input"
     inputs = _rendered(dict(step.input), task.secret_scope(shown="plain", **item), name)
     if not task.has_secrets:
@@ -86,7 +88,11 @@ def _round(task: Task, step: Step, action: Action, item: dict[str, Any]) -> Roun
 
 
 def _check(
-    task: Task, step: Step, action: Action, inputs: Mapping[str, Any], item: dict[str, Any]
+    task: TemplateTask,
+    step: TemplateStep,
+    action: TemplateAction,
+    inputs: Mapping[str, Any],
+    item: dict[str, Any],
 ) -> None:
     if task.options.dry_run and not action.dry_run and "steps" in repr(step.input):
         return  # examples of earlier steps stand in it; the real values may well fit
@@ -94,7 +100,7 @@ def _check(
     check_inputs(step, action, inputs, task.masker, key=key)
 
 
-def _without_secrets(task: Task, source: Any, item: dict[str, Any]) -> Any:
+def _without_secrets(task: TemplateTask, source: Any, item: dict[str, Any]) -> Any:
     """Render as if there were no secret; nothing at all if that fails."""
     try:
         return render_data(source, task.secret_scope(shown="none", **item), name="")
@@ -109,7 +115,7 @@ def _rendered(source: Any, scope: Mapping[str, Any], name: str) -> Any:
         raise hinted(error, PASSED_ON) from error
 
 
-def _wanted(task: Task, step: Step, item: dict[str, Any]) -> bool:
+def _wanted(task: TemplateTask, step: TemplateStep, item: dict[str, Any]) -> bool:
     """Judge ``if``: an empty list is false; after a failure it must ask for the failure."""
     if step.condition is None:
         return task.failure is None
@@ -119,14 +125,14 @@ def _wanted(task: Task, step: Step, item: dict[str, Any]) -> bool:
     return len(found) > 0 if isinstance(found, list) else truthy(found)
 
 
-def _asks(task: Task, step: Step) -> bool:
+def _asks(task: TemplateTask, step: TemplateStep) -> bool:
     try:
         return _judged(task, step, {})[1]
     except RenderError:
         return False
 
 
-def _judged(task: Task, step: Step, item: dict[str, Any]) -> tuple[Any, bool]:
+def _judged(task: TemplateTask, step: TemplateStep, item: dict[str, Any]) -> tuple[Any, bool]:
     """Return what ``if`` renders to, and whether it called ``always()`` or ``failure()``."""
     asked = False
 

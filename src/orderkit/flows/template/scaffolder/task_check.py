@@ -14,9 +14,9 @@ from typing import Any
 
 from orderkit.core.errors import InvalidInputError, UsageError
 from orderkit.core.portal.render import RenderError, compile_template
-from orderkit.core.portal.template import Step, Template
+from orderkit.core.portal.template import Template, TemplateStep
 from orderkit.flows.template.actions import ACTIONS
-from orderkit.flows.template.actions.action_context import Action
+from orderkit.flows.template.actions.action_context import TemplateAction
 from orderkit.flows.template.scaffolder.masking import MASK, Masker
 
 PASSED_ON = "Backstage would pass the text on as it stands"
@@ -26,7 +26,7 @@ _TEXTS = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _SECRETS = re.compile(r"(?<![.\w])(?:secrets|environment\s*\.\s*secrets)\b")
 
 
-def action_of(step: Step) -> Action:
+def action_of(step: TemplateStep) -> TemplateAction:
     """
     Return a step's action.
 
@@ -149,7 +149,12 @@ def check_secrets(template: Template, secrets: Mapping[str, str]) -> None:
 
 
 def check_inputs(
-    step: Step, action: Action, inputs: Mapping[str, Any], masker: Masker, *, key: str = ""
+    step: TemplateStep,
+    action: TemplateAction,
+    inputs: Mapping[str, Any],
+    masker: Masker,
+    *,
+    key: str = "",
 ) -> None:
     """
     Check rendered inputs against the action's schema. Secrets in them are not shown.

@@ -13,13 +13,13 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.portal.render import RenderError, render_data, truthy
 from orderkit.flows.template.actions.action_context import Schema
 from orderkit.flows.template.scaffolder.task_check import PASSED_ON, hinted
-from orderkit.flows.template.scaffolder.task_values import Task
+from orderkit.flows.template.scaffolder.task_values import TemplateTask
 
 EXAMPLES: Mapping[str, Any] = {"string": "<example>", "number": 0, "boolean": False}
 """What Backstage's own dry run puts in the place of unknown outputs."""
 
 
-def render_outputs(task: Task) -> dict[str, Any]:
+def render_outputs(task: TemplateTask) -> dict[str, Any]:
     """
     Render ``spec.output``; links and texts whose ``if`` is false are left out.
 

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 from orderkit.core.errors import OrderkitError
 from orderkit.core.portal.render import SkeletonFile
 from orderkit.core.portal.render.integrations import integrations
-from orderkit.core.portal.template import Step, Template
+from orderkit.core.portal.template import Template, TemplateStep
 from orderkit.flows.template.actions.action_context import (
-    Action,
     ActionContext,
     MemoryFolder,
     Services,
+    TemplateAction,
     TemplateFolder,
     User,
 )
@@ -29,9 +29,9 @@ from orderkit.flows.template.scaffolder.task_outputs import example_of, render_o
 from orderkit.flows.template.scaffolder.task_values import (
     State,
     StepEvent,
-    Task,
     TaskOptions,
     TaskResult,
+    TemplateTask,
 )
 
 _DEFAULTS = TaskOptions()
@@ -85,7 +85,7 @@ def run(
         lambda line: log.append(masker.text(line)),
         options.dry_run,
     )
-    task = Task(template, values, context, options, masker, on_step, log)
+    task = TemplateTask(template, values, context, options, masker, on_step, log)
     with integrations(_hosts(services)):
         for step in template.steps:
             _run_step(task, step)
@@ -99,7 +99,7 @@ def _hosts(services: Services | None) -> list[str] | None:
     return None if services is None else [urlsplit(services.forge.base_url).netloc.lower()]
 
 
-def _result(task: Task) -> TaskResult:
+def _result(task: TemplateTask) -> TaskResult:
     try:
         outputs = render_outputs(task)
     except OrderkitError as error:
@@ -120,7 +120,7 @@ def _known(user: User, template: Template, services: Services | None) -> User:
     return replace(user, entity=services.catalog.entity(user.ref))
 
 
-def _run_step(task: Task, step: Step) -> None:
+def _run_step(task: TemplateTask, step: TemplateStep) -> None:
     before = len(task.log)
     try:
         action = action_of(step)
@@ -144,7 +144,12 @@ def _run_step(task: Task, step: Step) -> None:
 
 
 def _outputs(
-    task: Task, step: Step, action: Action, wanted: list[Round], *, planned: bool
+    task: TemplateTask,
+    step: TemplateStep,
+    action: TemplateAction,
+    wanted: list[Round],
+    *,
+    planned: bool,
 ) -> dict[str, Any]:
     """Run the rounds and return the step's outputs: of ``each``, lists with one per round."""
     collected: dict[str, Any] = {}

@@ -61,7 +61,7 @@ class TaskResult:
 
 
 @dataclass(slots=True)
-class Task:
+class TemplateTask:
     """A running task. `failure` is the first error; later steps may still ask for it."""
 
     template: Template

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.adapters.templatefolder import DiskFolder
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.folders.template_folder import DiskFolder
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.portal.render import SkeletonFile
 

@@ -5,4 +5,4 @@ The layers, top to bottom, each importing only what is below it: ``cli``, ``web`
 ``flows``, ``adapters``, ``ports``, ``core``. docs/architecture.md has the map.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

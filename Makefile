@@ -55,10 +55,10 @@ bench: $(DEV) ## measure; one JSON object a line
 
 lab: $(DEV) ## bring up a real Gitea, API server and Argo CD and leave them (built once: needs Go and gcc)
 	scripts/lab.sh
-	PYTHONPATH=tests/support $(BIN)/python -m tests.lab.standing up
+	$(BIN)/python -m lab.standing up
 
 lab-down: ## end them
-	PYTHONPATH=tests/support $(BIN)/python -m tests.lab.standing down
+	$(BIN)/python -m lab.standing down
 
 backstage: $(RUN) ## a real Backstage on the embedded platform, without forms (needs npm)
 	scripts/portal.sh

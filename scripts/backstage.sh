@@ -1,17 +1,17 @@
 #!/bin/sh
-# Install a real Backstage (tests/backstage, npm only) into .cache/backstage. Quick and without a
+# Install a real Backstage (lab/backstage, npm only) into .cache/backstage. Quick and without a
 # network when nothing changed since. With --front-end: also build the front end, and make sure
 # that there is a browser for the tests.
 set -eu
 cd "$(dirname "$0")/.."
-from=tests/backstage to=$PWD/.cache/backstage
+from=lab/backstage to=$PWD/.cache/backstage
 
 if ! command -v npm >/dev/null 2>&1; then
   echo "error: a real Backstage needs npm; on Debian: apt-get install npm" >&2
   exit 1
 fi
 
-# install FOLDER: what the lock file of tests/backstage/FOLDER names, unless it is there already
+# install FOLDER: what the lock file of lab/backstage/FOLDER names, unless it is there already
 install() {
   mkdir -p "$to/$1"
   rm -f "$to/$1/.installed"

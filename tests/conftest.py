@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import pytest
 from hypothesis import settings
-from tests.lab import realargocd, realgitea, realkube
-from tests.lab.binaries import NotBuiltError, built
-from tests.lab.realargocd import ArgoCD
-from tests.lab.realgitea import Gitea
-from tests.lab.realkube import Kube
+from lab import realargocd, realgitea, realkube
+from lab.binaries import NotBuiltError, built
+from lab.realargocd import ArgoCD
+from lab.realgitea import Gitea
+from lab.realkube import Kube
 
 SOAK_TIMEOUT_S = 7200
 SHORT_SEED = 1

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import requests
 import yaml
-from daemons import Daemon
+from lab.daemons import Daemon
 
 from orderkit.adapters.embedded.cluster.http import cluster_app, kubeconfig
 from orderkit.adapters.embedded.serving import HttpServer, bind

@@ -17,13 +17,13 @@ import pytest
 from changingpack import changing_pack
 from commands import Command, as_process
 from corpuspack import DOMAIN, whole_pack
-from daemons import Daemon
+from lab.binaries import keep_log
+from lab.daemons import Daemon
+from lab.loopback import free_ports
+from lab.realbackstage import HOST, Backstage, Wanted, serving
 from ordered import TEMPLATE, Ordered
 from published import Up, read_kit
-from realbackstage import HOST, Backstage, Wanted, serving
 from scaffolderapi import Scaffolder
-from tests.lab.binaries import keep_log
-from tests.lab.loopback import free_ports
 
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.cli.main import run

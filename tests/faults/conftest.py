@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from faultproxy import FaultProxy, open_proxy
+from lab.realgitea import Gitea
 from tests.faults import history
 from tests.faults.deeds import Look
-from tests.lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar
 
 import pytest
 import yaml
-from tests.lab.realkube import Kube
+from lab.realkube import Kube
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
+from lab import realkube
+from lab.realargocd import ArgoCD
 from tests.conformance.delivery import platforms, repositories
 from tests.conformance.delivery.judging import as_recorded, otherwise
 from tests.conformance.delivery.playing import Outcome, play_all, play_until
 from tests.conformance.delivery.repositories import Repositories
-from tests.lab import realkube
-from tests.lab.realargocd import ArgoCD
 
 Outcomes = dict[str, Outcome]
 PLAYED_AGAIN = pytest.StashKey[list[str]]()

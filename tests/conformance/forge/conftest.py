@@ -22,8 +22,8 @@ from typing import Any
 
 import pytest
 import requests
+from lab.realgitea import Gitea
 from tests.conformance.forge.coverage import Coverage, case_of
-from tests.lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind

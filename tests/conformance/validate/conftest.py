@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 import yaml
+from lab.realkube import Kube
 from tests.conformance.validate.judges import Judge, Ours, Server
-from tests.lab.realkube import Kube
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app

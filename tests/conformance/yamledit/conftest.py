@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.lab.binaries import NotBuiltError, built
+from lab.binaries import NotBuiltError, built
 from yamlproof import Summary
 from yamlreaders import GoReaders, PyYaml, Reader, Ruamel
 

@@ -34,5 +34,7 @@ case ${1:-all} in
     exit 2
     ;;
 esac
+scripts/test-tools.sh
+scripts/engines.sh
 # shellcheck disable=SC2086  # the paths are words
 exec scripts/test.sh --soak $real $paths

@@ -316,7 +316,7 @@ def _real(kube: Kube) -> Iterator[Implementation]:
         yield Implementation("real", client, controllers=kube.controllers)
 
 
-@pytest.fixture(scope="session", params=IMPLEMENTATIONS)
+@pytest.fixture(scope="package", params=IMPLEMENTATIONS)
 def implementation(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Implementation]:

@@ -18,9 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import requests
-
 from lab.daemons import Daemon, DaemonError
 from lab.realbackstage import HOST, Backstage, Wanted, serving
+
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.cli.connecting import load_settings
 from orderkit.cli.options import state_path

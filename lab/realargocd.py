@@ -29,11 +29,11 @@ from typing import Literal
 
 import requests
 import yaml
-
 from lab.binaries import built, keep_log
 from lab.daemons import Daemon, DaemonError
 from lab.loopback import HOST, free_ports, taken
 from lab.realkube import Kube
+
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.objects import APP_PROJECT, APPLICATION, Manifest
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import requests
 import yaml
-
 from lab.daemons import Daemon, DaemonError
 from lab.loopback import free_ports
+
 from orderkit.adapters.embedded.platform import BOT
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
 from orderkit.cli.connecting import token as token_of

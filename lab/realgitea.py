@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import requests
-
 from lab.binaries import built, keep_log
 from lab.daemons import Daemon, DaemonError
 from lab.loopback import HOST, free_ports, taken

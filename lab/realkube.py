@@ -27,10 +27,10 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-
 from lab.binaries import built, keep_log
 from lab.daemons import Daemon, DaemonError
 from lab.loopback import HOST, free_ports, taken
+
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 
 KUBECONFIG_VARIABLE = "ORDERKIT_TEST_KUBECONFIG"

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import requests
 import yaml
-
 from lab.binaries import CACHE, NotBuiltError, keep_log
 from lab.daemons import Daemon
 from lab.loopback import free_ports

@@ -23,7 +23,6 @@ from types import FrameType
 from typing import NoReturn
 
 import click
-
 from lab import realargocd, realgitea, realkube
 from lab.binaries import HERE
 

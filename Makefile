@@ -61,11 +61,11 @@ e2e: $(DEV) ## whole journeys on a real Backstage, Gitea, Kubernetes API and Arg
 	scripts/test.sh --e2e --only-real $(ARGS) $(TESTS)
 
 soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|edit|forge|plans|rest
-	scripts/soak.sh $(PART)
+	scripts/soak.sh "$(PART)" $(ARGS)
 
 bench: $(DEV) ## measure; one JSON object a line
 	scripts/engines.sh
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(ARGS)
 
 lab: $(DEV) ## bring up a real Gitea, API server and Argo CD and leave them (built once: needs Go and gcc)
 	scripts/lab.sh

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,25 +73,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _leave_out(config, items, STAND_INS)
     elif not (soak or config.getoption("--e2e") or _real_systems_named()):
         _leave_out(config, items, REAL)
+    if not soak:
+        _deselect(config, items, lambda item: item.get_closest_marker("soak") is not None)
+        return
     for item in items:
-        if soak:
-            item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S), append=False)
-        elif item.get_closest_marker("soak"):
-            item.add_marker(pytest.mark.skip(reason="full random counts: needs --soak"))
+        item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S), append=False)
 
 
 def _leave_out(
     config: pytest.Config, items: list[pytest.Item], implementations: frozenset[str]
 ) -> None:
     """Deselect the part of two-sided suites that is about these implementations."""
-    kept: list[pytest.Item] = []
-    left_out: list[pytest.Item] = []
-    for item in items:
+
+    def is_about_them(item: pytest.Item) -> bool:
         two_sided = item.path.is_relative_to(CONFORMANCE) or item.path.is_relative_to(FAULTS)
-        concerned = two_sided and not implementations.isdisjoint(_parameters(item))
-        (left_out if concerned else kept).append(item)
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+        return two_sided and not implementations.isdisjoint(_parameters(item))
+
+    _deselect(config, items, is_about_them)
+
+
+def _deselect(
+    config: pytest.Config, items: list[pytest.Item], unwanted: Callable[[pytest.Item], bool]
+) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if unwanted(item)])
+    items[:] = [item for item in items if not unwanted(item)]
 
 
 def _real_systems_named() -> bool:

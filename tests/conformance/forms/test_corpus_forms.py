@@ -21,7 +21,7 @@ from orderkit.core.kit.model import Change
 from orderkit.core.objects import Manifest
 from orderkit.core.validate import Reason, Validator
 
-SHORT, FULL = 6, 300
+SHORT, FULL = 3, 300
 
 
 @pytest.fixture(scope="module", params=kit_names())

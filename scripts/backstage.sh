@@ -16,7 +16,12 @@ install() {
   mkdir -p "$to/$1"
   rm -f "$to/$1/.installed"
   cp $from/"$1"/package.json $from/"$1"/package-lock.json $from/"$1"/.npmrc "$to/$1/"
-  npm --prefix "$to/$1" ci --ignore-scripts --silent --no-progress
+  # In the folder: with --prefix, npm 11 finds no workspace below a symbolic link.
+  if ! (cd "$to/$1" && npm ci --ignore-scripts --loglevel=error --no-progress) >"$to/$1/install.log" 2>&1
+  then
+    tail -n 20 "$to/$1/install.log" >&2
+    exit 1
+  fi
 }
 
 # digest FILE...: what an installation is known by

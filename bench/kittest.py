@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.figure import Figure, median_s
 from orderkit.adapters.packfolder import ROOMS, reference_pack
-from orderkit.flows.kits.testing import Wanted, run_tests
+from orderkit.flows.kit.test_kits import Wanted, run_tests
 
 SCENARIOS, RUNS = 100, 5
 

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from bench.figure import Figure, median_s, timed_s
 from orderkit.adapters.packfolder import reference_pack
-from orderkit.core.render import SkeletonFile, render_tree
+from orderkit.core.portal.render import SkeletonFile, render_tree
 
 Files = Mapping[PurePosixPath, SkeletonFile]
 

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 
 from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core.deliverytree import Layer, layers_of
+from orderkit.core.platform.delivery_tree import Layer, layers_of
 
 PICTURE = Path(__file__).parents[1] / "docs" / "delivery.svg"
 SAYS = {

@@ -12,9 +12,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orderkit.core import assignments, yamledit
-from orderkit.core.yamledit import LIMITS, EditRefusedError, Reason
-from orderkit.core.yamledit.edits import HINTS
+from orderkit.core.yaml import assignments
+from orderkit.core.yaml import edit as yamledit
+from orderkit.core.yaml.edit import LIMITS, EditRefusedError, Reason
+from orderkit.core.yaml.edit.edits import HINTS
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
@@ -222,7 +223,7 @@ def _intended(case: Case, old: list[Any]) -> list[Any]:
     from yamlproof import apply
     from yamlreaders import typed
 
-    from orderkit.core.yamledit import Edit, Op
+    from orderkit.core.yaml.edit import Edit, Op
 
     wish = assignments.parse(case.edit).edit()
     if wish.op is Op.REMOVE:

@@ -14,10 +14,10 @@ from commands import Command, in_process
 from jobroom import Portal, furnish, runner_of
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.running import Running, RunRequest, running
-from orderkit.core.manifests import parse_manifests
+from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
 from orderkit.core.names import RepoId
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, dig
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, dig
+from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from whisperops.demo.kagent import DEPLOYMENT, Operators

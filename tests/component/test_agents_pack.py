@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orderkit.core.validate.findings import Severity
-from orderkit.flows.kits.checking import check_pack
-from orderkit.flows.kits.testing import Wanted, run_tests
+from orderkit.core.schema.validate.findings import Severity
+from orderkit.flows.kit.check_kits import check_pack
+from orderkit.flows.kit.test_kits import Wanted, run_tests
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 CASES = PACK / "tests" / "kits"

@@ -10,9 +10,9 @@ import click
 import pytest
 
 from orderkit.cli.connecting import load_settings
-from orderkit.cli.main import root
-from orderkit.core import idpbuilder
-from orderkit.core.installation import Target
+from orderkit.cli.root import root
+from orderkit.core.platform import idpbuilder
+from orderkit.core.platform.installation import Target
 
 HERE = Path(__file__).parents[2]
 PAGE = HERE / "docs" / "bootstrap.md"

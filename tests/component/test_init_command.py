@@ -13,7 +13,7 @@ from commands import Done
 
 from orderkit.adapters.packfolder import ROOMS, read_folder, reference_pack
 from orderkit.adapters.skeletons import FOLDER
-from orderkit.core.pack import read_pack
+from orderkit.core.kit.pack import read_pack
 
 
 def init(*arguments: str, path: str | None = None) -> Done:

@@ -12,7 +12,7 @@ import pytest
 
 from orderkit.adapters.packfolder import reference_pack
 from orderkit.cli import main
-from orderkit.flows import rendering
+from orderkit.flows.template import rendering
 
 Skeleton = dict[str, str]
 

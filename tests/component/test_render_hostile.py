@@ -13,7 +13,7 @@ import pytest
 
 from orderkit.cli import main
 from orderkit.core import secrets
-from orderkit.core.render import LimitError, SkeletonFile, TreeOptions
+from orderkit.core.portal.render import LimitError, SkeletonFile, TreeOptions
 from orderkit.flows.confinement import Limits, judge_confined
 
 PLAIN = {"a.txt": "x"}

@@ -17,7 +17,7 @@ from lab.realbackstage import Backstage
 from published import Up
 
 from orderkit.cli.connecting import token
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     CONFIG_MAP,
     NAMESPACE,
     Kind,

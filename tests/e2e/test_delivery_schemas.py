@@ -15,11 +15,11 @@ from deliveredkinds import validators
 from lab.binaries import built
 
 from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core.healthchecks import EXCLUSIONS
-from orderkit.core.installation import CrossplaneSettings, Installation, Mirror, Target
-from orderkit.core.objects import Kind, Manifest
-from orderkit.core.validate import Validator
-from orderkit.flows.packrendering import PlatformValues, render_pack
+from orderkit.core.generate.health_checks import EXCLUSIONS
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.platform.installation import CrossplaneSettings, Installation, Mirror, Target
+from orderkit.core.schema.validate import Validator
+from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 
 RELEASES = ("3.0.12", "3.1.7", "3.2.11")
 BUILT_IN_GROUPS = ("admissionregistration.k8s.io",)

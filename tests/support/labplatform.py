@@ -25,9 +25,9 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.adapters.packfolder import reference_pack
 from orderkit.adapters.stationfolder import load_stations
-from orderkit.core.installation import Installation, Target
-from orderkit.core.pythonfunctions import python_functions
-from orderkit.core.settings import Endpoint, PlatformSettings
+from orderkit.core.crossplane.python_functions import python_functions
+from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.settings import Endpoint, PlatformSettings
 
 NOBODY = "http://127.0.0.1:9"
 """Where neither a portal nor a service listens."""

@@ -31,9 +31,9 @@ from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.stationfolder import load_stations
 from orderkit.cli.connecting import connect, service_options
-from orderkit.core.objects import ARGOCD_NAMESPACE
-from orderkit.core.pythonfunctions import python_functions
-from orderkit.core.settings import Endpoint, PlatformSettings
+from orderkit.core.crossplane.python_functions import python_functions
+from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
+from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.web.service import service_app
 
 if TYPE_CHECKING:

@@ -12,16 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from orderkit.core.composed import Step
-from orderkit.core.objects import Manifest
+from orderkit.core.crossplane.composed import Step
+from orderkit.core.crossplane.python_functions import (
+    AUTO_READY_FUNCTION,
+    STATION_FUNCTION,
+    python_functions,
+)
+from orderkit.core.crossplane.station import INPUT, Station, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Blueprint, Plan, Workshop, assemble, compare
 from orderkit.core.plan.dangers import Mind
 from orderkit.core.plan.judging import Facts, judge
-from orderkit.core.plan.laws import Laws
-from orderkit.core.pythonfunctions import AUTO_READY_FUNCTION, STATION_FUNCTION, python_functions
-from orderkit.core.schemas import SchemaSet, built_in, layer_of
-from orderkit.core.station import INPUT, Station, StationRequest, StationResponse
-from orderkit.core.validate import Validator
+from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.schema.known import SchemaSet, built_in, layer_of
+from orderkit.core.schema.validate import Validator
 
 GROUP = "shop.example.org"
 UID = "11111111-0000-0000-0000-000000000000"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.yamledit import Reason
+from orderkit.core.yaml.edit import Reason
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.change import Asking, Verdict, differences, judge_rules, judge_who
 from orderkit.core.errors import InvalidInputError, RefusedError
 from orderkit.core.kit.model import Change, Direction, Hidden, How, Kit
+from orderkit.core.order.change import Asking, Verdict, differences, judge_rules, judge_who
 
 SPEC: dict[str, Any] = {
     "type": "object",

@@ -8,14 +8,10 @@ from pathlib import PurePosixPath
 import pytest
 from corpuspack import definition, definition_path, kit_names
 
-from orderkit.core.validate import Finding, Reason, Severity
-from orderkit.core.validate.definitions import (
-    definition_findings,
-    judge_definition,
-    path_of,
-)
-from orderkit.core.validate.hints import steps_of
-from orderkit.core.validate.located import Located
+from orderkit.core.schema.validate import Finding, Reason, Severity
+from orderkit.core.schema.validate.hints import steps_of
+from orderkit.core.schema.validate.located_findings import Located
+from orderkit.core.schema.validate.xrd_check import definition_findings, judge_definition, path_of
 
 NAME = PurePosixPath("definition.yaml")
 HEAD = """\

@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core.baking import SENTINEL
-from orderkit.core.deliverytree import MIRRORS, layers_of
+from orderkit.core.argocd.health_lua import LAYER_LABEL
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.healthlua import LAYER_LABEL
-from orderkit.core.installation import CrossplaneSettings, Installation, Mirror, Target
 from orderkit.core.names import RepoId
-from orderkit.flows.packrendering import PlatformValues, render_pack
+from orderkit.core.platform.baking import SENTINEL
+from orderkit.core.platform.delivery_tree import MIRRORS, layers_of
+from orderkit.core.platform.installation import CrossplaneSettings, Installation, Mirror, Target
+from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 
 PACK = read_folder(reference_pack())
 CHART = CrossplaneSettings("chart", "https://charts.example.org/stable")

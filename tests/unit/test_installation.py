@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from orderkit.core import settings
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.installation import CrossplaneSettings, Installation, Mirror, Target
+from orderkit.core.platform import settings
+from orderkit.core.platform.installation import CrossplaneSettings, Installation, Mirror, Target
 
 TEXT = """apiVersion: orderkit.dev/v1alpha1
 kind: Platform

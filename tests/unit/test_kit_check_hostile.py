@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import labkit
 
-from orderkit.core.kit.checking import PackFacts, Subject, check_kit
+from orderkit.core.check import PackFacts, Subject, check_kit
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

@@ -11,11 +11,11 @@ import labkit
 import pytest
 
 from orderkit.adapters.stationfolder import BrokenStation
-from orderkit.core.kit.checking import Rule, check_kit
-from orderkit.core.objects import Manifest
-from orderkit.core.station import Ready, Station, StationRequest, StationResponse
-from orderkit.core.validate import Finding
-from orderkit.core.validate.findings import Severity
+from orderkit.core.check import Rule, check_kit
+from orderkit.core.crossplane.station import Ready, Station, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.schema.validate import Finding
+from orderkit.core.schema.validate.findings import Severity
 
 KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"
 COMPOSITION, ROLE = "gitops/apis/lab/composition.yaml", "gitops/apis/lab/rights.yaml"

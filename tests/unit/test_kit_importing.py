@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.importing import (
+from orderkit.core.generate.imported_kit import (
     Source,
     cleaned,
     composition_for,

@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from orderkit.core.check.golden import ERROR, RESOURCES, Outcome, Refusal, differences, golden
+from orderkit.core.check.scenario import Stage, read_scenario
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.golden import ERROR, RESOURCES, Outcome, Refusal, differences, golden
-from orderkit.core.kit.scenario import Stage, read_scenario
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.composed import Composed, Event, Step, World, steps_of
-from orderkit.core.errors import RemoteError
-from orderkit.core.objects import Manifest, metadata
-from orderkit.core.pipeline import compose
-from orderkit.core.station import (
+from orderkit.core.crossplane.composed import Composed, Event, Step, World, steps_of
+from orderkit.core.crossplane.pipeline import compose
+from orderkit.core.crossplane.station import (
     Ready,
     Selector,
     Station,
@@ -20,6 +18,8 @@ from orderkit.core.station import (
     StationResponse,
     station_runner,
 )
+from orderkit.core.errors import RemoteError
+from orderkit.core.objects.kube_objects import Manifest, metadata
 
 XR: Manifest = {
     "apiVersion": "lab.example.org/v1",

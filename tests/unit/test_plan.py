@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.composed import Step
-from orderkit.core.objects import Manifest
+from orderkit.core.crossplane.composed import Step
+from orderkit.core.crossplane.python_functions import (
+    AUTO_READY_FUNCTION,
+    STATION_FUNCTION,
+    python_functions,
+)
+from orderkit.core.crossplane.station import INPUT, Station, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import (
     Action,
     Assembly,
@@ -20,11 +26,9 @@ from orderkit.core.plan import (
     assemble,
     compare,
 )
-from orderkit.core.plan.markdown import MAX_CHARACTERS, to_markdown
-from orderkit.core.plan.structured import exit_code, to_json
-from orderkit.core.pythonfunctions import AUTO_READY_FUNCTION, STATION_FUNCTION, python_functions
-from orderkit.core.station import INPUT, Station, StationRequest, StationResponse
-from orderkit.core.validate import Validator
+from orderkit.core.plan.plan_json import exit_code, to_json
+from orderkit.core.plan.plan_markdown import MAX_CHARACTERS, to_markdown
+from orderkit.core.schema.validate import Validator
 
 Wants = Mapping[str, Manifest]
 GROUP = "shop.example.org"
@@ -150,7 +154,7 @@ def test_what_comes_goes_and_changes_is_told_by_resource_and_field() -> None:
     assert [field.path for field in plan.fields] == ["size", "mode"]
     assert plan.summary == "1 added, 2 changed, 0 unchanged"
     assert plan.after.ready
-    assert exit_code(plan) == 3
+    assert exit_code(plan) == 10
 
 
 def test_what_goes_is_told() -> None:
@@ -321,7 +325,7 @@ def test_a_nested_xr_that_the_api_server_would_refuse_is_a_fault() -> None:
     plan = a_plan(wanting(outer), {"size": 1}, {"size": 2}, part=wanting(lambda _: {}))
 
     assert [(fault.path, fault.field) for fault in plan.faults] == [("part", "spec.size")]
-    assert exit_code(plan) == 2
+    assert exit_code(plan) == 4
     assert to_json(plan)["errors"][0]["validationFailures"][0]["kind"] == "XPart"
 
 
@@ -364,7 +368,7 @@ def test_a_station_that_fails_is_a_fault_in_its_words() -> None:
     assert not plan.changes, "a fatal result deletes nothing"
     assert not plan.dangers
     assert not plan.after.ready
-    assert exit_code(plan) == 2
+    assert exit_code(plan) == 4
 
 
 @pytest.mark.parametrize(

@@ -27,16 +27,16 @@ from outcomes import (
     wrapping,
 )
 
-from orderkit.core.kit.rbac import AGGREGATE
-from orderkit.core.objects import Manifest
+from orderkit.core.crossplane.granted_rights import AGGREGATE
+from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan, assemble, compare
 from orderkit.core.plan.dangers import Code, Mind
 from orderkit.core.plan.judging import Rule
-from orderkit.core.plan.laws import Laws
-from orderkit.core.plan.markdown import to_markdown
-from orderkit.core.plan.structured import plan_json
-from orderkit.core.schemas import layer_of
-from orderkit.core.station import Station, StationRequest, StationResponse
+from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan.plan_json import plan_json
+from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.core.schema.known import layer_of
 
 ALL_RIGHTS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",

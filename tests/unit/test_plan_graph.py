@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.change import FieldDifference
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan import Action, Assembly, Plan, ResourceChange
-from orderkit.core.plan.comparing import compare
+from orderkit.core.plan.comparison import compare
 from orderkit.core.plan.graph import ROOT, Graph, Node, State, graph_of
-from orderkit.core.plan.mermaid import to_mermaid
-from orderkit.core.plan.references import references, rooms
-from orderkit.core.plan.svg import to_svg
-from orderkit.core.plan.svglayout import laid_out
+from orderkit.core.plan.graph_layout import laid_out
+from orderkit.core.plan.graph_mermaid import to_mermaid
+from orderkit.core.plan.graph_references import references, rooms
+from orderkit.core.plan.graph_svg import to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -24,14 +24,14 @@ from outcomes import (
     wrapping,
 )
 
+from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.rbac import AGGREGATE
-from orderkit.core.objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 from orderkit.core.plan import Plan, assemble
 from orderkit.core.plan.judging import Rule, collisions, wanted_facts
-from orderkit.core.plan.laws import Laws
-from orderkit.core.plan.structured import exit_code, plan_json, to_json
-from orderkit.core.schemas import layer_of, read_layer
+from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan.plan_json import exit_code, plan_json, to_json
+from orderkit.core.schema.known import layer_of, read_layer
 
 BUCKETS = crd(
     "storage.m.example.org",
@@ -172,7 +172,7 @@ def test_a_fault_is_told_with_field_rule_and_way_out(case: Case) -> None:
     assert found, codes(plan)
     assert case.told in found[0].message
     assert case.hint in found[0].hint
-    assert exit_code(plan) == 2
+    assert exit_code(plan) == 4
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,16 @@ import yaml
 from outcomes import GROUP, Shop, an_xr, config, crd, definition, thing, wanting
 
 from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.rbac import AGGREGATE
-from orderkit.core.objects import Kind, Manifest
-from orderkit.core.pack import read_pack
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.plan import assemble, compare
 from orderkit.core.plan.dangers import Code, Mind
-from orderkit.core.plan.fleet import OrderPlan, Verdict
-from orderkit.core.plan.fleetnames import with_collisions
-from orderkit.flows.packrendering import PlatformValues, render_pack
-from orderkit.flows.planning.published import laws_of, needed_files
+from orderkit.core.plan.fleet_name_clashes import with_collisions
+from orderkit.core.plan.fleet_plan import OrderPlan, Verdict
+from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
+from orderkit.flows.plan.published_pack import laws_of, needed_files
 
 TEAM = {"team": {"type": "string"}, "name": {"type": "string"}}
 

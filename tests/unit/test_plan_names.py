@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from outcomes import GROUP, definition
 
-from orderkit.core.composed import Step
-from orderkit.core.objects import Manifest
+from orderkit.core.crossplane.composed import Step
+from orderkit.core.crossplane.python_functions import STATION_FUNCTION, python_functions
+from orderkit.core.crossplane.station import INPUT, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Blueprint, Code, Workshop, assemble, compare
-from orderkit.core.pythonfunctions import STATION_FUNCTION, python_functions
-from orderkit.core.station import INPUT, StationRequest, StationResponse
-from orderkit.core.validate import Validator
+from orderkit.core.schema.validate import Validator
 
 XRD = definition("XShop")
 

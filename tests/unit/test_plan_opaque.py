@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from tests.unit.test_plan import GROUP, STATION, an_xr, config, wanting, xrd
 
-from orderkit.core.composed import Step, World, steps_of
-from orderkit.core.objects import Manifest
-from orderkit.core.pipeline import compose
+from orderkit.core.crossplane.composed import Step, World, steps_of
+from orderkit.core.crossplane.pipeline import compose
+from orderkit.core.crossplane.python_functions import STATION_FUNCTION, functions_here
+from orderkit.core.crossplane.simulation import simulate
+from orderkit.core.crossplane.station import OpaqueError, Station, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Action, Blueprint, Code, Plan, Workshop, assemble, compare
-from orderkit.core.plan.markdown import to_markdown
-from orderkit.core.plan.structured import plan_json
-from orderkit.core.pythonfunctions import STATION_FUNCTION, functions_here
-from orderkit.core.simulating import simulate
-from orderkit.core.station import OpaqueError, Station, StationRequest, StationResponse
-from orderkit.core.validate import Validator
+from orderkit.core.plan.plan_json import plan_json
+from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.core.schema.validate import Validator
 
 FOREIGN = "function-go-templating"
 OWN = Step("own", STATION_FUNCTION, {**STATION, "name": "xshop"})

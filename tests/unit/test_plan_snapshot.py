@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects import Kind, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan.snapshot import RecordedOrder, Snapshot, cleaned, from_text, to_text
-from orderkit.flows.planning.recording import Recorder, Replay
+from orderkit.flows.plan.recording import Recorder, Replay
 from orderkit.ports.cluster import ObjectList
 
 CONFIG, SECRET = Kind("", "v1", "ConfigMap"), Kind("", "v1", "Secret")

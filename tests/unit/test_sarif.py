@@ -7,8 +7,8 @@ from typing import Any
 
 from jsonschema import Draft7Validator
 
-from orderkit.core.validate import Reason
-from orderkit.core.validate.sarif import NOT_EVALUATED, Result, sarif
+from orderkit.core.schema.validate import Reason
+from orderkit.core.schema.validate.sarif import NOT_EVALUATED, Result, sarif
 
 ESSENTIALS: dict[str, Any] = {
     "type": "object",

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.autoready import _CHECKS, auto_ready, is_ready
-from orderkit.core.composed import Step, World
-from orderkit.core.objects import Kind, Manifest
-from orderkit.core.readying import made_ready
-from orderkit.core.simulating import Simulation, Surroundings, finder, is_namespaced, simulate
-from orderkit.core.station import Selector, StationRequest, StationResponse
+from orderkit.core.crossplane.auto_ready import _CHECKS, auto_ready, is_ready
+from orderkit.core.crossplane.composed import Step, World
+from orderkit.core.crossplane.simulated_objects import made_ready
+from orderkit.core.crossplane.simulation import Simulation, Surroundings, finder, simulate
+from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.objects.scopes import is_namespaced
 
 XR: Manifest = {
     "apiVersion": "lab.example.org/v1",

@@ -1,4 +1,4 @@
-"""Reports of `core.validate`: stable reasons, paths, ways out, defaults, what is dropped."""
+"""Reports of `core.schema.validate`: stable reasons, paths, ways out, defaults, what is dropped."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects import Manifest
-from orderkit.core.validate import Reason, Report, Validator
-from orderkit.core.validate.findings import Change
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.schema.validate import Reason, Report, Validator
+from orderkit.core.schema.validate.findings import Change
 
 SPEC: dict[str, Any] = {
     "type": "object",

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.objects import Manifest
-from orderkit.core.waves import (
+from orderkit.core.argocd.waves import (
     Step,
     apply_step,
     deletion_waves,
@@ -21,6 +20,7 @@ from orderkit.core.waves import (
     wave_of,
     waves,
 )
+from orderkit.core.objects.kube_objects import Manifest
 
 
 def thing(

@@ -1,12 +1,12 @@
-"""``core.yamledit`` on awkward texts: exactly these bytes, or exactly this refusal."""
+"""``core.yaml.edit`` on awkward texts: exactly these bytes, or exactly this refusal."""
 
 from __future__ import annotations
 
 import pytest
 from yamlcases import CASES, Case
 
-from orderkit.core import assignments
-from orderkit.core.yamledit import EditRefusedError, Reason, edit
+from orderkit.core.yaml import assignments
+from orderkit.core.yaml.edit import EditRefusedError, Reason, edit
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)

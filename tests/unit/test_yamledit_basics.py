@@ -1,4 +1,4 @@
-"""``core.yamledit``: what an edit does to a text, and what it refuses to do."""
+"""``core.yaml.edit``: what an edit does to a text, and what it refuses to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from orderkit.core.yamledit import Edit, EditRefusedError, Limits, Op, Reason, Value, edit
+from orderkit.core.yaml.edit import Edit, EditRefusedError, Limits, Op, Reason, Value, edit
 
 SET, ADD, REMOVE, UNSET = Op.SET, Op.ADD, Op.REMOVE, Op.UNSET
 

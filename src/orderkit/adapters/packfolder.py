@@ -15,8 +15,8 @@ import tarfile
 from pathlib import Path, PurePosixPath
 
 import orderkit
-from orderkit.core.documents import Files
 from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.yaml.documents import Files
 
 ROOMS = ("templates", "day2", "stations", "gitops")
 SCHEMAS = "schemas"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.schemas import Layer, read_layer
+from orderkit.core.schema.known import Layer, read_layer
 
 _FILE_MAX_BYTES = 20_000_000
 

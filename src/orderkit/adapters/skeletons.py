@@ -3,10 +3,10 @@ Render one of the skeletons that start something: a pack, a kit.
 
 They lie in ``skeletons/`` beside the reference pack and are cookiecutter's. Rendered without its
 prompts, hooks, replay files and user configuration, so the same values give the same files. Not
-for what the portal renders: that is ``core.render``.
+for what the portal renders: that is ``core.portal.render``.
 
 Rendering changes the working directory for a moment, as cookiecutter does: not for threads.
-Called by ``flows.starting`` and ``flows.kits.starting``.
+Called by ``flows.kit.start_pack`` and ``flows.kit.start_kit``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from orderkit.adapters.packfolder import reference_pack
 from orderkit.adapters.templatefolder import DiskFolder
 from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.render import SkeletonFile
+from orderkit.core.portal.render import SkeletonFile
 
 FOLDER = "skeletons"
 

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.errors import OrderkitError
-from orderkit.core.station import Station, StationRequest, StationResponse
 
 FOLDER, MODULE, FUNCTION, SEVERAL = "stations", "station", "station", "stations"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")

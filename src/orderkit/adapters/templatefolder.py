@@ -1,9 +1,10 @@
 """
 A template's folder on disk, read on demand, and trees written to disk.
 
-Reading never follows a symbolic link: links are handed on as links, which renderers refuse.
-Modes are git's: a file its owner may execute is 100755. Writing makes a whole folder or none:
-it is built beside its place and renamed. Called by ``orderkit run`` and ``orderkit init``.
+Reading never follows a symbolic link: links are handed on as links, which renderers refuse. Modes
+are git's: a file its owner may execute is 100755. Writing makes a whole folder or none: it is built
+beside its place and renamed. Called by ``orderkit run``, ``flows.kit.start_pack`` and
+``adapters.skeletons``.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
-from orderkit.core.render import LimitError, SkeletonFile
-from orderkit.core.render.tree import EXECUTABLE_MODE, FILE_BYTES_MAX, FILES_MAX, PLAIN_MODE
+from orderkit.core.portal.render import LimitError, SkeletonFile
+from orderkit.core.portal.render.tree import EXECUTABLE_MODE, FILE_BYTES_MAX, FILES_MAX, PLAIN_MODE
 
 _NOT_TEMPLATES = {".git"}
 

@@ -16,11 +16,11 @@ from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.credentials import Sources
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core import settings as platform_settings
 from orderkit.core.errors import NotFoundError
-from orderkit.core.installation import Target
+from orderkit.core.platform import settings as platform_settings
+from orderkit.core.platform.installation import Target
+from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.secrets import register
-from orderkit.core.settings import Endpoint, PlatformSettings
 from orderkit.flows.platform import Platform
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import SystemClock
@@ -95,10 +95,10 @@ def requesters(settings: PlatformSettings) -> Requesters | None:
     access = settings.access
     if not (settings.signed_by or access.oidc or access.tokens_file):
         return None
-    from orderkit.adapters.accesstokens import TokenRequesters  # lazy: these need jwt
-    from orderkit.adapters.backstage.signatures import BackstageRequesters
-    from orderkit.adapters.bearers import BearerRequesters
-    from orderkit.adapters.oidc import OidcRequesters
+    from orderkit.adapters.tokens.access_tokens import TokenRequesters  # lazy: these need jwt
+    from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
+    from orderkit.adapters.tokens.bearers import BearerRequesters
+    from orderkit.adapters.tokens.oidc import OidcRequesters
 
     clients = access.tokens_file
     return BearerRequesters(
@@ -202,6 +202,6 @@ def _trusting(settings: PlatformSettings, cluster: Cluster) -> Endpoint:
     on_idpbuilder = settings.installation.target is Target.IDPBUILDER
     if not on_idpbuilder or forge.ca_file or not forge.url.startswith("https://"):
         return forge
-    from orderkit.adapters.idpbuildercertificate import authority_file  # lazy: seldom needed
+    from orderkit.adapters.idpbuilder_certificate import authority_file  # lazy: seldom needed
 
     return replace(forge, ca_file=authority_file(cluster))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
-from orderkit.flows.kits.testing import Result, Tested, TestReport
+from orderkit.flows.kit.test_kits import Result, Tested, TestReport
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 EXIT_DONE = 0
+EXIT_DIFFERS = 10
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 """Exit codes without an exception class of ours."""

@@ -7,7 +7,8 @@ published pack are rendered by a child that gets files and values on its standar
 answers on its standard output, both as JSON: nothing it says is ever executed. It is killed
 when it takes too long, and the kernel refuses it more processor time, memory or output.
 
-Called by ``flows.rendering`` and by ``fetch:template`` for templates from other repositories.
+Called by ``flows.template.rendering`` and by ``fetch:template`` for templates from other
+repositories.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from orderkit.core.errors import OrderkitError, RefusedError, shorten
-from orderkit.core.render import (
+from orderkit.core.portal.render import (
     Delimiters,
     LimitError,
     Outcome,
@@ -39,7 +40,7 @@ from orderkit.core.render import (
     judge_tree,
     lint_tree,
 )
-from orderkit.core.render.integrations import hosts_known, integrations
+from orderkit.core.portal.render.integrations import hosts_known, integrations
 
 
 @dataclass(frozen=True, slots=True)

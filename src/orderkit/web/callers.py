@@ -7,7 +7,7 @@ requester it names is a claim. A token proves a person or a program; then a requ
 not looked at, and teams are those of the proof: a member of a platform group acts for every
 team, the others for teams whose group ``group:default/<team>`` the proof names.
 
-Called by ``gate`` and the handlers.
+Called by ``request_pipeline`` and the handlers.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from orderkit.core.access import PLATFORM_GROUP, Right
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import check_requester
+from orderkit.core.platform.access import PLATFORM_GROUP, Right
 from orderkit.ports.requesters import UNKNOWN, Requester, Requesters, UnprovedError
 
 _TEAM_GROUP = "group:default/"

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from orderkit.core import errors
-from orderkit.core.change import FieldConflictError
+from orderkit.core.order.change import FieldConflictError
 from orderkit.core.secrets import redact
 from orderkit.ports.requesters import UnprovedError
 

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any
 
 from orderkit.web.operations import Operation, Schema
-from orderkit.web.schemas import COMPONENTS, KEY, LABEL, named
+from orderkit.web.request_schemas import COMPONENTS, KEY, LABEL, named
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ALWAYS = {

@@ -1,8 +1,8 @@
 """
 What an operation of the service is: its place, who may ask, its schemas, its handler.
 
-One table of them (``web.table``) makes the routes, checks requests and answers the OpenAPI
-document, so that the three cannot disagree.
+One table of them (``web.operation_table``) makes the routes, checks requests and answers the
+OpenAPI document, so that the three cannot disagree.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from orderkit.core.access import Right
+from orderkit.core.platform.access import Right
 from orderkit.web.callers import Access, Caller
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from starlette.types import Receive, Scope, Send
 
 from orderkit.flows.platform import Platform
 from orderkit.web.exchange import error_answer
-from orderkit.web.gate import Gate
 from orderkit.web.metrics import Metrics
 from orderkit.web.openapi import document
+from orderkit.web.operation_table import operations
 from orderkit.web.operations import Operation, Service, ServiceOptions
-from orderkit.web.table import operations
+from orderkit.web.request_pipeline import Gate
 
 DOCUMENT_PATH = "/openapi.json"
 

@@ -13,7 +13,9 @@ import yaml
 from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.stationfolder import load_stations
-from orderkit.core.objects import (
+from orderkit.core.crossplane.python_functions import python_functions
+from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     EVENT,
     FUNCTION,
@@ -25,8 +27,6 @@ from orderkit.core.objects import (
     dig,
     metadata,
 )
-from orderkit.core.pythonfunctions import python_functions
-from orderkit.core.station import Station, StationRequest, StationResponse
 from orderkit.ports.cluster import Cluster
 
 PACK = Path(__file__).parents[3]

@@ -10,7 +10,7 @@ import pytest
 
 from orderkit.adapters.embedded.assembly.events import Recorder
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.core.objects import EVENT, Manifest
+from orderkit.core.objects.kube_objects import EVENT, Manifest
 
 ABOUT: Manifest = {
     "apiVersion": "lab.example.org/v1",

@@ -8,11 +8,11 @@ import pytest
 import yaml
 from tests.component.assembly.conftest import APP, Lab, config_map
 
-from orderkit.core.composed import steps_of
-from orderkit.core.objects import CONFIG_MAP, FUNCTION, Kind, Manifest, condition
+from orderkit.core.crossplane.composed import steps_of
+from orderkit.core.crossplane.python_functions import functions_here
+from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, Kind, Manifest, condition
 from orderkit.core.plan import Blueprint, Workshop, assemble
-from orderkit.core.pythonfunctions import functions_here
-from orderkit.core.validate import Validator
+from orderkit.core.schema.validate import Validator
 
 SECRET = Kind("", "v1", "Secret")
 PACKAGES = {

@@ -12,8 +12,8 @@ from commands import Command, in_process
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
 from orderkit.adapters.packfolder import reference_pack
 from orderkit.cli.connecting import connect
-from orderkit.core.installation import Installation, Target
-from orderkit.core.settings import PlatformSettings
+from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.platform import Platform
 
 

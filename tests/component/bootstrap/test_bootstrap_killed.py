@@ -19,11 +19,11 @@ import pytest
 
 from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
 from orderkit.core.names import RepoId
-from orderkit.core.objects import APPLICATION, metadata
-from orderkit.flows.bootstrapping import BootstrapRequest, Verdict, plan
-from orderkit.flows.packrendering import values_of
+from orderkit.core.objects.kube_objects import APPLICATION, metadata
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.install.bootstrapping import BootstrapRequest, Verdict, plan
+from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.flows.refreshing import application_key
 
 from .conftest import Bare, bare
 

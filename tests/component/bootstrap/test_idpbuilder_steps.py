@@ -8,15 +8,19 @@ import pytest
 import yaml
 
 from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core import idpbuilder
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.pack import Files
 from orderkit.core.names import RepoId
-from orderkit.core.pack import Files
-from orderkit.flows.bootstrapping import BootstrapRequest, Verdict
-from orderkit.flows.bootstrapping.idpbuilder import TemplatesStep, with_settings, with_targets
-from orderkit.flows.bootstrapping.portal import template_urls
-from orderkit.flows.bootstrapping.steps import Site
-from orderkit.flows.packrendering import values_of
+from orderkit.core.platform import idpbuilder
+from orderkit.flows.install.bootstrapping import BootstrapRequest, Verdict
+from orderkit.flows.install.bootstrapping.idpbuilder_steps import (
+    TemplatesStep,
+    with_settings,
+    with_targets,
+)
+from orderkit.flows.install.bootstrapping.portal_steps import template_urls
+from orderkit.flows.install.bootstrapping.steps import Site
+from orderkit.flows.install.pack_rendering import values_of
 from orderkit.ports.forge import FileChange, Operation
 
 from .conftest import Bare

@@ -11,11 +11,11 @@ import pytest
 from orderkit.adapters.embedded import serving
 from orderkit.adapters.embedded.certificates import ensure_certificate
 from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.idpbuildercertificate import SECRET
+from orderkit.adapters.idpbuilder_certificate import SECRET
 from orderkit.cli.connecting import connect
 from orderkit.core.errors import NotFoundError, OrderkitError
-from orderkit.core.installation import Installation, Target
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.platform.installation import Installation, Target
 
 from .conftest import Bare
 

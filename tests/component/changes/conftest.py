@@ -15,7 +15,7 @@ from faultproxy import Plan, open_proxy
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.gitea import GiteaForge, turns
 from orderkit.cli.connecting import token
-from orderkit.cli.running import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
 from orderkit.flows.platform import Platform
 
 Through = Callable[[Plan], AbstractContextManager[Platform]]

@@ -17,11 +17,11 @@ from commands import Command, Done, in_process
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.running import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
 from orderkit.core.errors import OrderkitError
-from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import RepoId
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
+from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 

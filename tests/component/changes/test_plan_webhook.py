@@ -19,17 +19,17 @@ from pullhand import Hand
 
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.running import Running
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import BusyError
-from orderkit.core.hooksignature import HEADER, PATH, hook_key, signature
-from orderkit.flows.planning.announcing import CONTEXT
+from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
+from orderkit.flows.plan.announcing import CONTEXT
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import CommitStatus, PullRequest
 from orderkit.web.callers import Access
 from orderkit.web.metrics import Metrics
 from orderkit.web.operations import Call, Service, ServiceOptions
-from orderkit.web.pullplans import PullPlans
+from orderkit.web.pull_plans import PullPlans
 
 SECRET = "secret-of-a-test"
 

@@ -20,7 +20,7 @@ import yaml
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.delivery import BareRepositories, Delivery, argocd_crds
 from orderkit.core.names import RepoId
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     ARGOCD_NAMESPACE,

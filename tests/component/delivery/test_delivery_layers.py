@@ -10,9 +10,7 @@ import pytest
 import yaml
 
 from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core.deliverytree import ROOT
-from orderkit.core.installation import Installation, Target
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     CONFIG_MAP,
     FUNCTION,
@@ -22,7 +20,9 @@ from orderkit.core.objects import (
     annotations_of,
     dig,
 )
-from orderkit.flows.packrendering import PlatformValues, render_pack
+from orderkit.core.platform.delivery_tree import ROOT
+from orderkit.core.platform.installation import Installation, Target
+from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 
 if TYPE_CHECKING:
     from tests.component.delivery.conftest import Lab

@@ -12,7 +12,7 @@ from tests.conftest import Chances
 
 from orderkit.adapters.packfolder import reference_pack
 from orderkit.adapters.stationfolder import load_stations
-from orderkit.core.station import Severity, station_runner
+from orderkit.core.crossplane.station import Severity, station_runner
 
 ROOT = Path(__file__).parents[3]
 PACKS = [reference_pack(), *sorted(p.parent for p in (ROOT / "packs").glob("*/stations"))]

@@ -10,8 +10,8 @@ from commands import Command, in_process
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.running import Running, RunRequest, running
-from orderkit.flows.teams import add_team
+from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.flows.team.teams import add_team
 
 ANY_PORT = Ports(0, 0, 0, 0)
 

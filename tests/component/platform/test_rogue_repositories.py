@@ -12,10 +12,10 @@ from commands import as_process
 from rogues import ROGUES, XGARAGE, Pair
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.running import Running, RunRequest, running
+from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import ObjectKey
-from orderkit.flows import tracing
+from orderkit.core.objects.kube_objects import ObjectKey
+from orderkit.flows.order import tracing
 from orderkit.flows.platform import write_ledger
 from orderkit.ports.forge import Operation
 

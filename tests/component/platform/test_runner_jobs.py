@@ -16,10 +16,10 @@ from jobrunner import JOB, Attempt, JobRunner
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.running import Running, RunRequest, running
-from orderkit.core.objects import CONFIG_MAP, ObjectKey, dig
-from orderkit.core.runnerjob import NAMESPACE, SETTINGS, RunnerJob, manifest
-from orderkit.flows.history import history
+from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
+from orderkit.core.portal.runner_job import NAMESPACE, SETTINGS, RunnerJob, manifest
+from orderkit.flows.order.order_history import history
 from orderkit.ports.forge import REASON_TRAILER
 
 _WHY = container.reason_not_possible()

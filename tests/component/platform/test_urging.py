@@ -12,13 +12,13 @@ from commands import Command
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.delivery import argocd_crds
-from orderkit.cli.running import Running
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects import ARGOCD_NAMESPACE, Manifest, annotations_of, dig
-from orderkit.flows.ancestry import Ancestry
-from orderkit.flows.delivering import await_commit
+from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, Manifest, annotations_of, dig
+from orderkit.flows.argocd.ancestry import Ancestry
+from orderkit.flows.argocd.refreshing import REFRESH, Asking, application_key, end_older_operation
+from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.platform import Platform
-from orderkit.flows.refreshing import REFRESH, Asking, application_key, end_older_operation
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Assembly
 from orderkit.core.plan.judging import Facts, judge
-from orderkit.core.schemas import SchemaSet, built_in
+from orderkit.core.schema.known import SchemaSet, built_in
 from orderkit.ports.cluster import Cluster
 
 if TYPE_CHECKING:

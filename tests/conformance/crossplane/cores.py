@@ -23,9 +23,9 @@ from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.adapters.stationfolder import load_stations
-from orderkit.core.objects import FUNCTION, NAMESPACE, Kind, Manifest
-from orderkit.core.pythonfunctions import NAMES, python_functions
-from orderkit.core.station import Station
+from orderkit.core.crossplane.python_functions import NAMES, python_functions
+from orderkit.core.crossplane.station import Station
+from orderkit.core.objects.kube_objects import FUNCTION, NAMESPACE, Kind, Manifest
 
 CORE_VARIABLE = "ORDERKIT_TEST_CROSSPLANE"
 _TOKEN = "scene-token"

@@ -18,11 +18,11 @@ from tests.conformance.crossplane.furnishing import compositions, definitions
 from tests.conformance.crossplane.playing import SCENES, Hold, Play
 from tests.conformance.crossplane.seeing import stable_name
 
-from orderkit.core.composed import steps_of
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.crossplane.composed import steps_of
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.plan import Assembly, Blueprint, Workshop, assemble
-from orderkit.core.validate import Validator
-from orderkit.core.xrd import xr_kind
+from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.xrd import xr_kind
 
 Foretold = dict[str, Any]
 

@@ -24,9 +24,9 @@ from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, 
 from orderkit.adapters.embedded.providers.objects import CONFIG_VERSION, LEGACY, MODERN, ObjectTwin
 from orderkit.adapters.embedded.providers.packages import CLOUD_CONFIG_VERSION
 from orderkit.adapters.embedded.workloads import Workloads
-from orderkit.core.manifests import parse_manifests
-from orderkit.core.objects import NAMESPACE, Kind, Manifest
-from orderkit.core.xrd import xr_kind
+from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest
+from orderkit.core.schema.xrd import xr_kind
+from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from whisperops.demo.kagent import Operators

@@ -30,15 +30,15 @@ from orderkit.adapters.embedded.workloads import Workloads
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.adapters.packfolder import read_folder, reference_pack
 from orderkit.adapters.stationfolder import load_stations
+from orderkit.core.crossplane.python_functions import python_functions
+from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects import Kind, Manifest, ObjectKey, condition
-from orderkit.core.pack import read_pack
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, condition
 from orderkit.core.plan import Workshop
-from orderkit.core.pythonfunctions import python_functions
-from orderkit.core.station import Station
-from orderkit.flows.planning.forecasting import Forecast
-from orderkit.flows.planning.published import workshop_of
+from orderkit.flows.plan.order_plan import Forecast
+from orderkit.flows.plan.published_pack import workshop_of
 from orderkit.ports.cluster import Cluster
 from planproof.reading import Reader
 from whisperops.demo.kagent import Operators

@@ -33,21 +33,21 @@ from orderkit.adapters.embedded.state import PLATFORM_FILE, State, write_atomica
 from orderkit.adapters.embedded.workloads import Workloads
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.stationfolder import load_stations
+from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.errors import RefusedError
-from orderkit.core.installation import Installation, Target
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects import ARGOCD_NAMESPACE
-from orderkit.core.profile import Profile
-from orderkit.core.pythonfunctions import python_functions
-from orderkit.core.settings import Endpoint, PlatformSettings
+from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
+from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.core.portal.profile import Profile
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 BOT = "orderkit"
+"""The forge user that writes; a person's name stands in each commit's trailer."""
 ARGOCD_VERSION = "3.2"
 """Whose Applications the delivery understands."""
-"""The forge user that writes; a person's name stands in each commit's trailer."""
 BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "write:user", "read:admin")
 VIEWER = "viewer"
 """A forge user without rights, to look around with (password: viewer)."""

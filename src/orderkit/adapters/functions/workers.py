@@ -5,7 +5,8 @@ A request that takes too long, or whose caller has gone, costs its process and n
 killed and a fresh one is forked for the next request. One station never holds every place, so a
 station that hangs delays its own orders, not those of the others.
 
-Called by ``server``; the processes are ``nursery``'s.
+Called by ``function_server`` and, for its limits, by ``orderkit function``; the processes are
+``nursery``'s.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 from orderkit.adapters.gitea.transport import Credentials
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
-from orderkit.core.objects import Kind, ObjectKey
+from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.secrets import register
 from orderkit.ports.cluster import Cluster
 

@@ -6,7 +6,7 @@ what the server answers. This table is for people: ``orderkit doctor`` says whet
 behaviour was *observed* (the contract suite ran against that release) or *read* (from its
 source), and docs/forge.md prints it.
 
-Called by ``client``.
+Called by ``reading``.
 """
 
 from __future__ import annotations

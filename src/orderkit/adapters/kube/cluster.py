@@ -27,7 +27,7 @@ from orderkit.adapters.kube.transport import (
     Transport,
 )
 from orderkit.core.errors import NotFoundError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.ports.cluster import (
     ExpiredError,
     InvalidObjectError,

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from orderkit.adapters.kube.transport import Call, Transport
 from orderkit.core.errors import NotFoundError
-from orderkit.core.objects import Kind
+from orderkit.core.objects.kube_objects import Kind
 from orderkit.ports.cluster import NoSuchKindError
 
 

@@ -23,8 +23,8 @@ from typing import Any, Literal, Self, cast
 from urllib.parse import urlencode
 
 from orderkit.adapters.kube.refusals import refusal, refusal_of_event
-from orderkit.core.collecting import uncollected
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
+from orderkit.core.objects.gc_pause import uncollected
 
 CONNECT_TIMEOUT_S = 5.0
 _CONNECTIONS_KEPT = 128

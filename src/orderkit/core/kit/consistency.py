@@ -2,7 +2,8 @@
 What is wrong with a kit although kit.yaml and XRD are well-formed each on its own.
 
 `problems` finds all of it, each with the file it stands in, the place there, and the way out.
-Called by ``core.kit.reading``, which raises the first, and by ``kit check``, which shows all.
+Called by ``core.kit.kit_reader``, which raises the first, and by ``orderkit kit check``, which
+shows all.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orderkit.core import jsregex
-from orderkit.core.kit.fields import SCALARS, Field, Fields, Shape, fields_of
-from orderkit.core.kit.form import RESERVED
-from orderkit.core.kit.hiding import guard_of
+from orderkit.core.generate.form_pages import RESERVED
+from orderkit.core.generate.order_skeleton import quoted
+from orderkit.core.kit.catalog_pickers import prefix_of
+from orderkit.core.kit.hidden_fields import guard_of
+from orderkit.core.kit.js_patterns import to_javascript
 from orderkit.core.kit.model import Change, Direction, Hints, How, Kit
-from orderkit.core.kit.patterns import to_javascript
-from orderkit.core.kit.picking import prefix_of
-from orderkit.core.kit.skeleton import quoted
-from orderkit.core.objects import dig
-from orderkit.core.xrd import versions_of
+from orderkit.core.kit.xrd_fields import SCALARS, Field, Fields, Shape, fields_of
+from orderkit.core.objects.kube_objects import dig
+from orderkit.core.portal import js_regex
+from orderkit.core.schema.xrd import versions_of
 
 Steps = tuple[str | int, ...]
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -294,7 +295,7 @@ class _Checks:
             place = (*steps, "pattern") if hidden.pattern else steps
             found = list(_pattern_problems("kit", place, pattern))
             yield from found
-            if not found and jsregex.compile_pattern(to_javascript(pattern)).search(
+            if not found and js_regex.compile_pattern(to_javascript(pattern)).search(
                 hidden.sentinel
             ):
                 yield Problem("kit", place, pattern, f"lets {hidden.sentinel} through",

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from orderkit.core.objects import Manifest
-from orderkit.core.plan.prices import steps_of
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.plan.price_table import steps_of
 
 
 class UnreadableError(Exception):
@@ -25,7 +25,11 @@ def number_of(value: Any, path: str) -> Decimal:
     Raises:
         UnreadableError: It is none, or negative.
     """
-    from orderkit.core.cel.quantities import NoQuantity, Unsure, parse  # lazy: its package is large
+    from orderkit.core.objects.quantities import (  # lazy: its package is large
+        NoQuantity,
+        Unsure,
+        parse,
+    )
 
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UnreadableError(f"{path} is no amount")

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from orderkit.core.change import FieldDifference
-from orderkit.core.objects import Kind, Manifest, metadata
-from orderkit.core.plan.comparing import Plan, ResourceChange
-from orderkit.core.plan.references import references, rooms
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.order.change import FieldDifference
+from orderkit.core.plan.comparison import Plan, ResourceChange
+from orderkit.core.plan.graph_references import references, rooms
 
 ROOT = ""
 """The path of the order's own XR."""

@@ -6,7 +6,7 @@ JSON, and the same state gives the same bytes; maps keep their order. Left out: 
 counts for itself (versions, managers of fields), and secrets: of a Secret, also one wrapped in a
 provider's Object, only the names of its keys are kept.
 
-Pure; ``flows.planning.recording`` makes and uses snapshots.
+Pure; ``flows.plan.recording`` makes and uses snapshots.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from orderkit.core.documents import API_VERSION
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.secrets import redact
+from orderkit.core.yaml.documents import API_VERSION
 
 KIND = "PlanSnapshot"
 VERSION = 1

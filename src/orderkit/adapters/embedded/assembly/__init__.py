@@ -2,7 +2,8 @@
 Crossplane's part on the embedded platform: XRDs become APIs, XRs become composed resources.
 
 Reconcilers over watches on the ``Cluster`` port; nothing is a script. The algorithm itself is
-pure and lives in ``core.pipeline``, so a plan computes with the very code that runs here.
+pure and lives in ``core.crossplane.pipeline``, so a plan computes with the very code that runs
+here.
 
 What it does not do: pull packages or run functions that are no Python of this process; providers
 and managed resources; claims, legacy connection secrets, Usages, Operations, EnvironmentConfigs;

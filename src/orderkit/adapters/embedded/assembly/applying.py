@@ -14,16 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.adapters.embedded.assembly.site import Site
-from orderkit.core.composed import COMPOSE_REASON, Composed, Event
-from orderkit.core.dressing import (
+from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, Event
+from orderkit.core.crossplane.composed_metadata import (
     CLAIM_LABELS,
     COMPOSITE_LABEL,
     COMPOSITE_OWNER,
     RESOURCE_NAME_ANNOTATION,
     composed_owner,
 )
+from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     Kind,
     Manifest,
     ObjectKey,
@@ -33,7 +34,6 @@ from orderkit.core.objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.station import Selector
 from orderkit.ports.cluster import InvalidObjectError, WrongTypeError
 
 SECRET = Kind("", "v1", "Secret")

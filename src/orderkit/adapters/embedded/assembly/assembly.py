@@ -12,8 +12,9 @@ from orderkit.adapters.embedded.assembly.functions import FunctionReconciler
 from orderkit.adapters.embedded.assembly.revisions import CompositionReconciler, RevisionReconciler
 from orderkit.adapters.embedded.assembly.site import Site
 from orderkit.adapters.embedded.controller import Controller, side_by_side
+from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import ConflictError
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     COMPOSITION_REVISION,
     CRD,
@@ -23,8 +24,7 @@ from orderkit.core.objects import (
     ObjectKey,
     controller,
 )
-from orderkit.core.station import Station
-from orderkit.core.xrd import XRD_KIND
+from orderkit.core.schema.xrd import XRD_KIND
 from orderkit.ports.clock import Clock, SystemClock
 from orderkit.ports.cluster import Cluster
 

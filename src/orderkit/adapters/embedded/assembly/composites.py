@@ -31,8 +31,12 @@ from orderkit.adapters.embedded.assembly.selection import (
 from orderkit.adapters.embedded.assembly.site import Site, is_deleting
 from orderkit.adapters.embedded.assembly.tracking import Tracker
 from orderkit.adapters.embedded.controller import Backoff, Controller
-from orderkit.core.composed import COMPOSE_REASON, Composed, World, steps_of
-from orderkit.core.conditions import (
+from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, World, steps_of
+from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, root_labelled
+from orderkit.core.crossplane.pipeline import compose
+from orderkit.core.crossplane.station import Selector as Required
+from orderkit.core.errors import ConflictError, OrderkitError
+from orderkit.core.objects.conditions import (
     DELETING,
     RECONCILE_PAUSED,
     RECONCILE_SUCCESS,
@@ -43,9 +47,7 @@ from orderkit.core.conditions import (
     reconcile_error,
     unknown_after_fatal,
 )
-from orderkit.core.dressing import COMPOSITE_LABEL, root_labelled
-from orderkit.core.errors import ConflictError, OrderkitError
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     COMPOSITION_REVISION,
     FUNCTION,
     Manifest,
@@ -56,9 +58,7 @@ from orderkit.core.objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.pipeline import compose
-from orderkit.core.station import Selector as Required
-from orderkit.core.xrd import machinery_path, xr_kind
+from orderkit.core.schema.xrd import machinery_path, xr_kind
 
 FINALIZER = "composite.apiextensions.crossplane.io"
 PAUSED_ANNOTATION = "crossplane.io/paused"

@@ -15,10 +15,18 @@ from orderkit.adapters.embedded.assembly.composites import Composites
 from orderkit.adapters.embedded.assembly.events import OWNER
 from orderkit.adapters.embedded.assembly.site import Site, is_deleting
 from orderkit.adapters.embedded.controller import side_by_side
-from orderkit.core.conditions import Condition
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import CRD, Manifest, ObjectKey, condition, controller, dig, metadata
-from orderkit.core.xrd import BrokenXrdError, crd_for, problems, xr_kind
+from orderkit.core.objects.conditions import Condition
+from orderkit.core.objects.kube_objects import (
+    CRD,
+    Manifest,
+    ObjectKey,
+    condition,
+    controller,
+    dig,
+    metadata,
+)
+from orderkit.core.schema.xrd import BrokenXrdError, crd_for, problems, xr_kind
 from orderkit.ports.cluster import InvalidObjectError, NoSuchKindError
 
 FINALIZER = "defined.apiextensions.crossplane.io"

@@ -21,9 +21,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orderkit.core.composed import Event
+from orderkit.core.crossplane.composed import Event
 from orderkit.core.errors import ConflictError
-from orderkit.core.objects import CLUSTER_SCOPED_HOME, EVENT, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import (
+    CLUSTER_SCOPED_HOME,
+    EVENT,
+    Manifest,
+    ObjectKey,
+    dig,
+    metadata,
+)
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster
 

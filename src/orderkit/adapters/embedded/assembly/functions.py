@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orderkit.adapters.embedded.assembly.site import Site, is_deleting
-from orderkit.core.conditions import Condition
-from orderkit.core.objects import FUNCTION, Manifest, ObjectKey, dig, metadata
-from orderkit.core.pythonfunctions import NAMES
-from orderkit.core.station import Station
-from orderkit.core.twins.choosing import package_name
+from orderkit.core.crossplane.python_functions import NAMES
+from orderkit.core.crossplane.station import Station
+from orderkit.core.crossplane.twins.choice import package_name
+from orderkit.core.objects.conditions import Condition
+from orderkit.core.objects.kube_objects import FUNCTION, Manifest, ObjectKey, dig, metadata
 
 INSTALLED = Condition("Installed", "True", "ActivePackageRevision")
 HEALTHY = Condition("Healthy", "True", "HealthyPackageRevision")

@@ -21,8 +21,8 @@ from orderkit.adapters.embedded.assembly.selection import (
     number_of,
 )
 from orderkit.adapters.embedded.assembly.site import Site, is_deleting
-from orderkit.core.conditions import RECONCILE_SUCCESS, Condition
-from orderkit.core.objects import (
+from orderkit.core.objects.conditions import RECONCILE_SUCCESS, Condition
+from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     COMPOSITION_REVISION,
     Manifest,

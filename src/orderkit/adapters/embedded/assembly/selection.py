@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.adapters.embedded.assembly.site import Site, missing
-from orderkit.core.composed import COMPOSE_REASON, Event
+from orderkit.core.crossplane.composed import COMPOSE_REASON, Event
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     COMPOSITION_REVISION,
     Kind,
@@ -24,7 +24,7 @@ from orderkit.core.objects import (
     dig,
     metadata,
 )
-from orderkit.core.xrd import machinery_path
+from orderkit.core.schema.xrd import machinery_path
 
 NAME_LABEL = "crossplane.io/composition-name"
 HASH_LABEL = "crossplane.io/composition-hash"

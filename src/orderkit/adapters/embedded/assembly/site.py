@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orderkit.adapters.embedded.assembly.events import OWNER, Recorder
-from orderkit.core.conditions import Condition, merged
+from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import NotFoundError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
-from orderkit.core.station import Station
+from orderkit.core.objects.conditions import Condition, merged
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster
 

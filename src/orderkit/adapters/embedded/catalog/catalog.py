@@ -19,7 +19,7 @@ from orderkit.adapters.embedded.catalog.reading import read_entities, source_of
 from orderkit.adapters.embedded.catalog.store import Store
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.names import RepoId
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.ports.catalog import Location
 from orderkit.ports.forge import Forge
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from orderkit.adapters.backstage import entity_ref
 from orderkit.core.errors import RefusedError
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.ports.catalog import Location
 
 VERSION = 1

@@ -5,7 +5,7 @@ An `Admission` is called for every create, update and delete, dry runs included,
 and validation and before anything is stored. `Policies` is the one a cluster has by default: it
 enforces the ValidatingAdmissionPolicies that the cluster holds, at once (a real server needs a
 moment). Everybody is one administrator here (``request.userInfo``). What cannot be evaluated
-exactly (``core.admission``) counts as the policy's ``failurePolicy`` says, and is told.
+exactly (``core.schema.admission``) counts as the policy's ``failurePolicy`` says, and is told.
 
 Not here: webhooks, MutatingAdmissionPolicies, the ``authorizer``.
 """
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from orderkit.adapters.embedded.cluster.journal import Place
 from orderkit.adapters.embedded.cluster.refusals import DeniedByPolicy, Subject
 from orderkit.adapters.embedded.cluster.store import Store
-from orderkit.core.admission import BINDING, POLICY, Operation, Policy, Review, judge
-from orderkit.core.objects import NAMESPACE, Kind, Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, metadata
+from orderkit.core.schema.admission import BINDING, POLICY, Operation, Policy, Review, judge
 
 USER = "admin"
 GROUPS = ("system:masters", "system:authenticated")

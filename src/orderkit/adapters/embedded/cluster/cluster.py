@@ -30,7 +30,15 @@ from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired, Not
 from orderkit.adapters.embedded.cluster.registry import Registry
 from orderkit.adapters.embedded.cluster.store import Store
 from orderkit.adapters.embedded.cluster.writes import Writes
-from orderkit.core.objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, labels_of, metadata
+from orderkit.core.objects.kube_objects import (
+    CRD,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    labels_of,
+    metadata,
+)
 from orderkit.ports.cluster import ObjectList, Propagation, WatchEvent
 
 

@@ -33,7 +33,7 @@ from orderkit.adapters.embedded.cluster.store import Store, owner_uids
 from orderkit.adapters.embedded.cluster.strategies import NAMESPACE_FINALIZER
 from orderkit.adapters.embedded.cluster.writes import Writes
 from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects import CRD, EVENT, Kind, Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import CRD, EVENT, Kind, Manifest, dig, metadata
 from orderkit.ports.cluster import Propagation
 
 OWNER = "kube-controller-manager"

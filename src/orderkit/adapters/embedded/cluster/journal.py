@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from orderkit.adapters.embedded.cluster.documents import decode, encode
 from orderkit.core.errors import RefusedError
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 
 FORMAT = 1
 """Layout of the file, in ``PRAGMA user_version``. A newer one is refused."""

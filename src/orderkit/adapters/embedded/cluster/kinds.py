@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orderkit.adapters.embedded.cluster.refusals import Subject
-from orderkit.core.cel import RuleSet
-from orderkit.core.objects import Kind
+from orderkit.core.objects.kube_objects import Kind
+from orderkit.core.schema.cel import RuleSet
 
 Schema = Mapping[str, Any]
 

@@ -1,8 +1,8 @@
 """
 What each kind of write may change, and what the server itself decides. Pure.
 
-A create is stamped, an update keeps what it may not touch, a deletion marks; here are these
-steps as functions from manifests to manifests. Called by ``writes``.
+A create is stamped, an update keeps what it may not touch, a deletion marks; here are these steps
+as functions from manifests to manifests. Called by ``writes``, the collector and the HTTP side.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from orderkit.adapters.embedded.cluster import definitions
 from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, now
 from orderkit.adapters.embedded.cluster.journal import Place
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
-from orderkit.core.objects import CRD, NAMESPACE, Manifest, dig, metadata
-from orderkit.core.structural import default, prune
+from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, dig, metadata
+from orderkit.core.schema.structural import default, prune
 from orderkit.ports.cluster import Propagation
 
 FOREGROUND = "foregroundDeletion"

@@ -23,7 +23,7 @@ from orderkit.adapters.embedded.cluster.fieldsets import (
     union,
 )
 from orderkit.adapters.embedded.cluster.refusals import ApplyConflict, Cause, Subject
-from orderkit.core.objects import Manifest, metadata
+from orderkit.core.objects.kube_objects import Manifest, metadata
 
 _SERVER_SET = frozenset(
     {

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orderkit.core.errors import AccessError, ConflictError, NotFoundError, OrderkitError
-from orderkit.core.objects import Kind
+from orderkit.core.objects.kube_objects import Kind
 from orderkit.ports.cluster import (
     ApplyConflictError,
     ExpiredError,

@@ -22,7 +22,7 @@ from orderkit.adapters.embedded.cluster.journal import (
     Place,
 )
 from orderkit.adapters.embedded.cluster.refusals import Expired
-from orderkit.core.objects import Manifest, labels_of, metadata
+from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
 
 _Table = dict[tuple[str, str], Manifest]
 

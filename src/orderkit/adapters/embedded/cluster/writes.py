@@ -54,10 +54,10 @@ from orderkit.adapters.embedded.cluster.refusals import (
 )
 from orderkit.adapters.embedded.cluster.registry import Registry
 from orderkit.adapters.embedded.cluster.store import Store
-from orderkit.core.admission import Operation
-from orderkit.core.cel import BLOCKING
-from orderkit.core.objects import CRD, NAMESPACE, Manifest, metadata
-from orderkit.core.structural import default, problems, prune, type_problems
+from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, metadata
+from orderkit.core.schema.admission import Operation
+from orderkit.core.schema.cel import BLOCKING
+from orderkit.core.schema.structural import default, problems, prune, type_problems
 
 Edit = Callable[[Manifest], Manifest]
 

@@ -22,7 +22,7 @@ from orderkit.adapters.embedded.delivery.tracking import (
     tracker,
     tracking_id,
 )
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     ARGOCD_NAMESPACE,
     TRACKING_ID,
     Kind,

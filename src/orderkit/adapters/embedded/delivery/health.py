@@ -13,8 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from orderkit.adapters.embedded.delivery.compare import Resource
 from orderkit.adapters.embedded.delivery.spec import is_deleting
-from orderkit.core.health import MISSING, Health, HealthStatus, health_of, worst
-from orderkit.core.objects import APPLICATION, Kind, Manifest, ObjectKey, annotations_of
+from orderkit.core.argocd.health import MISSING, Health, HealthStatus, health_of, worst
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+)
 
 IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
 

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects import Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 
 _UNSUPPORTED = ("jqPathExpressions", "managedFieldsManagers")
 _ABSENT = object()

@@ -24,7 +24,7 @@ from orderkit.adapters.embedded.delivery.spec import (
 )
 from orderkit.adapters.embedded.delivery.status import Status, parse_stamp, precise_stamp, stamp
 from orderkit.adapters.embedded.delivery.sync import Outcome
-from orderkit.core.objects import Manifest, dig
+from orderkit.core.objects.kube_objects import Manifest, dig
 
 _UNFINISHED = ("Running", "Terminating")
 _WIPES_OUT = "auto-sync will wipe out all resources"

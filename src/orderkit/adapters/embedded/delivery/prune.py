@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orderkit.adapters.embedded.delivery.spec import is_deleting
+from orderkit.core.argocd.waves import deletion_waves, sync_options
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import CRD, Manifest, ObjectKey, annotations_of, metadata
-from orderkit.core.waves import deletion_waves, sync_options
+from orderkit.core.objects.kube_objects import CRD, Manifest, ObjectKey, annotations_of, metadata
 from orderkit.ports.cluster import Cluster, Propagation
 
 Code = Literal["Synced", "SyncFailed", "Pruned", "PruneSkipped"]

@@ -48,7 +48,7 @@ from orderkit.adapters.embedded.delivery.sync import Outcome, Syncer, Work
 from orderkit.adapters.embedded.delivery.targets import TargetLoader
 from orderkit.adapters.embedded.delivery.tracking import is_owned, tracker
 from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     ARGOCD_NAMESPACE,
     Kind,

@@ -18,7 +18,7 @@ from orderkit.adapters.embedded.delivery.refs import SourceError, Sources
 from orderkit.adapters.embedded.delivery.targets import TargetLoader
 from orderkit.adapters.embedded.delivery.tracking import application_key
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     XRD,

@@ -15,7 +15,7 @@ from typing import Any
 
 from orderkit.adapters.embedded.delivery.ignoring import Rule, read_rules
 from orderkit.core.errors import InvalidInputError, OrderkitError
-from orderkit.core.objects import Manifest, annotations_of, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
 
 IN_CLUSTER_URL = "https://kubernetes.default.svc"
 IN_CLUSTER_NAME = "in-cluster"

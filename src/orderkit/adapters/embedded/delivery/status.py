@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from orderkit.adapters.embedded.delivery.compare import Comparison, Condition, Resource, SyncCode
-from orderkit.core.health import Health, HealthStatus
-from orderkit.core.objects import ARGOCD_NAMESPACE, Kind, Manifest, ObjectKey, dig
-from orderkit.core.waves import wave_of
+from orderkit.core.argocd.health import Health, HealthStatus
+from orderkit.core.argocd.waves import wave_of
+from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, Kind, Manifest, ObjectKey, dig
 
 Status = dict[str, Any]
 

@@ -35,10 +35,25 @@ from orderkit.adapters.embedded.delivery.health import IsComposite, live_health
 from orderkit.adapters.embedded.delivery.projects import Project
 from orderkit.adapters.embedded.delivery.prune import Code, Result, prune_object
 from orderkit.adapters.embedded.delivery.spec import is_deleting
+from orderkit.core.argocd.health import Health, HealthStatus
+from orderkit.core.argocd.waves import (
+    Step,
+    apply_step,
+    prune_step,
+    sync_options,
+    sync_order,
+    waves,
+)
 from orderkit.core.errors import OrderkitError
-from orderkit.core.health import Health, HealthStatus
-from orderkit.core.objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, dig, metadata
-from orderkit.core.waves import Step, apply_step, prune_step, sync_options, sync_order, waves
+from orderkit.core.objects.kube_objects import (
+    CRD,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+    metadata,
+)
 from orderkit.ports.cluster import Cluster
 
 Phase = Literal["Running", "Terminating", "Succeeded", "Failed", "Error"]

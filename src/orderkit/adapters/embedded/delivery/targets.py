@@ -14,9 +14,9 @@ from functools import lru_cache
 
 from orderkit.adapters.embedded.delivery.refs import SourceError, Sources
 from orderkit.adapters.embedded.delivery.spec import Source
-from orderkit.core.manifests import ManifestError, looks_like_manifest, parse_manifests
 from orderkit.core.names import CommitSha
-from orderkit.core.objects import Manifest, annotations_of, metadata
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
+from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_manifests
 
 HOOK = "argocd.argoproj.io/hook"
 

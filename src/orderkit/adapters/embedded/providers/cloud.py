@@ -29,8 +29,15 @@ from orderkit.adapters.embedded.providers.managed import (
     Outcome,
     reconcile,
 )
-from orderkit.core.conditions import AVAILABLE, CREATING
-from orderkit.core.objects import Kind, Manifest, ObjectKey, annotations_of, dig, metadata
+from orderkit.core.objects.conditions import AVAILABLE, CREATING
+from orderkit.core.objects.kube_objects import (
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    dig,
+    metadata,
+)
 
 EXTERNAL = Kind("cloud.embedded.orderkit.dev", "v1alpha1", "ExternalResource")
 EXTERNAL_NAME = "crossplane.io/external-name"

@@ -13,14 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from orderkit.adapters.embedded.assembly.site import Site, is_deleting
-from orderkit.core.conditions import (
-    DELETING,
-    RECONCILE_SUCCESS,
-    Condition,
-    reconcile_error,
-)
 from orderkit.core.errors import ConflictError, OrderkitError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, annotations_of, dig
+from orderkit.core.objects.conditions import DELETING, RECONCILE_SUCCESS, Condition, reconcile_error
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig
 
 FINALIZER = "finalizer.managedresource.crossplane.io"
 PAUSED = "crossplane.io/paused"

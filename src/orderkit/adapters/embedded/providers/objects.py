@@ -27,9 +27,9 @@ from orderkit.adapters.embedded.providers.managed import (
     Outcome,
     reconcile,
 )
-from orderkit.core.conditions import AVAILABLE, Condition
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, condition, dig, metadata
+from orderkit.core.objects.conditions import AVAILABLE, Condition
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, condition, dig, metadata
 from orderkit.ports.cluster import Propagation
 
 LEGACY = Kind("kubernetes.crossplane.io", "v1alpha2", "Object")

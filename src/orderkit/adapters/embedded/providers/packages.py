@@ -28,9 +28,9 @@ from orderkit.adapters.embedded.controller import Controller, side_by_side
 from orderkit.adapters.embedded.providers import objects
 from orderkit.adapters.embedded.providers.cloud import CloudTwin, CloudWanted, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
-from orderkit.core.conditions import Condition
 from orderkit.core.errors import ConflictError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, annotations_of
+from orderkit.core.objects.conditions import Condition
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of
 from orderkit.ports.clock import Clock, SystemClock
 from orderkit.ports.cluster import Cluster
 

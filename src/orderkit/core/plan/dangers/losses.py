@@ -10,12 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from orderkit.core.dressing import composed_keys
-from orderkit.core.objects import Kind, Manifest, ObjectKey, annotations_of, dig, metadata
-from orderkit.core.plan.assembling import Assembly, key_text
-from orderkit.core.plan.dangers.codes import Code, Danger, Mind
-from orderkit.core.plan.dangers.holding import holds_data, what_goes
-from orderkit.core.plan.parts import is_same, pairs_of, wrapped
+from orderkit.core.crossplane.composed_metadata import composed_keys
+from orderkit.core.objects.kube_objects import (
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    dig,
+    metadata,
+)
+from orderkit.core.plan.assembly import Assembly, key_text
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
+from orderkit.core.plan.dangers.data_kinds import holds_data, what_goes
+from orderkit.core.plan.outcome_objects import is_same, pairs_of, wrapped
 
 EXTERNAL_NAME = "crossplane.io/external-name"
 _CLUSTERS_FINALIZERS = {"foregroundDeletion", "orphan", "kubernetes"}

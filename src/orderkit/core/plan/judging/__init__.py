@@ -2,7 +2,8 @@
 Judge an outcome: what neither Crossplane nor its render says before it is too late.
 
 `judge` holds an assembly against `Facts` and returns it with more faults, and with what could not
-be judged. `wanted_facts` says what to look up. Pure; ``flows.planning.judging`` looks things up.
+be judged. `wanted_facts` says what to look up. Pure; ``flows.plan.cluster_verdicts`` looks things
+up.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from orderkit.core.conditions import first_and_more
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
-from orderkit.core.plan.assembling import Assembly
-from orderkit.core.plan.judging.names import adopted, judge_names, judge_neighbours, takers
-from orderkit.core.plan.judging.places import judge_places
-from orderkit.core.plan.judging.rights import judge_rights, missing_rights
-from orderkit.core.plan.judging.rules import Facts, Rule
-from orderkit.core.plan.judging.shapes import judge_shapes
-from orderkit.core.plan.parts import parts_of
+from orderkit.core.objects.conditions import first_and_more
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.plan.assembly import Assembly
+from orderkit.core.plan.judging.crossplane_rights import judge_rights, missing_rights
+from orderkit.core.plan.judging.object_names import adopted, judge_names, judge_neighbours, takers
+from orderkit.core.plan.judging.object_owners import judge_places
+from orderkit.core.plan.judging.object_schemas import judge_shapes
+from orderkit.core.plan.judging.verdicts import Facts, Rule
+from orderkit.core.plan.outcome_objects import parts_of
 
 __all__ = [
     "Facts",

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from orderkit.adapters.embedded.cluster.documents import encode
 from orderkit.adapters.embedded.cluster.refusals import Refusal, Subject
 from orderkit.core.errors import shorten
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 
 _WARNINGS_MAX = 20
 

@@ -28,7 +28,7 @@ from orderkit.adapters.embedded.cluster.http import answers, discovery, openapi,
 from orderkit.adapters.embedded.cluster.http.targets import Target, find_target
 from orderkit.adapters.embedded.cluster.http.watching import WatchResponse
 from orderkit.adapters.embedded.cluster.refusals import Refusal
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from orderkit.adapters.embedded.cluster.documents import decode
 from orderkit.adapters.embedded.cluster.http import protobuf
 from orderkit.adapters.embedded.cluster.http.targets import Target
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, UnsupportedMediaType
-from orderkit.core.objects import Manifest, metadata
+from orderkit.core.objects.kube_objects import Manifest, metadata
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.registry import Registry
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 
 VERSION: Manifest = {
     "major": "1",

@@ -17,7 +17,7 @@ from orderkit.adapters.embedded.cluster.documents import encode
 from orderkit.adapters.embedded.cluster.http.protobuf import message, text
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
 from orderkit.adapters.embedded.cluster.registry import Registry
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 
 PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 """Media type of the answer; what old clients ask for has an ``@``, which Go cannot parse."""

@@ -38,7 +38,7 @@ from orderkit.adapters.embedded.cluster.selectors import (
     field_selector,
     label_selector,
 )
-from orderkit.core.objects import EVENT, Manifest, dig, labels_of, metadata
+from orderkit.core.objects.kube_objects import EVENT, Manifest, dig, labels_of, metadata
 from orderkit.ports.cluster import Propagation
 
 

@@ -24,7 +24,7 @@ from orderkit.adapters.embedded.cluster.http.tables import partial, table
 from orderkit.adapters.embedded.cluster.hub import Watcher
 from orderkit.adapters.embedded.cluster.journal import Change
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired
-from orderkit.core.objects import Manifest, labels_of, metadata
+from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

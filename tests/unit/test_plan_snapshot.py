@@ -46,7 +46,7 @@ def test_what_is_read_is_what_was_written_but_for_what_the_server_counts() -> No
 
     assert to_text(found) == to_text(written)
     assert found.order("b").team == "crew"
-    assert found.listed == ((CONFIG, "home"),)
+    assert found.listings == ((CONFIG, "home"),)
     assert "resourceVersion" not in found.objects[0]["metadata"]
     assert found.objects[0]["metadata"]["uid"] == "u-m"
 

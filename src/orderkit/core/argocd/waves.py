@@ -185,22 +185,22 @@ def _kind_needed(step: Step) -> Hashable:
     return "kind", kind.group, kind.kind
 
 
-def _pull_forward(steps: Sequence[Step], needed: Callable[[Step], Hashable]) -> list[Step]:
+def _pull_forward(steps: Sequence[Step], users_of: Callable[[Step], Hashable]) -> list[Step]:
     """Move each creator before the first step that needs it, into that step's wave."""
     ordered: list[Step] = []
     for step in steps:
-        place = _first_user(ordered, step, needed) if step.creates is not None else None
-        if place is None:
+        position = _first_user(ordered, step, users_of) if step.creates is not None else None
+        if position is None:
             ordered.append(step)
         else:
-            ordered.insert(place, replace(step, wave=ordered[place].wave))
+            ordered.insert(position, replace(step, wave=ordered[position].wave))
     return ordered
 
 
 def _first_user(
-    ordered: Sequence[Step], creator: Step, needed: Callable[[Step], Hashable]
+    ordered: Sequence[Step], creator: Step, users_of: Callable[[Step], Hashable]
 ) -> int | None:
-    for place, step in enumerate(ordered):
-        if not step.prune and step.creates is None and needed(step) == creator.creates:
-            return place
+    for position, step in enumerate(ordered):
+        if not step.prune and step.creates is None and users_of(step) == creator.creates:
+            return position
     return None

@@ -19,9 +19,9 @@ from orderkit.adapters.skeletons import render_skeleton
 from orderkit.core.crossplane.python_functions import STATION_FUNCTION
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.generate.imported_kit import (
-    Found,
     Pipeline,
     Source,
+    SourceObject,
     cleaned,
     composition_for,
     functions_in,
@@ -85,7 +85,7 @@ def import_kit(wanted: ImportWanted) -> Imported:
     """
     xrd = the_xrd(wanted.sources)
     _check(xrd)
-    composition = composition_for(xrd.manifest, wanted.sources, wanted=wanted.composition)
+    composition = composition_for(xrd.manifest, wanted.sources, name=wanted.composition)
     pipeline = None if composition is None else pipeline_of(composition.manifest)
     name = wanted.name or kit_name(xrd.manifest)
     functions = _functions(wanted, pipeline)
@@ -135,14 +135,16 @@ def _list(cluster: Cluster, kind: Kind) -> Sequence[Manifest]:
     return cluster.list(kind).items
 
 
-def _check(xrd: Found) -> None:
+def _check(xrd: SourceObject) -> None:
     for problem in definitions.problems(xrd.manifest):
         raise InvalidInputError(
             xrd.source.name, xrd.name, f"would be refused by the API server: {problem}"
         )
 
 
-def _files(name: str, xrd: Found, composition: Found | None, *, example: bool) -> Files:
+def _files(
+    name: str, xrd: SourceObject, composition: SourceObject | None, *, example: bool
+) -> Files:
     """Return the kit's own files: XRD and Composition as given, the rest from the skeleton."""
     kind = str(dig(xrd.manifest, "spec", "names", "kind", default=name))
     values = skeleton_values(name, spelt_out(kind), cleaned(xrd.manifest))

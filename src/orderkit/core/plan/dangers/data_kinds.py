@@ -40,13 +40,13 @@ _WHY = {
 def holds_data(kind: Kind, laws: Laws) -> bool:
     """Say whether objects of a kind hold data."""
     for group in (kind.group, ANY_GROUP):
-        said = laws.data_kinds.get((group, kind.kind))
-        if said is not None:
-            return said
-    found = _HOLDS_DATA.match(f"{kind.kind}.{kind.group}")
-    return found is not None and found.end() == len(kind.kind)
+        declared = laws.data_kinds.get((group, kind.kind))
+        if declared is not None:
+            return declared
+    match = _HOLDS_DATA.match(f"{kind.kind}.{kind.group}")
+    return match is not None and match.end() == len(kind.kind)
 
 
-def what_goes(kind: Kind) -> str:
+def what_is_lost(kind: Kind) -> str:
     """Say what is lost with an object of a kind."""
     return _WHY.get(kind.kind, "the data in it goes with it")

@@ -8,7 +8,7 @@ import pytest
 
 from orderkit.core.errors import InvalidInputError, RefusedError
 from orderkit.core.kit.model import Change, Direction, Hidden, How, Kit
-from orderkit.core.order.change import Asking, Verdict, differences, judge_rules, judge_who
+from orderkit.core.order.change import ChangeRequester, Verdict, differences, judge_rules, judge_who
 
 SPEC: dict[str, Any] = {
     "type": "object",
@@ -143,8 +143,10 @@ def test_an_unknown_change_names_the_nearest() -> None:
     assert caught.value.hint == "did you mean 'note'?"
 
 
-def asking(ref: str, *groups: str) -> Asking:
-    return Asking(ref, frozenset(groups), "user:default/eve", "ae86", "group:default/platform")
+def asking(ref: str, *groups: str) -> ChangeRequester:
+    return ChangeRequester(
+        ref, frozenset(groups), "user:default/eve", "ae86", "group:default/platform"
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ def asking(ref: str, *groups: str) -> Asking:
         ("group:eu/ops", asking("user:default/bob", "group:default/ops"), False),
     ],
 )
-def test_who_may_change(who: str, person: Asking, may: bool) -> None:  # noqa: FBT001 - a case
+def test_who_may_change(who: str, person: ChangeRequester, may: bool) -> None:  # noqa: FBT001 - a case
     verdict = Verdict((Change("note", "Change the note", ("note",), who=(who,)),))
     if may:
         judge_who(verdict, person)

@@ -358,7 +358,7 @@ def _owned(uid: str) -> list[dict[str, Any]]:
         ({"living": _living(ownerReferences=_owned("2"))}, Rule.TAKEN, "controlled by XShop two"),
         ({"living": _living(annotations={"argocd.argoproj.io/tracking-id": "apps:/ConfigMap:x"})},
          Rule.TAKEN, "delivered by Application apps"),
-        ({"others": {KEY: "shop-two"}}, Rule.COLLISION, "what order shop-two makes too"),
+        ({"other_orders": {KEY: "shop-two"}}, Rule.COLLISION, "what order shop-two makes too"),
         ({"missing_namespaces": {"shop"}}, Rule.NO_NAMESPACE, 'namespaces "shop" not found'),
         ({"unserved": {CONFIG_MAP}}, Rule.UNKNOWN_KIND, 'no matches for kind "ConfigMap"'),
     ],

@@ -40,7 +40,7 @@ def test_the_same_state_gives_the_same_bytes(objects: list[Manifest]) -> None:
 
 
 def test_what_is_read_is_what_was_written_but_for_what_the_server_counts() -> None:
-    written = a_snapshot(an_object("m", data={"k": "v"}), listed=((CONFIG, "home"),))
+    written = a_snapshot(an_object("m", data={"k": "v"}), listings=((CONFIG, "home"),))
 
     found = from_text(to_text(written), name="x.json")
 

@@ -13,8 +13,8 @@ from orderkit.core.crossplane.simulated_objects import made_ready
 from orderkit.core.crossplane.simulation import (
     Simulation,
     Surroundings,
-    finder,
     is_namespaced,
+    lookup_in,
     simulate,
 )
 from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
@@ -234,7 +234,7 @@ def test_look_ups_by_label_are_sorted_and_keep_to_their_namespace() -> None:
     for manifest in objects:
         manifest["metadata"]["labels"] = {"app": "x"}
     objects.append(inside("b", "ConfigMap", "other"))
-    find = finder(objects)
+    find = lookup_in(objects)
 
     everywhere = find(Selector("v1", "ConfigMap", labels={"app": "x"}))
     there = find(Selector("v1", "ConfigMap", labels={"app": "x"}, namespace="b"))

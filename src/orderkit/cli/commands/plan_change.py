@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orderkit.cli.inputs import edits, read_one
-from orderkit.core.crossplane.function_processes import processes_given
+from orderkit.core.crossplane.function_processes import processes_of
 from orderkit.core.plan import Plan
 from orderkit.flows.change import ChangeRequest
 from orderkit.flows.change.plan_requests import plan_between, plan_edits, plan_xr
@@ -76,4 +76,4 @@ def calling(platform: Platform, texts: tuple[str, ...]) -> Platform:
     Raises:
         InvalidInputError: A text is none.
     """
-    return replace(platform, functions=(*platform.functions, *processes_given(texts)))
+    return replace(platform, functions=(*platform.functions, *processes_of(texts)))

@@ -14,7 +14,12 @@ from orderkit.core.check.rules import Rule
 from orderkit.core.check.subject import Doc, Subject, finding_at
 from orderkit.core.check.trial_runs import Run
 from orderkit.core.generate.crossplane_role import READ, WRITE, plural
-from orderkit.core.kit.granted_rights import handing_on, is_aggregated, is_granted, verbs_granted
+from orderkit.core.kit.granted_rights import (
+    is_aggregated,
+    is_granted,
+    right_to_hand_on,
+    verbs_granted,
+)
 from orderkit.core.kit.model import KindRef, Kit
 from orderkit.core.objects.kube_objects import Kind
 from orderkit.core.schema.validate.located_findings import Located
@@ -107,7 +112,7 @@ def _roles(subject: Subject) -> list[Doc]:
 
 
 def _escalation(subject: Subject, kind: Kind) -> Iterator[Located]:
-    handed = handing_on(kind)
+    handed = right_to_hand_on(kind)
     if handed is None:
         return
     verb, role = handed

@@ -32,7 +32,7 @@ from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import ManifestError
-from orderkit.core.yaml.positions import Placed, placed_manifests
+from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 
 _GITOPS = PurePosixPath("gitops")
 _YAML = {".yaml", ".yml"}
@@ -43,7 +43,7 @@ class Doc:
     """One object of a file."""
 
     path: PurePosixPath
-    located: Placed
+    located: LocatedManifest
 
     @property
     def manifest(self) -> Manifest:
@@ -178,7 +178,7 @@ def steps_in(doc: Doc) -> tuple[Step, ...] | None:
 def read_docs(path: PurePosixPath, data: bytes) -> tuple[list[Doc], list[Located]]:
     """Parse a file; a broken one gives a finding and no object."""
     try:
-        return [Doc(path, manifest) for manifest in placed_manifests(str(path), data)], []
+        return [Doc(path, manifest) for manifest in located_manifests(str(path), data)], []
     except ManifestError as error:
         finding = Finding(
             "", Rule.UNREADABLE, error.reason, hint=error.hint or Rule.UNREADABLE.advice

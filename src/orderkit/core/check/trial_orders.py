@@ -15,7 +15,7 @@ from orderkit.core.check.rules import Rule
 from orderkit.core.check.subject import Subject
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit import sample_values
-from orderkit.core.kit.catalog_pickers import bare_spec
+from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Kit
 from orderkit.core.objects.kube_objects import Manifest, dig
 from orderkit.core.schema.validate import Validator
@@ -79,7 +79,7 @@ def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
     name = str(kit.order_id(values))
     if kit.xr_name != "order":
         name = str(dig(spec, *kit.xr_name.split("."), default=name))
-    return _xr(kit, name, bare_spec(kit, spec))
+    return _xr(kit, name, names_alone(kit, spec))
 
 
 def _xr(kit: Kit, name: str, spec: Mapping[str, Any]) -> Manifest:

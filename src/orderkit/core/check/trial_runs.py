@@ -20,8 +20,8 @@ from orderkit.core.crossplane.python_functions import functions_here
 from orderkit.core.crossplane.simulation import (
     Simulation,
     Surroundings,
-    finder,
     is_namespaced,
+    lookup_in,
     simulate,
 )
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
@@ -85,7 +85,7 @@ class Run:
     def once(self, observed: Mapping[str, Manifest], *, facts: bool = True) -> Composed:
         """Run the pipeline once more at its end, with other observed resources or no facts."""
         existing = [*self.pack, *observed.values(), self.simulation.xr] if facts else []
-        world = World(self.functions, observed, fetch=finder(existing), scope_of=is_namespaced)
+        world = World(self.functions, observed, lookup=lookup_in(existing), scope_of=is_namespaced)
         return compose(self.simulation.xr, steps_in(self.doc) or (), world)
 
 

@@ -134,8 +134,8 @@ class StationRequest:
 
     def observed_resource(self, name: str) -> Manifest | None:
         """Return the composed resource with this logical name, or None if it does not exist."""
-        found = self.observed.resources.get(name)
-        return found.resource if found else None
+        resource = self.observed.resources.get(name)
+        return resource.resource if resource else None
 
     def is_answered(self, name: str) -> bool:
         """Say whether a requirement was looked up; only then does "nothing found" mean it."""
@@ -143,8 +143,8 @@ class StationRequest:
 
     def required_resource(self, name: str) -> Manifest | None:
         """Return the first object found for a requirement, or None (see `is_answered`)."""
-        found = self.required.get(name, ())
-        return found[0] if found else None
+        objects = self.required.get(name, ())
+        return objects[0] if objects else None
 
 
 @dataclass(slots=True)
@@ -252,8 +252,8 @@ def station_runner(stations: Mapping[str, Station]) -> Station:
                 f"the step's input is no {INPUT.kind} of {INPUT.api_version} with a name",
             )
         if name not in stations:
-            known = ", ".join(sorted(stations)) or "none"
-            return _refused(request, f'no station "{name}" in this pack; it has: {known}')
+            station_names = ", ".join(sorted(stations)) or "none"
+            return _refused(request, f'no station "{name}" in this pack; it has: {station_names}')
         return _run(name, stations[name], request)
 
     return run
@@ -265,8 +265,8 @@ def _run(name: str, station: Station, request: StationRequest) -> StationRespons
     except Exception as error:  # noqa: BLE001 - whatever a station raises ends as its result
         return _refused(request, f'station "{name}" failed: {type(error).__name__}: {error}')
     if not isinstance(response, StationResponse):
-        what = type(response).__name__
-        return _refused(request, f'station "{name}" returned a {what}, not a StationResponse')
+        type_name = type(response).__name__
+        return _refused(request, f'station "{name}" returned a {type_name}, not a StationResponse')
     return response
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from orderkit.core.kit import catalog_pickers, js_patterns
 from orderkit.core.kit.conditional_fields import conditions
 from orderkit.core.kit.form_limits import numbers, sizes
-from orderkit.core.kit.hidden_fields import hidden_schema, titled
+from orderkit.core.kit.hidden_fields import hidden_schema, label_of
 from orderkit.core.kit.model import Direction, FieldPath, Kit
 from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, Field, Shape
 from orderkit.core.schema.structural.pruning import PRESERVE
@@ -114,7 +114,7 @@ class _Property:
         field, hints = self.field, self.field.hints
         schema: Schema = {}
         if field.name:
-            schema["title"] = hints.title or titled(field.name)
+            schema["title"] = hints.title or label_of(field.name)
         help_text = " ".join(self._told())
         if help_text:
             schema["description"] = _TAG.sub(r"\\<", help_text)
@@ -137,8 +137,8 @@ class _Property:
     def _is_said_twice(self) -> bool:
         """Say whether a group's heading is the title of the one field in it."""
         visible = [nested for nested in self.field.fields if nested.visible]
-        titles = {nested.hints.title or titled(nested.name) for nested in visible}
-        own_title = self.field.hints.title or titled(self.field.name)
+        titles = {nested.hints.title or label_of(nested.name) for nested in visible}
+        own_title = self.field.hints.title or label_of(self.field.name)
         return bool(self.field.name) and len(visible) == 1 and titles == {own_title}
 
     def value(self) -> Schema:
@@ -221,10 +221,10 @@ class _Property:
             if widened is None:
                 return schema
             schema["pattern"] = widened
-            errors["pattern"] = field.hints.error or js_patterns.told(pattern)
+            errors["pattern"] = field.hints.error or js_patterns.described(pattern)
         elif field.path in self.kit.name_from:
             schema["pattern"] = LABEL_PATTERN
-            errors["pattern"] = field.hints.error or js_patterns.told(LABEL_PATTERN)
+            errors["pattern"] = field.hints.error or js_patterns.described(LABEL_PATTERN)
         if field.schema.get("format") in _FORMATS:
             schema["format"] = field.schema["format"]
         if field.schema.get("format") == "password":

@@ -15,7 +15,7 @@ from typing import Any
 
 from orderkit.core.generate.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit import js_patterns
-from orderkit.core.kit.hidden_fields import baked, hidden_schema
+from orderkit.core.kit.hidden_fields import baked_parameter, hidden_schema
 from orderkit.core.kit.model import Hidden, Kit, Page
 from orderkit.core.kit.xrd_fields import Field, Fields
 from orderkit.core.names import LABEL_MAX
@@ -90,7 +90,7 @@ class _Form:
                 "type": "string",
                 "pattern": LABEL_PATTERN,
                 "maxLength": LABEL_MAX - len(kit.name) - 1,
-                "errorMessage": {"pattern": js_patterns.told(LABEL_PATTERN)},
+                "errorMessage": {"pattern": js_patterns.described(LABEL_PATTERN)},
             }
         if not kit.team_from:
             own_properties[kit.team_parameter] = {
@@ -114,8 +114,10 @@ class _Form:
             for field in self.fields.top
             if field.hidden
         }
-        hidden[FORGE_HOST] = baked("Forge", Hidden("FORGE_HOST"), _FORGE_HOST_PATTERN)
-        hidden[PACK_COMMIT] = baked("Commit of the pack", Hidden("PACK_COMMIT"), _COMMIT_PATTERN)
+        hidden[FORGE_HOST] = baked_parameter("Forge", Hidden("FORGE_HOST"), _FORGE_HOST_PATTERN)
+        hidden[PACK_COMMIT] = baked_parameter(
+            "Commit of the pack", Hidden("PACK_COMMIT"), _COMMIT_PATTERN
+        )
         page["properties"] = {**page["properties"], **hidden}
         page["required"] = [*page["required"], *hidden]
 

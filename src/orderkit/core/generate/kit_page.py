@@ -120,7 +120,7 @@ def _condition(field: Field) -> Iterator[str]:
 
 def _help(field: Field) -> str:
     text = field.hints.help or str(field.schema.get("description") or "")
-    return form_rules.ended(text) if text.strip() else ""
+    return form_rules.with_full_stop(text) if text.strip() else ""
 
 
 def _value(field: Field) -> str:
@@ -201,7 +201,7 @@ def _changes(kit: Kit) -> str:
         )
     table = "".join(map(_change, kit.changes))
     warnings = "".join(
-        f"- {c.title}: {form_rules.ended(c.warning)}\n" for c in kit.changes if c.warning
+        f"- {c.title}: {form_rules.with_full_stop(c.warning)}\n" for c in kit.changes if c.warning
     )
     text = (
         f"## Changes\n\n| Change | Fields | How far | Who | How |\n|---|---|---|---|---|\n{table}"
@@ -243,7 +243,7 @@ def _first(kit: Kit) -> str:
 
 def _survivor(survivor: Survivor) -> str:
     but = " and ".join(f"`{path}` is `{_json(value)}`" for path, value in survivor.unless.items())
-    text = form_rules.ended(survivor.text)
+    text = form_rules.with_full_stop(survivor.text)
     take_hint = f" `--take {survivor.name}` sets that first." if survivor.name else ""
     return f"- {text}{f' Not if {but}.' if but else ''}{take_hint}\n"
 

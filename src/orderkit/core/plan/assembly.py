@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Literal, TypeVar
 
-from orderkit.core.crossplane.composed import Fetch, Step, World
-from orderkit.core.crossplane.simulation import Simulation, Surroundings, seeker, simulate
+from orderkit.core.crossplane.composed import Lookup, Step, World
+from orderkit.core.crossplane.simulation import Simulation, Surroundings, layered_lookup, simulate
 from orderkit.core.crossplane.station import Selector, Station
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.plan.pack_rules import Laws
@@ -63,7 +63,7 @@ class Workshop:
     """Which of the functions are processes of their own."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What is not certain of a function, by its name."""
-    look: Fetch | None = None
+    lookup: Lookup | None = None
     """Where requirements are looked up besides."""
 
     def blueprint(self, manifest: Manifest) -> Blueprint | None:
@@ -257,8 +257,8 @@ class _Floor:
             salt=shop.salt,
             attributed=self.live.attributed,
             composition=self.blueprint.composition,
-            look=shop.look,
-            shows=self._shown,
+            lookup=shop.lookup,
+            nested_status=self._shown,
         )
         world = World(shop.functions, remote=shop.remote, passing=True)
         return simulate(self.xr, self.blueprint.steps, world, around)
@@ -360,7 +360,9 @@ class _Floor:
 
     def _missing(self, simulation: Simulation) -> list[str]:
         shop = self.workshop
-        find = seeker([*shop.existing, *simulation.observed.values(), simulation.xr], shop.look)
+        find = layered_lookup(
+            [*shop.existing, *simulation.observed.values(), simulation.xr], shop.lookup
+        )
         return sorted(
             {
                 selector_text(selector)

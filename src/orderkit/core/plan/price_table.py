@@ -167,7 +167,7 @@ def read_prices(data: str | bytes, *, name: str) -> PriceTable:
     spec = table["spec"]
     prices = []
     for number, entry in enumerate(spec["prices"]):
-        location = yaml11.place(name, data, ("spec", "prices", number))
+        location = yaml11.field_location(name, data, ("spec", "prices", number))
         _check(entry, location, spec["currency"])
         prices.append(_price(entry))
     hours = spec.get("hoursPerMonth", _HOURS)

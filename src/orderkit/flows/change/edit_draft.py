@@ -22,7 +22,7 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import team_limits
 from orderkit.core.order.change import (
     ABSENT,
-    Asking,
+    ChangeRequester,
     FieldConflict,
     FieldConflictError,
     FieldDifference,
@@ -227,7 +227,9 @@ class Planner:
         if not asked.proof:
             return
         record = self.live.record
-        asking = Asking(asked.ref, asked.groups, record.requester, record.team, self.live.kit.owner)
+        asking = ChangeRequester(
+            asked.ref, asked.groups, record.requester, record.team, self.live.kit.owner
+        )
         judge_who(verdict, asking)
 
     def _edited(self, seen: XrFile, targets: Sequence[Target], new: Manifest) -> bytes:

@@ -22,7 +22,7 @@ from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.schema.validate.xrd_check import definition_findings
 from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for
 from orderkit.core.yaml.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
-from orderkit.core.yaml.positions import Placed, placed_manifests
+from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _MANIFESTS = "manifests"
@@ -83,7 +83,7 @@ class Definitions:
     """The XRDs (and CRDs) to validate against, by group and kind."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[Path, Placed]] = {}
+        self._found: dict[tuple[str, str], tuple[Path, LocatedManifest]] = {}
         self._made: dict[tuple[str, str], Validator] = {}
 
     @classmethod
@@ -101,7 +101,7 @@ class Definitions:
                     made.add(source.path, placed)
         return made
 
-    def add(self, file: Path, placed: Placed) -> None:
+    def add(self, file: Path, placed: LocatedManifest) -> None:
         """
         Take one definition.
 
@@ -142,7 +142,7 @@ class Definitions:
             self._made[key] = Validator(self._found[key][1].manifest)
         return self._made.get(key)
 
-    def place(self, kind: Kind) -> tuple[Path, Placed]:
+    def place(self, kind: Kind) -> tuple[Path, LocatedManifest]:
         """Return the file of a kind's definition, and its places."""
         return self._found[kind.group, kind.kind]
 
@@ -236,7 +236,7 @@ def validate(
     return outcome
 
 
-def _read(source: Source, outcome: Outcome) -> tuple[Placed, ...]:
+def _read(source: Source, outcome: Outcome) -> tuple[LocatedManifest, ...]:
     """Read a file; a broken one is a finding if it was meant as manifests."""
     try:
         return _placed(source)
@@ -247,20 +247,20 @@ def _read(source: Source, outcome: Outcome) -> tuple[Placed, ...]:
         return ()
 
 
-def _placed(source: Source) -> tuple[Placed, ...]:
+def _placed(source: Source) -> tuple[LocatedManifest, ...]:
     if source.data is None:
         raise ManifestError(str(source.path), f"larger than {DEFAULT_LIMITS.size_bytes} bytes")
-    return placed_manifests(str(source.path), source.data)
+    return located_manifests(str(source.path), source.data)
 
 
-def _read_definition(source: Source) -> tuple[Placed, ...]:
+def _read_definition(source: Source) -> tuple[LocatedManifest, ...]:
     try:
         return _placed(source)
     except ManifestError as error:
         raise InvalidInputError(str(source.path), error.line, error.reason) from error
 
 
-def _read_old(source: Source) -> tuple[Placed, ...]:
+def _read_old(source: Source) -> tuple[LocatedManifest, ...]:
     return _read_definition(source) if source.named else _read(source, Outcome())
 
 
@@ -269,14 +269,14 @@ def _key(manifest: Manifest) -> Key:
     return kind.group, kind.kind, str(meta.get("namespace") or ""), str(meta.get("name"))
 
 
-def _locate(file: Path, placed: Placed, report: Report, outcome: Outcome) -> None:
+def _locate(file: Path, placed: LocatedManifest, report: Report, outcome: Outcome) -> None:
     for finding in report.findings:
         outcome.findings.append(located(file, placed, finding.path, finding))
     for gap in report.not_evaluated:
         outcome.not_evaluated.append(located(file, placed, gap.path, gap))
 
 
-def _judge_xrd(file: Path, placed: Placed, outcome: Outcome) -> None:
+def _judge_xrd(file: Path, placed: LocatedManifest, outcome: Outcome) -> None:
     for finding in definition_findings(placed.manifest):
         outcome.findings.append(located(file, placed, finding.path, finding))
 
@@ -296,7 +296,9 @@ def _judge_definition(kind: Kind, definitions: Definitions, outcome: Outcome) ->
         outcome.findings.append(located(file, placed, at, finding))
 
 
-def _judge_unknown(file: Path, placed: Placed, definitions: Definitions, outcome: Outcome) -> None:
+def _judge_unknown(
+    file: Path, placed: LocatedManifest, definitions: Definitions, outcome: Outcome
+) -> None:
     """An unknown kind of a known group is a mistake; other groups are passed by."""
     kind = Kind.of(placed.manifest)
     known = definitions.kinds_of(kind.group)

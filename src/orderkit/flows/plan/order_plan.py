@@ -139,7 +139,7 @@ class Forecast:
     def _asking(self) -> tuple[Workshop, _Desk]:
         """Return the workshop with the place where orders live to look things up."""
         desk = _Desk(self.cluster)
-        return replace(self.workshop, look=desk.look), desk
+        return replace(self.workshop, lookup=desk.look), desk
 
     def _is_xr(self, manifest: Manifest) -> bool:
         return self.workshop.blueprint(manifest) is not None

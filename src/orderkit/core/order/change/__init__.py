@@ -8,7 +8,7 @@ Pure; reads no file and writes none. Text is edited by ``core.yaml.edit``, objec
 from orderkit.core.objects.values import ABSENT, Absent, Steps, same, shown, value_at
 from orderkit.core.order.change.change_fields import FieldEdit, Target, apply, resolve
 from orderkit.core.order.change.change_rules import (
-    Asking,
+    ChangeRequester,
     Verdict,
     judge_rules,
     judge_who,
@@ -20,7 +20,7 @@ from orderkit.core.order.change.differences import FieldDifference, differences
 __all__ = [
     "ABSENT",
     "Absent",
-    "Asking",
+    "ChangeRequester",
     "FieldConflict",
     "FieldConflictError",
     "FieldDifference",

@@ -192,7 +192,7 @@ def _status(before: Assembly, after: Assembly) -> Iterator[Danger]:
     old_status, new_status = ({**(assembly.xr.get("status") or {})} for assembly in (before, after))
     for status in (old_status, new_status):
         status.pop("conditions", None)
-    for field in differences(old_status, new_status, whole=True):
+    for field in differences(old_status, new_status, maps_whole=True):
         if field.new is ABSENT:
             message = f"status.{field.path} is shown no more"
             yield Danger("", Code.STATUS_LOST, message)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orderkit.core.generate.crossplane_role import AGGREGATE, WRITE
-from orderkit.core.kit.granted_rights import handing_on, is_granted, verbs_granted
+from orderkit.core.kit.granted_rights import is_granted, right_to_hand_on, verbs_granted
 from orderkit.core.kit.model import plural_of
 from orderkit.core.objects.kube_objects import Kind
 from orderkit.core.plan.assembly import Assembly, Fault
@@ -45,7 +45,7 @@ def missing_rights(kind: Kind, facts: Facts) -> set[str]:
     if not (is_granted(kind) or (known_kind is not None and known_kind.granted)):
         lacking = set(WRITE) - verbs_granted(facts.roles, kind.group, plural)
         missing |= {f"{verb} {plural}" for verb in lacking}
-    handed = handing_on(kind)
+    handed = right_to_hand_on(kind)
     if handed is not None:
         verb, resource = handed
         if verb not in verbs_granted(facts.roles, kind.group, resource):

@@ -78,15 +78,15 @@ def _is_empty(event: Event) -> bool:
 
 def children(stream: Stream, at: int) -> list[Child]:
     """Return the entries of the map or list that begins at event `at`."""
-    end, found, index = stream.end(at), [], at + 1
+    end, entries, index = stream.end(at), [], at + 1
     is_map = stream.events[at].kind is Kind.MAP
     while index < end:
         key = index if is_map else None
         if is_map:
             index = stream.end(index) + 1
-        found.append(Child(key, index))
+        entries.append(Child(key, index))
         index = stream.end(index) + 1
-    return found
+    return entries
 
 
 def locate(stream: Stream, start: int, path: Sequence[Step]) -> Place:
@@ -100,20 +100,20 @@ def locate(stream: Stream, start: int, path: Sequence[Step]) -> Place:
     node = start
     parents: list[tuple[int, Child]] = []
     for depth, step in enumerate(path):
-        shown = show_path(path[: depth + 1])
+        path_text = show_path(path[: depth + 1])
         event = stream.events[node]
-        _check_way(stream, node, shown)
+        _check_way(stream, node, path_text)
         if event.kind is Kind.MAP:
-            child = find_key(stream, node, str(step), shown)
+            child = find_key(stream, node, str(step), path_text)
             if child is None:
                 return Place(node, tuple(path[depth:]), tuple(parents))
         elif event.kind is Kind.LIST:
-            child = _find_index(stream, node, step, shown)
+            child = _find_index(stream, node, step, path_text)
         elif is_null(event):
             return Place(node, tuple(path[depth:]), tuple(parents))
         else:
             raise stream.refuse(
-                Reason.WRONG_KIND, f"{shown}: what is above is neither a map nor a list", node
+                Reason.WRONG_KIND, f"{path_text}: what is above is neither a map nor a list", node
             )
         parents.append((node, child))
         node = child.value
@@ -132,18 +132,20 @@ def is_null(event: Event) -> bool:
     )
 
 
-def _check_way(stream: Stream, node: int, shown: str) -> None:
+def _check_way(stream: Stream, node: int, path_text: str) -> None:
     event = stream.events[node]
     if event.kind is Kind.ALIAS:
-        raise stream.refuse(Reason.ALIAS, f"{shown}: is the alias *{event.value}", node)
+        raise stream.refuse(Reason.ALIAS, f"{path_text}: is the alias *{event.value}", node)
     if event.tag is not None:
-        raise stream.refuse(Reason.TAG, f"{shown}: has the tag {event.tag}", node)
+        raise stream.refuse(Reason.TAG, f"{path_text}: has the tag {event.tag}", node)
     anchor = event.anchor
     if anchor is not None and anchor in stream.aliases:
-        raise stream.refuse(Reason.ANCHOR_IN_USE, f"{shown}: is used elsewhere as *{anchor}", node)
+        raise stream.refuse(
+            Reason.ANCHOR_IN_USE, f"{path_text}: is used elsewhere as *{anchor}", node
+        )
 
 
-def find_key(stream: Stream, node: int, name: str, shown: str) -> Child | None:
+def find_key(stream: Stream, node: int, name: str, path_text: str) -> Child | None:
     """
     Return the entry of a key; none if the map has no such key.
 
@@ -155,26 +157,30 @@ def find_key(stream: Stream, node: int, name: str, shown: str) -> Child | None:
     for child in children(stream, node):
         event = stream.events[child.first]
         if event.kind is Kind.ALIAS:
-            raise stream.refuse(Reason.ALIAS, f"{shown}: a key beside it is an alias", child.first)
+            raise stream.refuse(
+                Reason.ALIAS, f"{path_text}: a key beside it is an alias", child.first
+            )
         if event.kind is not Kind.SCALAR:
             continue
         if event.value == name:
-            _check_key(stream, child.first, shown)
+            _check_key(stream, child.first, path_text)
             return child
         merges = merges or is_merge(event)
     if merges:
-        raise stream.refuse(Reason.MERGE_KEY, f"{shown}: the map inherits through '<<'", node)
+        raise stream.refuse(Reason.MERGE_KEY, f"{path_text}: the map inherits through '<<'", node)
     return None
 
 
-def _check_key(stream: Stream, at: int, shown: str) -> None:
+def _check_key(stream: Stream, at: int, path_text: str) -> None:
     event = stream.events[at]
     if event.tag is not None:
-        raise stream.refuse(Reason.TAG, f"{shown}: the key has a tag", at)
+        raise stream.refuse(Reason.TAG, f"{path_text}: the key has a tag", at)
     if is_merge(event):
-        raise stream.refuse(Reason.MERGE_KEY, f"{shown}: merges another map", at)
+        raise stream.refuse(Reason.MERGE_KEY, f"{path_text}: merges another map", at)
     if event.plain and not is_read_alike(event.value):
-        raise stream.refuse(Reason.AMBIGUOUS_KEY, f"{shown}: not every reader sees this key", at)
+        raise stream.refuse(
+            Reason.AMBIGUOUS_KEY, f"{path_text}: not every reader sees this key", at
+        )
 
 
 def is_merge(event: Event) -> bool:
@@ -182,29 +188,29 @@ def is_merge(event: Event) -> bool:
     return event.kind is Kind.SCALAR and event.value == "<<" and event.plain
 
 
-def _find_index(stream: Stream, node: int, step: Step, shown: str) -> Child:
+def _find_index(stream: Stream, node: int, step: Step, path_text: str) -> Child:
     if not _INDEX.fullmatch(str(step)):
         raise stream.refuse(
-            Reason.WRONG_KIND, f"{shown}: {step!r} is no index, and there is a list", node
+            Reason.WRONG_KIND, f"{path_text}: {step!r} is no index, and there is a list", node
         )
     index = int(step)
-    found = children(stream, node)
-    if not -len(found) <= index < len(found):
-        raise stream.refuse(Reason.MISSING, f"{shown}: the list has {len(found)} items", node)
-    return found[index]
+    items = children(stream, node)
+    if not -len(items) <= index < len(items):
+        raise stream.refuse(Reason.MISSING, f"{path_text}: the list has {len(items)} items", node)
+    return items[index]
 
 
 def show_path(path: Sequence[Step]) -> str:
     """Return a path as a person writes it."""
-    shown = ""
+    text = ""
     for step in path:
         if isinstance(step, int):
-            shown += f"[{step}]"
-        elif step and all(part.isalnum() or part in "_-" for part in step):
-            shown += f".{step}" if shown else step
+            text += f"[{step}]"
+        elif step and all(char.isalnum() or char in "_-" for char in step):
+            text += f".{step}" if text else step
         else:
-            shown += f'["{step}"]'
-    return shown or "the document"
+            text += f'["{step}"]'
+    return text or "the document"
 
 
 def data(stream: Stream, at: int) -> Any:

@@ -112,7 +112,7 @@ def test_a_field_that_somebody_changed_is_a_conflict_with_both_values(bay: Bay) 
         ask(bay, set_("stage", "stage2"), base=base)
 
     (found,) = caught.value.conflicts
-    assert (found.seen, found.now, found.commit) == ("stage1", "stage3", theirs)
+    assert (found.base, found.now, found.commit) == ("stage1", "stage3", theirs)
 
 
 def test_an_operation_changes_nothing_twice(bay: Bay) -> None:

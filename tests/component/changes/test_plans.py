@@ -74,7 +74,7 @@ def test_a_change_that_deletes_data_is_refused_until_it_is_meant(living: Bay) ->
     room = ObjectKey(NAMESPACE, f"lift-{living.name}")
     until(
         living.platform.clock, lambda: get_object(living.platform, room), lambda seen: seen is None,
-        timeout_s=90, what="the lift's room going",
+        timeout_s=90, goal="the lift's room going",
     )  # fmt: skip
 
 

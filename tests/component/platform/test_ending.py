@@ -50,7 +50,7 @@ def test_what_is_assembled_while_the_end_mark_travels_is_seen_to_go_too(
             lambda: platform.platform.cluster.get(sheet),
             lambda found: found is not None,
             timeout_s=90,
-            what="the late assembly",
+            goal="the late assembly",
         )
 
     ended = destroy(platform.platform, EndRequest(f"garage-{team}", EVE), on_step=push_late)
@@ -136,7 +136,7 @@ def test_what_a_finalizer_holds_is_told_and_the_same_command_goes_on_later(
         lambda: orderkit("destroy", order, "--timeout", "3"),
         lambda done: "its deletion waits for example.org/backup" in done.err,
         timeout_s=90,
-        what="the end coming to what is held",
+        goal="the end coming to what is held",
     )
 
     assert stuck.code == 5
@@ -175,7 +175,7 @@ def delivered(orderkit: Command, order: str) -> None:
         lambda: orderkit("status", order, "--check").code,
         lambda code: code == 0,
         timeout_s=90,
-        what=f"delivery of {order}",
+        goal=f"delivery of {order}",
     )
 
 

@@ -66,13 +66,13 @@ def _machine() -> Iterator[Finding]:
 
     from orderkit.flows.install.diagnosis import Finding
 
-    version = ".".join(str(part) for part in sys.version_info[:3])
+    version = ".".join(str(number) for number in sys.version_info[:3])
     yield Finding("python", "ok", version)
-    for name, needed in (("git", True), ("kubectl", False)):
+    for name, is_required in (("git", True), ("kubectl", False)):
         path = shutil.which(name)
         if path:
             yield Finding(name, "ok", path)
-        elif needed:
+        elif is_required:
             yield Finding(name, "fail", "is not on PATH", f"install {name}")
         else:
             yield Finding(name, "warn", "is not on PATH", "only needed to look around by hand")

@@ -37,8 +37,8 @@ def platform_check(platform_file: str | None, pack_folder: str | None, as_json: 
     from orderkit.flows.platform import default_requester
 
     settings = load_settings(platform_file)
-    wanted = Wanted(platform_file, pack_folder, default_requester(), 0.0, probe=False)
-    with prepared(wanted) as (platform, request):
+    bootstrap_options = Wanted(platform_file, pack_folder, default_requester(), 0.0, probe=False)
+    with prepared(bootstrap_options) as (platform, request):
         findings = [*drift.check(platform, request), *_certificates(settings)]
     return show("orderkit.platform-check/v1", findings, as_json)
 
@@ -50,15 +50,17 @@ def _certificates(settings: PlatformSettings) -> Iterator[Finding]:
     from orderkit.flows.install.diagnosis import Finding
 
     try:
-        found = list(kubeconfig_certificates(Path(settings.kubeconfig), settings.context))
+        certificates = list(kubeconfig_certificates(Path(settings.kubeconfig), settings.context))
         if settings.forge.ca_file:
-            found.append(("the forge's authority", Path(settings.forge.ca_file).read_bytes()))
-        yield from (_dated(told, pem) for told, pem in found)
+            certificates.append(
+                ("the forge's authority", Path(settings.forge.ca_file).read_bytes())
+            )
+        yield from (_dated(subject, pem) for subject, pem in certificates)
     except (OSError, ValueError) as error:
         yield Finding("certificates", "fail", str(error), "check the kubeconfig and forge.caFile")
 
 
-def _dated(told: str, pem: bytes) -> Finding:
+def _dated(subject: str, pem: bytes) -> Finding:
     import datetime as dt
 
     from orderkit.adapters.certificate_dates import ends_of
@@ -66,7 +68,7 @@ def _dated(told: str, pem: bytes) -> Finding:
 
     end = min(ends_of(pem))
     left_d = (end - dt.datetime.now(dt.UTC)).days
-    detail = f"{told} ends on {end:%Y-%m-%d}"
+    detail = f"{subject} ends on {end:%Y-%m-%d}"
     if left_d < 0:
         return Finding("certificates", "fail", detail, "renew it: nobody accepts it any more")
     if left_d < _SOON_D:

@@ -45,7 +45,7 @@ class RunRequest:
 
 
 @contextlib.contextmanager
-def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Iterator[Running]:
+def running(run_request: RunRequest, *, on_step: Callable[[str, str], None]) -> Iterator[Running]:
     """
     Start everything, bootstrap, hand out, stop everything.
 
@@ -53,23 +53,23 @@ def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Itera
         PortInUseError: A port is taken. RefusedError, ConflictError: the state folder.
         InvalidInputError: The pack is broken. IncompleteError: a layer is not healthy in time.
     """
-    files = read_folder(wanted.pack)
-    commit = pack_commit(wanted.pack, files)
+    files = read_folder(run_request.pack)
+    commit = pack_commit(run_request.pack, files)
     embedded = EmbeddedPlatform(
-        wanted.state,
-        pack=wanted.pack,
-        ports=wanted.ports,
-        teams=wanted.teams,
-        forge_behaviour=wanted.forge_behaviour,
-        portal=wanted.portal,
-        values=wanted.values,
+        run_request.state,
+        pack=run_request.pack,
+        ports=run_request.ports,
+        teams=run_request.teams,
+        forge_behaviour=run_request.forge_behaviour,
+        portal=run_request.portal,
+        values=run_request.values,
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)
         settings = embedded.start()
         on_step("platform", f"forge {settings.forge.url}, cluster {embedded.url('cluster')}")
         platform = connect(settings)
-        audit = AuditLog(wanted.state / AUDIT_FILE)
+        audit = AuditLog(run_request.state / AUDIT_FILE)
         options = service_options(settings, audit=audit)
         service = HttpServer(service_app(platform, options), embedded.service_socket)
         service.start()

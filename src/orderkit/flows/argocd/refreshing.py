@@ -50,11 +50,11 @@ def nudge(platform: Platform, application: str, commit: str) -> None:
 
     Idempotent. A first try at an older commit is left to end by itself.
     """
-    found = get_object(platform, application_key(application))
-    if found is None:
+    manifest = get_object(platform, application_key(application))
+    if manifest is None:
         return
-    if dig(found, "status", "operationState", "retryCount", default=0):
-        end_older_operation(platform, found, commit)
+    if dig(manifest, "status", "operationState", "retryCount", default=0):
+        end_older_operation(platform, manifest, commit)
     refresh(platform, application)
 
 
@@ -72,8 +72,8 @@ def end_older_operation(platform: Platform, application: Manifest, commit: str) 
         return False
     if not automated(application):
         return False
-    seen = {"resourceVersion": metadata(application).get("resourceVersion")}
-    patch = {"metadata": seen, "status": {"operationState": {"phase": "Terminating"}}}
+    version_read = {"resourceVersion": metadata(application).get("resourceVersion")}
+    patch = {"metadata": version_read, "status": {"operationState": {"phase": "Terminating"}}}
     try:
         platform.cluster.patch(ObjectKey.of(application), patch, owner=OWNER)
     except (ConflictError, NotFoundError):

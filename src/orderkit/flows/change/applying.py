@@ -31,7 +31,7 @@ _EARLIER = 200
 """How many commits are searched for an operation that was done before."""
 
 
-def change(platform: Platform, wanted: ChangeRequest) -> Changed:
+def change(platform: Platform, request: ChangeRequest) -> Changed:
     """
     Change an order, or propose to, or find that nothing is to be done. Idempotent by operation.
 
@@ -44,11 +44,11 @@ def change(platform: Platform, wanted: ChangeRequest) -> Changed:
         ConflictError: Others won every round.
         UnreachableError, RemoteError: The forge; with the same operation it can be repeated.
     """
-    check_requester(wanted.requester.ref)
-    if not wanted.edits:
+    check_requester(request.requester.ref)
+    if not request.edits:
         raise UsageError("nothing to change", hint="for example stage=stage3")
-    live = find_living(platform, wanted.order)
-    return _Run(platform, Planner(platform, live, tidied(wanted))).run()
+    live = find_living(platform, request.order)
+    return _Run(platform, Planner(platform, live, tidied(request))).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,9 @@ class _Run:
         plan = planner.plan(planner.read(head), planner.targets)
         proposing = Proposing(planner)
         if not plan.edits:
-            held = plan.seen.xr.get("spec") or {}
+            spec = plan.seen.xr.get("spec") or {}
             paths = [target.path for target in planner.targets]
-            refuse_unchanged(planner.live.kit, held, paths=paths, change=planner.wanted.change)
+            refuse_unchanged(planner.live.kit, spec, paths=paths, change=planner.wanted.change)
             return self._unchanged(plan.seen.commit, proposing)
         how = self._how(plan.verdict)
         plan = self._foretold(plan, how)
@@ -111,13 +111,13 @@ class _Run:
 
     def _foretold(self, plan: Edited, how: How) -> Edited:
         """Add what the change does; refuse what deletes data or breaks it, unless that is meant."""
-        live, wanted = self.planner.live, self.planner.wanted
-        told = foretell(self.platform, live, plan.seen.xr, plan.xr)
-        if not (wanted.accept_loss or wanted.dry_run):
-            refuse_losses(live, told)
-        if how is How.DIRECT and wanted.how is None and not (wanted.dry_run or wanted.ends):
-            refuse_faults(self.platform, live, told, plan.seen.xr)
-        return replace(plan, foretold=told)
+        live, request = self.planner.live, self.planner.wanted
+        change_plan = foretell(self.platform, live, plan.seen.xr, plan.xr)
+        if not (request.accept_loss or request.dry_run):
+            refuse_losses(live, change_plan)
+        if how is How.DIRECT and request.how is None and not (request.dry_run or request.ends):
+            refuse_faults(self.platform, live, change_plan, plan.seen.xr)
+        return replace(plan, foretold=change_plan)
 
     def _unchanged(self, commit: CommitSha, proposing: Proposing) -> Changed:
         return Changed(
@@ -129,37 +129,39 @@ class _Run:
         )
 
     def _how(self, verdict: Verdict) -> How:
-        wanted = self.planner.wanted.how
+        requested = self.planner.wanted.how
         if self.planner.wanted.ends:
             return How.DIRECT
-        if wanted is How.DIRECT and verdict.how is How.REVIEW:
+        if requested is How.DIRECT and verdict.how is How.REVIEW:
             raise RefusedError(
                 f"{self.planner.live.entry.order}: '{verdict.name}' is reviewed, not committed"
                 " directly",
                 hint="leave --direct out: it becomes a pull request",
             )
-        return wanted or verdict.how
+        return requested or verdict.how
 
     def _commit(self, plan: Edited, proposing: Proposing) -> Changed:
         """Write once. Somebody else's same text is this change done, but not a sum's."""
         live = self.planner.live
         entry = FileChange(plan.seen.path, plan.data, plan.seen.sha)
         try:
-            written = self.platform.forge.write(live.repository, [entry], self.planner.signed(plan))
+            commit_result = self.platform.forge.write(
+                live.repository, [entry], self.planner.signed(plan)
+            )
         except RemoteError as error:
-            told = f"repeat it with --operation {self.planner.operation}"
-            error.hint = f"{error.hint}; {told}" if error.hint else told
+            advice = f"repeat it with --operation {self.planner.operation}"
+            error.hint = f"{error.hint}; {advice}" if error.hint else advice
             raise
-        if not written.changed:
+        if not commit_result.changed:
             if any(target.is_sum for target in self.planner.targets):
                 raise ConflictError(f"{live.repository}: somebody else was faster")
-            return self._unchanged(written.commit, proposing)
-        done = self.planner.told(plan, state="committed", how=How.DIRECT)
-        done = replace(done, commit=written.commit)
+            return self._unchanged(commit_result.commit, proposing)
+        outcome = self.planner.told(plan, state="committed", how=How.DIRECT)
+        outcome = replace(outcome, commit=commit_result.commit)
         with suppress(RemoteError):  # it is written: what fails from here on does not undo it
-            nudge(self.platform, live.entry.order, written.commit)
-            done = replace(done, others=proposing.others())
-        return done
+            nudge(self.platform, live.entry.order, commit_result.commit)
+            outcome = replace(outcome, others=proposing.others())
+        return outcome
 
     def _among(self, commits: Sequence[Commit]) -> Changed | None:
         """Return what this operation came to if one of the commits is its own."""
@@ -174,7 +176,7 @@ class _Run:
 
     def _carried_out(self, commit: CommitSha, parent: CommitSha) -> Changed:
         live = self.planner.live
-        old, new = (read_xr(self.platform, live, each) for each in (parent, commit))
+        old, new = (read_xr(self.platform, live, revision) for revision in (parent, commit))
         return Changed(
             order=live.entry.order,
             state="committed",

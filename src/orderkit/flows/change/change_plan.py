@@ -47,23 +47,25 @@ def foretell(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) 
         return Foretold(None, str(error))
 
 
-def refuse_losses(live: LiveOrder, told: Foretold) -> None:
+def refuse_losses(live: LiveOrder, change_plan: Foretold) -> None:
     """
     Check that a change deletes no data.
 
     Raises:
         RefusedError: It does; what is lost is named.
     """
-    dangers = told.plan.dangers if told.plan else ()
-    lost = [danger.message for danger in dangers if danger.code is Code.DATA_LOSS]
-    if lost:
+    dangers = change_plan.plan.dangers if change_plan.plan else ()
+    losses = [danger.message for danger in dangers if danger.code is Code.DATA_LOSS]
+    if losses:
         raise RefusedError(
-            f"{live.entry.order}: {'; '.join(lost)}",
+            f"{live.entry.order}: {'; '.join(losses)}",
             hint="if that is meant, say so: --accept-loss; 'orderkit plan' shows everything",
         )
 
 
-def refuse_faults(platform: Platform, live: LiveOrder, told: Foretold, old: Manifest) -> None:
+def refuse_faults(
+    platform: Platform, live: LiveOrder, change_plan: Foretold, old: Manifest
+) -> None:
     """
     Check that an order that gets through now does so after the change.
 
@@ -76,17 +78,17 @@ def refuse_faults(platform: Platform, live: LiveOrder, told: Foretold, old: Mani
     Raises:
         RefusedError: It would be refused; where and why is named.
     """
-    if told.plan is None or not told.plan.faults:
+    if change_plan.plan is None or not change_plan.plan.faults:
         return
     as_it_is = foretell(platform, live, old, old).plan
     if as_it_is is None or as_it_is.faults:
         return
-    found = told.plan.faults
-    named = "; ".join(_named(fault) for fault in found[:_NAMED])
-    more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
+    faults = change_plan.plan.faults
+    listed_faults = "; ".join(_named(fault) for fault in faults[:_NAMED])
+    rest_note = f" (and {len(faults) - _NAMED} more)" if len(faults) > _NAMED else ""
     raise RefusedError(
         f"{live.entry.order}: the change would be committed, but what comes of it refused:"
-        f" {named}{more}",
+        f" {listed_faults}{rest_note}",
         hint="'orderkit plan' shows everything; --pr (how: review) proposes it all the same,"
         " --direct (how: direct) commits it",
     )

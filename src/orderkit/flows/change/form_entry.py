@@ -31,42 +31,47 @@ class Entered:
 
 
 def change_entered(
-    platform: Platform, live: LiveOrder, entered: Entered, wanted: ChangeRequest
+    platform: Platform, live: LiveOrder, entry: Entered, template_request: ChangeRequest
 ) -> Changed:
     """
-    Carry out `wanted` with the edits that were entered. Idempotent like `change`.
+    Carry out `template_request` with the edits that were entered. Idempotent like `change`.
 
     Raises:
         InvalidInputError: There is no such base or change; and all that `change` raises.
     """
-    request = entered_request(platform, live, entered, wanted)
+    request = entered_request(platform, live, entry, template_request)
     if request.edits:
         return change(platform, request)
     head = platform.forge.head(live.repository)
-    if head is not None and entered.values:
-        held = read_xr(platform, live, head).xr.get("spec") or {}
-        change_ = wanted.change if live.kit.changes else None
-        refuse_unchanged(live.kit, held, paths=(), change=change_)
+    if head is not None and entry.values:
+        spec = read_xr(platform, live, head).xr.get("spec") or {}
+        change_ = template_request.change if live.kit.changes else None
+        refuse_unchanged(live.kit, spec, paths=(), change=change_)
     return Changed(order=live.entry.order, state="unchanged", operation="", commit=head)
 
 
 def entered_request(
-    platform: Platform, live: LiveOrder, entered: Entered, wanted: ChangeRequest
+    platform: Platform, live: LiveOrder, entry: Entered, template_request: ChangeRequest
 ) -> ChangeRequest:
     """
-    Return `wanted` with the edits that were entered.
+    Return `template_request` with the edits that were entered.
 
     Raises:
         InvalidInputError: There is no such base or change, or a value is none of its field.
     """
-    base, seen = wanted.base, ABSENT
+    base, base_spec = template_request.base, ABSENT
     if base is not None:
         base = find_commit(platform, live, base, field="base").id
-        seen = read_xr(platform, live, base).spec
-    named, form = wanted.change, None
-    if entered.whole:
-        form = form_paths(live.kit, change_named(live.kit, named or ANY_CHANGE))
-    edits = entered_edits(live.kit, entered.values, seen=seen, form=form)
+        base_spec = read_xr(platform, live, base).spec
+    change_name, form = template_request.change, None
+    if entry.whole:
+        form = form_paths(live.kit, change_named(live.kit, change_name or ANY_CHANGE))
+    edits = entered_edits(live.kit, entry.values, seen=base_spec, form=form)
     return tidied(
-        replace(wanted, base=base, edits=edits, change=named if live.kit.changes else None)
+        replace(
+            template_request,
+            base=base,
+            edits=edits,
+            change=change_name if live.kit.changes else None,
+        )
     )

@@ -18,24 +18,24 @@ from orderkit.flows.plan.order_plan import USUAL, Basis, forecast
 from orderkit.flows.platform import Platform
 
 
-def plan_edits(platform: Platform, wanted: ChangeRequest, *, basis: Basis = USUAL) -> Plan:
+def plan_edits(platform: Platform, request: ChangeRequest, *, basis: Basis = USUAL) -> Plan:
     """
     Return what a change does. It is judged as `flows.change.change` judges it.
 
     Raises:
         OrderkitError: Whatever a change that is not carried out raises.
     """
-    live = find_living(platform, wanted.order)
-    planner = Planner(platform, live, tidied(wanted))
+    live = find_living(platform, request.order)
+    planner = Planner(platform, live, tidied(request))
     edited = planner.plan(planner.read(planner.head()), planner.targets)
     return forecast(platform, live.kit, edited.seen.xr, edited.xr, basis=basis)
 
 
 def plan_entered(
-    platform: Platform, live: LiveOrder, entered: Entered, wanted: ChangeRequest
+    platform: Platform, live: LiveOrder, entry: Entered, request: ChangeRequest
 ) -> Plan:
     """Return what a form's values do; raises like `plan_edits`."""
-    return plan_edits(platform, entered_request(platform, live, entered, wanted))
+    return plan_edits(platform, entered_request(platform, live, entry, request))
 
 
 def plan_xr(platform: Platform, order: str, new: Manifest, *, basis: Basis = USUAL) -> Plan:
@@ -115,10 +115,10 @@ def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
     Raises:
         RefusedError: The new one has another kind or name.
     """
-    one, other = Kind.of(old), Kind.of(new)
-    names = [metadata(each).get("name") for each in (old, new)]
-    if (one.group, one.kind) != (other.group, other.kind) or names[0] != names[1]:
+    old_kind, new_kind = Kind.of(old), Kind.of(new)
+    names = [metadata(xr).get("name") for xr in (old, new)]
+    if (old_kind.group, old_kind.kind) != (new_kind.group, new_kind.kind) or names[0] != names[1]:
         raise RefusedError(
-            f"{other} {names[1]} is not the XR of {live.entry.order}, {one} {names[0]}",
+            f"{new_kind} {names[1]} is not the XR of {live.entry.order}, {old_kind} {names[0]}",
             hint="another name or kind is another order",
         )

@@ -66,7 +66,7 @@ class OpenPull:
     """Empty also if the order's XR cannot be read there."""
 
     def touches(self, paths: set[str]) -> bool:
-        return any(found.path in paths for found in self.fields)
+        return any(edit.path in paths for edit in self.fields)
 
 
 @dataclass(slots=True)
@@ -85,14 +85,14 @@ class Proposing:
             ConflictError: The branch or main was changed meanwhile; plan again.
             What `flows.change.change` says.
         """
-        own = self._own(plan)
-        if own is not None:
-            plan = self._with_rest(plan, own)
+        own_pull = self._own(plan)
+        if own_pull is not None:
+            plan = self._with_rest(plan, own_pull)
         if self.planner.wanted.dry_run:
-            return self._told(plan, own.pull if own else None, state="planned")
-        if own is not None and self._is_current(own, plan.seen):
-            return self._update(plan, own)
-        return self._open_new(plan, own)
+            return self._told(plan, own_pull.pull if own_pull else None, state="planned")
+        if own_pull is not None and self._is_current(own_pull, plan.seen):
+            return self._update(plan, own_pull)
+        return self._open_new(plan, own_pull)
 
     def others(self, but: int | None = None) -> tuple[PullRequest, ...]:
         """Return the open pull requests of the order without one of them."""
@@ -107,12 +107,12 @@ class Proposing:
         operation = self.planner.operation
         for pull in self._forge.pulls(self._repo, state="all", base=MAIN):
             commits = self._commits(pull) if pull.state == "open" else ()
-            made = [commit for commit in commits if commit.operation == operation]
-            for commit in made:
+            own_commits = [commit for commit in commits if commit.operation == operation]
+            for commit in own_commits:
                 self.planner.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
-            if made and made[0] is commits[0] and pull.operation != operation:
+            if own_commits and own_commits[0] is commits[0] and pull.operation != operation:
                 return None  # it wrote the newest commit and was interrupted: it goes on from there
-            if made or pull.operation == operation:
+            if own_commits or pull.operation == operation:
                 return self._found_again(pull)
         return None
 
@@ -152,55 +152,64 @@ class Proposing:
             if error.retryable:
                 raise
             return OpenPull(pull, (), None, None, ())  # a fork, or no XR there: not ours to judge
-        found = differences(before.spec, after.spec)
-        return OpenPull(pull, commits, before, after, found)
+        edits = differences(before.spec, after.spec)
+        return OpenPull(pull, commits, before, after, edits)
 
     def _own(self, plan: Edited) -> OpenPull | None:
         """Return the newest one of ours that this person opened for one of these fields."""
         paths = {edit.path for edit in plan.edits}
         person = self.planner.wanted.requester.ref
-        for each in self._pulls():
-            ours = each.pull.head.startswith(PREFIX) and each.pull.requester == person
-            if ours and each.touches(paths):
-                return each
+        for open_pull in self._pulls():
+            ours = open_pull.pull.head.startswith(PREFIX) and open_pull.pull.requester == person
+            if ours and open_pull.touches(paths):
+                return open_pull
         return None
 
-    def _is_current(self, own: OpenPull, seen: XrFile) -> bool:
+    def _is_current(self, own_pull: OpenPull, current: XrFile) -> bool:
         """Say whether the file on main is still the one that the branch began with."""
-        return own.before is not None and (own.before.path, own.before.sha) == (seen.path, seen.sha)
+        return own_pull.before is not None and (own_pull.before.path, own_pull.before.sha) == (
+            current.path,
+            current.sha,
+        )
 
-    def _with_rest(self, plan: Edited, own: OpenPull) -> Edited:
+    def _with_rest(self, plan: Edited, own_pull: OpenPull) -> Edited:
         """Add the fields that the open one has, this request does not name, nobody changed."""
-        named = [target.steps for target in self.planner.targets]
-        rest = [
-            self._as_target(found)
-            for found in own.fields
-            if not any(_overlap(found.steps, steps) for steps in named)
-            and same(value_at(plan.seen.spec, found.steps), found.old)
+        requested_steps = [target.steps for target in self.planner.targets]
+        kept_targets = [
+            self._as_target(edit)
+            for edit in own_pull.fields
+            if not any(_overlap(edit.steps, steps) for steps in requested_steps)
+            and same(value_at(plan.seen.spec, edit.steps), edit.old)
         ]
-        return self.planner.plan(plan.seen, [*rest, *self.planner.targets]) if rest else plan
+        return (
+            self.planner.plan(plan.seen, [*kept_targets, *self.planner.targets])
+            if kept_targets
+            else plan
+        )
 
-    def _as_target(self, found: FieldDifference) -> Target:
-        unset = found.new is ABSENT
-        edit = FieldEdit(found.path, "unset" if unset else "set", None if unset else found.new)
+    def _as_target(self, difference: FieldDifference) -> Target:
+        unset = difference.new is ABSENT
+        edit = FieldEdit(
+            difference.path, "unset" if unset else "set", None if unset else difference.new
+        )
         return resolve(self.planner.live.kit, edit)
 
     # --- writing
 
-    def _update(self, plan: Edited, own: OpenPull) -> Changed:
+    def _update(self, plan: Edited, own_pull: OpenPull) -> Changed:
         """Put the plan on the branch of an open one, in one more commit."""
-        operation, head = self.planner.signed(plan), own.pull.head_commit
-        if own.after is not None and own.after.data != plan.data:
-            entry = FileChange(own.after.path, plan.data, own.after.sha)
+        operation, head = self.planner.signed(plan), own_pull.pull.head_commit
+        if own_pull.after is not None and own_pull.after.data != plan.data:
+            entry = FileChange(own_pull.after.path, plan.data, own_pull.after.sha)
             try:
                 head = self._forge.write(
-                    self._repo, [entry], operation, branch=own.pull.head
+                    self._repo, [entry], operation, branch=own_pull.pull.head
                 ).commit
             except NotFoundError as error:
-                raise ConflictError(f"{own.pull.head} of {self._repo} is gone") from error
+                raise ConflictError(f"{own_pull.pull.head} of {self._repo} is gone") from error
         pull = self._forge.update_pull(
             self._repo,
-            own.pull.number,
+            own_pull.pull.number,
             operation,
             title=self._title(plan),
             body=self._body(plan, None),
@@ -239,8 +248,8 @@ class Proposing:
         """
         last = self._forge.commits(self._repo, path=plan.seen.path, limit=1)
         state = last[0].id if last else plan.seen.commit
-        asked = (self.planner.wanted.requester.ref, state, self.planner.wanted.operation or "")
-        digest = hashlib.sha256("\0".join(asked).encode() + plan.data).hexdigest()[:10]
+        key = (self.planner.wanted.requester.ref, state, self.planner.wanted.operation or "")
+        digest = hashlib.sha256("\0".join(key).encode() + plan.data).hexdigest()[:10]
         paths = "-".join(edit.path for edit in plan.edits)
         slug = _NO_SLUG.sub("-", paths).strip("-")[:_SLUG_MAX].strip("-")
         name = f"{PREFIX}{slug or 'change'}-{digest}"
@@ -248,41 +257,41 @@ class Proposing:
             if self._forge.head(self._repo, name) is None:
                 self._forge.ensure_branch(self._repo, name, plan.seen.commit)
                 return name
-            there = self._forge.read(self._repo, plan.seen.path, name)
-            if there and (there.sha == plan.seen.sha or there.data == plan.data):
+            on_branch = self._forge.read(self._repo, plan.seen.path, name)
+            if on_branch and (on_branch.sha == plan.seen.sha or on_branch.data == plan.data):
                 return name
             name = f"{name.rpartition('.')[0] or name}.{number}"  # somebody pushed to it
         raise AssertionError("unreachable")
 
     # --- telling
 
-    def _say(self, told: Foretold | None, pull: PullRequest, head: CommitSha) -> None:
+    def _say(self, change_plan: Foretold | None, pull: PullRequest, head: CommitSha) -> None:
         """Set the status of the proposed commit; the plan itself stands in the description."""
-        if told is not None:
-            judged = Judged(told.plan, failed=told.why_not)
+        if change_plan is not None:
+            judged = Judged(change_plan.plan, failed=change_plan.why_not)
             with suppress(OrderkitError):  # it is proposed, whatever the status says
                 set_plan_status(self.planner.platform, self._repo, head, judged, pull.web_url)
 
-    def _finish_saying(self, found: OpenPull) -> None:
+    def _finish_saying(self, open_pull: OpenPull) -> None:
         """Set the status that an interrupted run meant to set."""
-        if found.before is None or found.after is None:
+        if open_pull.before is None or open_pull.after is None:
             return
-        head = found.pull.head_commit
+        head = open_pull.pull.head_commit
         with suppress(OrderkitError):
-            known = {status.context for status in self._forge.statuses(self._repo, head)}
-            if CONTEXT not in known:
-                planner, (old, new) = self.planner, (found.before.xr, found.after.xr)
-                self._say(foretell(planner.platform, planner.live, old, new), found.pull, head)
+            contexts = {status.context for status in self._forge.statuses(self._repo, head)}
+            if CONTEXT not in contexts:
+                planner, (old, new) = self.planner, (open_pull.before.xr, open_pull.after.xr)
+                self._say(foretell(planner.platform, planner.live, old, new), open_pull.pull, head)
 
     def _title(self, plan: Edited) -> str:
         return f"{self.planner.live.entry.order}: {plan.summary}"
 
     def _body(self, plan: Edited, replaced: PullRequest | None) -> str:
-        wanted = self.planner.wanted
+        request = self.planner.wanted
         rows = [f"| `{edit.path}` | {cell(edit.old)} | {cell(edit.new)} |" for edit in plan.edits]
-        proved = "" if wanted.requester.proof else " (not proved)"
-        lines = [f"Asked for by {wanted.requester.ref}{proved}."]
-        lines += [f"Reason: {wanted.reason}"] if wanted.reason else []
+        proved = "" if request.requester.proof else " (not proved)"
+        lines = [f"Asked for by {request.requester.ref}{proved}."]
+        lines += [f"Reason: {request.reason}"] if request.reason else []
         lines += [f"**{warning}**" for warning in plan.verdict.warnings]
         lines += [f"Replaces #{replaced.number}."] if replaced else []
         lines.append("\n".join(["| Field | From | To |", "|---|---|---|", *rows]))
@@ -293,15 +302,15 @@ class Proposing:
         return "\n\n".join(lines)
 
     def _told(self, plan: Edited, pull: PullRequest | None, *, state: State) -> Changed:
-        done = self.planner.told(plan, state=state, how=How.REVIEW)
-        return replace(done, pull=pull, others=self.others(pull.number if pull else None))
+        outcome = self.planner.told(plan, state=state, how=How.REVIEW)
+        return replace(outcome, pull=pull, others=self.others(pull.number if pull else None))
 
     def _found_again(self, pull: PullRequest) -> Changed:
         self._finish_replacing(pull)
-        found = self._looked_at(pull) if pull.state == "open" else None
-        if found:
-            self._finish_saying(found)
-        before, after = (found.before, found.after) if found else (None, None)
+        open_pull = self._looked_at(pull) if pull.state == "open" else None
+        if open_pull:
+            self._finish_saying(open_pull)
+        before, after = (open_pull.before, open_pull.after) if open_pull else (None, None)
         merged = pull.merge_commit
         return Changed(
             order=self.planner.live.entry.order,
@@ -310,7 +319,7 @@ class Proposing:
             commit=merged,
             pull=pull,
             diff=unified(before, after.data) if before and after else "",
-            edits=found.fields if found else (),
+            edits=open_pull.fields if open_pull else (),
             how=How.REVIEW,
             others=self.others(pull.number),
             repeated=True,
@@ -318,14 +327,14 @@ class Proposing:
 
     def _finish_replacing(self, pull: PullRequest) -> None:
         """Close what an interrupted run meant to replace."""
-        found = re.search(r"^Replaces #(\d+)\.$", pull.body, re.MULTILINE)
-        old = self._forge.pull(self._repo, int(found[1])) if found else None
+        replaces = re.search(r"^Replaces #(\d+)\.$", pull.body, re.MULTILINE)
+        old = self._forge.pull(self._repo, int(replaces[1])) if replaces else None
         if old is None or (old.state, pull.state) != ("open", "open"):
             return
         if old.head.startswith(PREFIX) and old.requester == pull.requester:
             self._replace(old, pull)
 
 
-def _overlap(one: Steps, other: Steps) -> bool:
+def _overlap(steps: Steps, other_steps: Steps) -> bool:
     """Say whether one field holds the other."""
-    return all(a == b for a, b in zip(one, other, strict=False))
+    return all(a == b for a, b in zip(steps, other_steps, strict=False))

@@ -95,17 +95,17 @@ def _pull_json(pull: PullRequest) -> dict[str, Any]:
     }
 
 
-def tidied(wanted: ChangeRequest) -> ChangeRequest:
+def tidied(request: ChangeRequest) -> ChangeRequest:
     """
     Return the request as it can be written into a commit: the reason on one line.
 
     Raises:
         InvalidInputError: The reason is too long, or the operation's id is none.
     """
-    reason = " ".join(wanted.reason.split()).replace("-->", "→")
+    reason = " ".join(request.reason.split()).replace("-->", "→")
     if len(reason) > _REASON_MAX:
         raise InvalidInputError("reason", reason, f"is longer than {_REASON_MAX} characters")
-    operation = wanted.operation
+    operation = request.operation
     if operation is not None and (not operation or any(map(str.isspace, operation))):
         raise InvalidInputError("operation", operation, "is empty or holds a space")
-    return replace(wanted, reason=reason)
+    return replace(request, reason=reason)

@@ -94,35 +94,37 @@ class Definitions:
         Raises:
             InvalidInputError: One cannot be read, or two define the same kind.
         """
-        made = cls()
+        definitions = cls()
         for source in sources:
-            for placed in _read_definition(source):
-                if placed.manifest.get("kind") in {XRD.kind, CRD.kind}:
-                    made.add(source.path, placed)
-        return made
+            for definition in _read_definition(source):
+                if definition.manifest.get("kind") in {XRD.kind, CRD.kind}:
+                    definitions.add(source.path, definition)
+        return definitions
 
-    def add(self, file: Path, placed: Placed) -> None:
+    def add(self, file: Path, definition: Placed) -> None:
         """
         Take one definition.
 
         Raises:
             InvalidInputError: It lacks group, kind or versions, or its kind is defined already.
         """
-        spec = placed.manifest.get("spec")
+        spec = definition.manifest.get("spec")
         try:
             key = (spec["group"], spec["names"]["kind"])  # type: ignore[index]  # judged below
             sound = all(isinstance(v, dict) for v in spec["versions"])  # type: ignore[index]
         except (KeyError, TypeError):
             sound, key = False, ("", "")
         if not sound:
-            raise InvalidInputError(str(file), metadata(placed.manifest).get("name"), _INCOMPLETE)
+            raise InvalidInputError(
+                str(file), metadata(definition.manifest).get("name"), _INCOMPLETE
+            )
         if key in self._found:
-            told = f"is defined in {self._found[key][0]} too"
-            raise InvalidInputError(str(file), f"{key[1]}.{key[0]}", told)
-        self._found[key] = (file, placed)
-        claim = self._claim(placed.manifest)
+            problem = f"is defined in {self._found[key][0]} too"
+            raise InvalidInputError(str(file), f"{key[1]}.{key[0]}", problem)
+        self._found[key] = (file, definition)
+        claim = self._claim(definition.manifest)
         if claim is not None:
-            self._found[key[0], claim["spec"]["names"]["kind"]] = (file, placed)
+            self._found[key[0], claim["spec"]["names"]["kind"]] = (file, definition)
             self._made[key[0], claim["spec"]["names"]["kind"]] = Validator(claim)
 
     @staticmethod
@@ -176,29 +178,29 @@ def sources(paths: Sequence[Path]) -> Iterator[Source]:
     for path in paths:
         if path.is_dir():
             root = path / _MANIFESTS if (path / _MANIFESTS).is_dir() else path
-            yield from (_source(file, named=root != path) for file in _files(root))
+            yield from (_source(file, is_named=root != path) for file in _files(root))
         elif path.is_file():
-            yield _source(path, named=True)
+            yield _source(path, is_named=True)
         else:
             raise UsageError(f"{path} does not exist", hint="give files or folders that exist")
 
 
 def _files(root: Path) -> Iterator[Path]:
     for file in sorted(root.rglob("*")):
-        hidden = any(part.startswith(".") for part in file.relative_to(root).parts)
+        hidden = any(name.startswith(".") for name in file.relative_to(root).parts)
         plain = file.is_file() and not file.is_symlink()
         if file.suffix in _SUFFIXES and plain and not hidden:
             yield file
 
 
-def _source(path: Path, *, named: bool) -> Source:
+def _source(path: Path, *, is_named: bool) -> Source:
     size_bytes = path.stat().st_size
     data = path.read_bytes() if size_bytes <= DEFAULT_LIMITS.size_bytes else None
-    return Source(path, data, named=named)
+    return Source(path, data, named=is_named)
 
 
 def validate(
-    wanted: Iterable[Source], definitions: Definitions, old: Iterable[Source] = ()
+    sources: Iterable[Source], definitions: Definitions, old: Iterable[Source] = ()
 ) -> Outcome:
     """
     Judge every object of the files.
@@ -210,29 +212,29 @@ def validate(
     Raises:
         InvalidInputError: A file of `old` cannot be read.
     """
-    before = {_key(placed.manifest): placed.manifest for s in old for placed in _read_old(s)}
+    before = {_key(document.manifest): document.manifest for s in old for document in _read_old(s)}
     outcome = Outcome()
     judged_kinds: set[Kind] = set()
-    for source in wanted:
+    for source in sources:
         outcome.files += 1
-        for placed in _read(source, outcome):
-            kind = Kind.of(placed.manifest)
+        for document in _read(source, outcome):
+            kind = Kind.of(document.manifest)
             if kind.kind == XRD.kind and kind.group == XRD.group:
                 outcome.definitions += 1
-                _judge_xrd(source.path, placed, outcome)
+                _judge_xrd(source.path, document, outcome)
                 continue
             validator = definitions.validator(kind)
             if validator is None:
-                _judge_unknown(source.path, placed, definitions, outcome)
+                _judge_unknown(source.path, document, definitions, outcome)
                 continue
-            report = validator.check(placed.manifest, before.get(_key(placed.manifest)))
-            outcome.objects.append(Judged(source.path, placed.line, report))
-            _locate(source.path, placed, report, outcome)
+            report = validator.check(document.manifest, before.get(_key(document.manifest)))
+            outcome.objects.append(Judged(source.path, document.line, report))
+            _locate(source.path, document, report, outcome)
             judged_kinds.add(Kind(kind.group, "", kind.kind))
     for kind in sorted(judged_kinds):
         _judge_definition(kind, definitions, outcome)
-    for found in (outcome.findings, outcome.not_evaluated):
-        found.sort(key=lambda entry: (str(entry.file), entry.line or 0, entry.column or 0))
+    for entries in (outcome.findings, outcome.not_evaluated):
+        entries.sort(key=lambda entry: (str(entry.file), entry.line or 0, entry.column or 0))
     return outcome
 
 
@@ -269,45 +271,51 @@ def _key(manifest: Manifest) -> Key:
     return kind.group, kind.kind, str(meta.get("namespace") or ""), str(meta.get("name"))
 
 
-def _locate(file: Path, placed: Placed, report: Report, outcome: Outcome) -> None:
+def _locate(file: Path, document: Placed, report: Report, outcome: Outcome) -> None:
     for finding in report.findings:
-        outcome.findings.append(located(file, placed, finding.path, finding))
+        outcome.findings.append(located(file, document, finding.path, finding))
     for gap in report.not_evaluated:
-        outcome.not_evaluated.append(located(file, placed, gap.path, gap))
+        outcome.not_evaluated.append(located(file, document, gap.path, gap))
 
 
-def _judge_xrd(file: Path, placed: Placed, outcome: Outcome) -> None:
-    for finding in definition_findings(placed.manifest):
-        outcome.findings.append(located(file, placed, finding.path, finding))
+def _judge_xrd(file: Path, document: Placed, outcome: Outcome) -> None:
+    for finding in definition_findings(document.manifest):
+        outcome.findings.append(located(file, document, finding.path, finding))
 
 
 def _judge_definition(kind: Kind, definitions: Definitions, outcome: Outcome) -> None:
     """Tell of rules that the API server would refuse: they judge nothing, here or there."""
     validator = definitions.validator(kind)
-    file, placed = definitions.place(kind)
+    file, definition = definitions.place(kind)
     for path, message in validator.faults() if validator else ():
         version, _, field_path = path.partition(": ")
         finding = Finding(field_path, Reason.BROKEN_SCHEMA, f"version {version}: {message}")
         index = next(
-            (i for i, v in enumerate(placed.manifest["spec"]["versions"]) if v["name"] == version),
+            (
+                i
+                for i, v in enumerate(definition.manifest["spec"]["versions"])
+                if v["name"] == version
+            ),
             0,
         )
         at = f"spec.versions[{index}].schema.openAPIV3Schema.{field_path}"
-        outcome.findings.append(located(file, placed, at, finding))
+        outcome.findings.append(located(file, definition, at, finding))
 
 
-def _judge_unknown(file: Path, placed: Placed, definitions: Definitions, outcome: Outcome) -> None:
+def _judge_unknown(
+    file: Path, document: Placed, definitions: Definitions, outcome: Outcome
+) -> None:
     """An unknown kind of a known group is a mistake; other groups are passed by."""
-    kind = Kind.of(placed.manifest)
-    known = definitions.kinds_of(kind.group)
-    if not known:
+    kind = Kind.of(document.manifest)
+    kinds = definitions.kinds_of(kind.group)
+    if not kinds:
         outcome.skipped += 1
         return
-    near = difflib.get_close_matches(kind.kind, known, n=1)
+    near = difflib.get_close_matches(kind.kind, kinds, n=1)
     finding = Finding(
         "kind",
         Reason.UNKNOWN_KIND,
         f"no XRD defines {kind}",
-        hint=f"did you mean '{near[0]}'?" if near else f"kinds of {kind.group}: {', '.join(known)}",
+        hint=f"did you mean '{near[0]}'?" if near else f"kinds of {kind.group}: {', '.join(kinds)}",
     )
-    outcome.findings.append(located(file, placed, "kind", finding))
+    outcome.findings.append(located(file, document, "kind", finding))

@@ -55,22 +55,22 @@ def check(platform: Platform) -> Iterator[Finding]:
         "service": _service,
         "orders": _orders,
     }
-    for what, run in checks.items():
+    for name, run in checks.items():
         try:
             yield run(platform)
         except OrderkitError as error:
-            yield Finding(what, "fail", str(error), error.hint)
+            yield Finding(name, "fail", str(error), error.hint)
 
 
 def check_requesters(requesters: Requesters | None) -> Finding:
     """Say what the requester of a portal's order is worth."""
-    what = "requesters"
+    subject = "requesters"
     if requesters is None:
-        return Finding(what, "ok", "claims: portal.signedBy names no Backstage that proves them")
+        return Finding(subject, "ok", "claims: portal.signedBy names no Backstage that proves them")
     try:
-        return Finding(what, "ok", requesters.describe())
+        return Finding(subject, "ok", requesters.describe())
     except OrderkitError as error:
-        return Finding(what, "fail", str(error), error.hint)
+        return Finding(subject, "fail", str(error), error.hint)
 
 
 def _forge(platform: Platform) -> Finding:
@@ -85,15 +85,15 @@ def _forge(platform: Platform) -> Finding:
 
 
 def _behaviour(platform: Platform) -> Finding:
-    known = platform.forge.evidence()
-    if known.basis == "unknown":
+    evidence = platform.forge.evidence()
+    if evidence.basis == "unknown":
         return Finding(
             "behaviour",
             "warn",
-            f"version {known.version}: {known.detail}",
+            f"version {evidence.version}: {evidence.detail}",
             "run the contract suite against such a server first (docs/forge.md)",
         )
-    return Finding("behaviour", "ok", f"{known.basis}: {known.detail}")
+    return Finding("behaviour", "ok", f"{evidence.basis}: {evidence.detail}")
 
 
 def _rights(platform: Platform) -> Finding:
@@ -115,8 +115,8 @@ def _pack(platform: Platform) -> Finding:
 
 
 def _ledger(platform: Platform) -> Finding:
-    seen = ledger_snapshot(platform)
-    return Finding("ledger", "ok", f"{platform.ledger} at {seen.commit[:8]}")
+    files = ledger_snapshot(platform)
+    return Finding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
 
 
 def _cluster(platform: Platform) -> Finding:
@@ -129,37 +129,37 @@ def _cluster(platform: Platform) -> Finding:
 
 def _layers(platform: Platform) -> Finding:
     """Judge the Applications that are no orders: the platform's layers and the teams."""
-    found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
     layers = {
         str(metadata(application)["name"]): application
-        for application in found
+        for application in applications
         if ORDER_LABEL not in labels_of(application)
     }
-    bad = {name: why for name, each in sorted(layers.items()) if (why := _unwell(platform, each))}
+    bad = {name: why for name, layer in sorted(layers.items()) if (why := _unwell(platform, layer))}
     if not bad:
-        return Finding("layers", "ok", f"{len(found)} Applications")
+        return Finding("layers", "ok", f"{len(applications)} Applications")
     first, why = next(
         ((name, why) for name, why in bad.items() if why.failing), next(iter(bad.items()))
     )
-    others = f"; also not well: {', '.join(name for name in bad if name != first)}"
+    rest_note = f"; also not well: {', '.join(name for name in bad if name != first)}"
     return Finding(
         "layers",
         "fail",
-        f"{first}: {why.reason}" + (others if len(bad) > 1 else ""),
+        f"{first}: {why.reason}" + (rest_note if len(bad) > 1 else ""),
         why.advice or f"kubectl -n {ARGOCD_NAMESPACE} describe application {first}",
     )
 
 
 def _unwell(platform: Platform, application: Manifest) -> Hindrance | None:
     """Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy."""
-    found = obstacle(platform, application)
-    if found:
-        return found
+    hindrance = obstacle(platform, application)
+    if hindrance:
+        return hindrance
     health = dig(application, "status", "health", default={})
     if health.get("status") == "Healthy":
         return None
-    told = health.get("message") or "what it delivers is not healthy"
-    return Hindrance(f"{health.get('status', 'Unknown')}: {told}")
+    message = health.get("message") or "what it delivers is not healthy"
+    return Hindrance(f"{health.get('status', 'Unknown')}: {message}")
 
 
 def _portal(platform: Platform) -> Finding:

@@ -113,7 +113,7 @@ def _enter(platform: Platform, wanted: Registration, entry: OrderEntry, seen: Sn
         Operation(
             f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered", wanted.proof
         ),
-        seen=seen,
+        base=seen,
     )
 
 

@@ -40,10 +40,10 @@ class Recorder:
         self._plurals: dict[Kind, str | None] = {}
         self._clustered = False
 
-    def watching(self, place: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
+    def watching(self, cluster: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
         """Note the order, and return a place whose answers are noted."""
         self.note(RecordedOrder(self._order, kit.name, xr, self._team), kit)
-        return self.through(place)
+        return self.through(cluster)
 
     def note(self, order: RecordedOrder, kit: Kit) -> None:
         """Note an order and the schema of its kind."""
@@ -51,25 +51,25 @@ class Recorder:
             self._orders.append(order)
             self._schemas[str(kit.kind)] = digest(kit.xrd.get("spec"))
 
-    def through(self, place: Lookup | None) -> Lookup | None:
+    def through(self, cluster: Lookup | None) -> Lookup | None:
         """Return a place whose answers are noted."""
-        if place is None:
+        if cluster is None:
             return None
         self._clustered = True
-        return _Recorded(self, place)
+        return _Recorded(self, cluster)
 
-    def saw(self, key: ObjectKey, found: Manifest | None) -> None:
+    def saw(self, key: ObjectKey, manifest: Manifest | None) -> None:
         """Note the answer to a question for one object."""
         with self._lock:
             self._asked.add(key)
-            if found is not None:
-                self._objects[key] = found
+            if manifest is not None:
+                self._objects[key] = manifest
 
-    def saw_all(self, kind: Kind, namespace: str | None, found: Iterable[Manifest]) -> None:
+    def saw_all(self, kind: Kind, namespace: str | None, manifests: Iterable[Manifest]) -> None:
         """Note the answer to a question for a kind."""
         with self._lock:
             self._listed.add((kind, namespace or ""))
-            self._objects.update((ObjectKey.of(each), each) for each in found)
+            self._objects.update((ObjectKey.of(manifest), manifest) for manifest in manifests)
 
     def saw_plural(self, kind: Kind, plural: str | None) -> None:
         """Note how a kind is served."""
@@ -92,31 +92,31 @@ class Recorder:
 
 
 class _Recorded:
-    def __init__(self, recorder: Recorder, place: Lookup) -> None:
-        self._recorder, self._place = recorder, place
+    def __init__(self, recorder: Recorder, cluster: Lookup) -> None:
+        self._recorder, self._place = recorder, cluster
 
     def get(self, key: ObjectKey) -> Manifest | None:
         try:
-            found = self._place.get(key)
+            manifest = self._place.get(key)
         except NoSuchKindError:
             self._recorder.saw(key, None)
             raise
-        self._recorder.saw(key, found)
-        return found
+        self._recorder.saw(key, manifest)
+        return manifest
 
     def list(self, kind: Kind, *, namespace: str | None = None) -> ObjectList:
         try:
-            found = self._place.list(kind, namespace=namespace)
+            objects = self._place.list(kind, namespace=namespace)
         except NoSuchKindError:
             self._recorder.saw_all(kind, namespace, ())
             raise
-        self._recorder.saw_all(kind, namespace, found.items)
-        return found
+        self._recorder.saw_all(kind, namespace, objects.items)
+        return objects
 
     def plural(self, kind: Kind) -> str | None:
-        found = self._place.plural(kind)
-        self._recorder.saw_plural(kind, found)
-        return found
+        name = self._place.plural(kind)
+        self._recorder.saw_plural(kind, name)
+        return name
 
     def serves(self, kind: Kind) -> bool:
         return self.plural(kind) is not None
@@ -129,7 +129,7 @@ class Replay:
     """Answers as a snapshot has them. `missed` says what nobody asked when it was recorded."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._objects = {ObjectKey.of(each): each for each in snapshot.objects}
+        self._objects = {ObjectKey.of(manifest): manifest for manifest in snapshot.objects}
         self._asked, self._listed = set(snapshot.asked), set(snapshot.listed)
         self._hidden = set(hidden(snapshot.objects))
         self._plurals = snapshot.plurals
@@ -137,11 +137,11 @@ class Replay:
 
     def get(self, key: ObjectKey) -> Manifest | None:
         """Return an object; None if it was not there, or not asked for."""
-        found = self._objects.get(key)
-        if found is None and not self._is_known(key):
+        manifest = self._objects.get(key)
+        if manifest is None and not self._is_known(key):
             self._miss(f"{key} was not asked for when the snapshot was recorded")
-        self._tell_hidden(() if found is None else (found,))
-        return found
+        self._tell_hidden(() if manifest is None else (manifest,))
+        return manifest
 
     def list(self, kind: Kind, *, namespace: str | None = None) -> ObjectList:
         """Return the objects of a kind, as far as they were listed."""
@@ -180,24 +180,24 @@ class Replay:
         for name in set(hidden(objects)) & self._hidden:
             self._miss(f"{name} is in the snapshot without its values")
 
-    def _miss(self, told: str) -> None:
-        if told not in self.missed:
-            self.missed.append(told)
+    def _miss(self, question: str) -> None:
+        if question not in self.missed:
+            self.missed.append(question)
 
 
 def digest(value: object) -> str:
     """Return what identifies a piece of data."""
-    written = json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
-    return f"sha256:{hashlib.sha256(written).hexdigest()}"
+    data = json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def digest_of(files: Files) -> str:
     """Return what identifies a pack by what assembles its orders: APIs, stations, kits."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for path in sorted(files):
         if path.parts[0] in {"stations", "gitops"} or path.name == "kit.yaml":
-            found.update(str(path).encode() + b"\0" + files[path] + b"\0")
-    return f"sha256:{found.hexdigest()}"
+            sha256.update(str(path).encode() + b"\0" + files[path] + b"\0")
+    return f"sha256:{sha256.hexdigest()}"
 
 
 def save(snapshot: Snapshot, file: Path) -> None:
@@ -235,14 +235,14 @@ def load(file: Path) -> Snapshot:
 
 def differs(snapshot: Snapshot, kits: Iterable[Kit]) -> tuple[str, ...]:
     """Say which XRDs are not those that the snapshot was recorded with."""
-    found = []
+    notes = []
     for kit in kits:
         recorded = snapshot.schemas.get(str(kit.kind))
         if recorded is not None and recorded != digest(kit.xrd.get("spec")):
-            found.append(
+            notes.append(
                 f"the XRD of {kit.kind} is not the one that the snapshot was recorded with"
             )
-    return tuple(found)
+    return tuple(notes)
 
 
 def check_one(snapshot: Snapshot, order: str) -> RecordedOrder:
@@ -253,7 +253,7 @@ def check_one(snapshot: Snapshot, order: str) -> RecordedOrder:
         InvalidInputError: It is of another order.
         OrderkitError: The XR in it has no name.
     """
-    found = snapshot.order(order)
-    if not metadata(found.xr).get("name"):
+    recorded = snapshot.order(order)
+    if not metadata(recorded.xr).get("name"):
         raise OrderkitError(f"the snapshot's XR of {order} has no name")
-    return found
+    return recorded

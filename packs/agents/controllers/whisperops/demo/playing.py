@@ -90,7 +90,7 @@ def _configure(cluster: Cluster, stage: Stage, prometheus: str) -> None:
         lambda: [cluster.get(ObjectKey(DEPLOYMENT, name, NAMESPACE)) for name in NAMES],
         all,
         timeout_s=_LAYER_S,
-        what="the Deployments of the layer 'controllers'",
+        goal="the Deployments of the layer 'controllers'",
     )
     data = {"bucket": stage.bucket.as_uri(), "catalog": stage.catalog, "prometheus": prometheus}
     meta = {"name": _SETTINGS.name, "namespace": _SETTINGS.namespace}

@@ -120,8 +120,8 @@ class BootstrapRequest:
 class Site:
     """The platform, the request, and the pack rendered for it: what every step is given."""
 
-    def __init__(self, platform: Platform, wanted: BootstrapRequest) -> None:
-        self.platform, self.wanted = platform, wanted
+    def __init__(self, platform: Platform, request: BootstrapRequest) -> None:
+        self.platform, self.wanted = platform, request
 
     @cached_property
     def files(self) -> Mapping[PurePosixPath, bytes]:
@@ -148,12 +148,16 @@ class Site:
         ]
 
 
-def holds(live: object, wanted: object) -> bool:
-    """Say whether everything in `wanted` stands in `live`: maps may hold more, lists not."""
-    if isinstance(wanted, Mapping):
+def holds(live: object, expected: object) -> bool:
+    """Say whether everything in `expected` stands in `live`: maps may hold more, lists not."""
+    if isinstance(expected, Mapping):
         return isinstance(live, Mapping) and all(
-            key in live and holds(live[key], value) for key, value in wanted.items()
+            key in live and holds(live[key], value) for key, value in expected.items()
         )
-    if isinstance(wanted, list):
-        return isinstance(live, list) and len(live) == len(wanted) and all(map(holds, live, wanted))
-    return live == wanted
+    if isinstance(expected, list):
+        return (
+            isinstance(live, list)
+            and len(live) == len(expected)
+            and all(map(holds, live, expected))
+        )
+    return live == expected

@@ -57,26 +57,26 @@ def rounds(task: Task, step: Step, action: Action) -> list[Round]:
 
 def _items(task: Task, step: Step) -> Iterator[dict[str, Any]]:
     name = f"steps.{step.id}.each"
-    found = _rendered(step.each, task.secret_scope(shown="plain"), name)
+    items = _rendered(step.each, task.secret_scope(visibility="plain"), name)
     if task.has_secrets:
-        task.masker.learn(found, _without_secrets(task, step.each, {}))
-    if isinstance(found, list):
-        found = {str(at): item for at, item in enumerate(found)}
-    if not isinstance(found, dict):
-        shown = None if isinstance(found, Undefined) else task.masker.value(found)
+        task.masker.learn(items, _without_secrets(task, step.each, {}))
+    if isinstance(items, list):
+        items = {str(at): item for at, item in enumerate(items)}
+    if not isinstance(items, dict):
+        masked = None if isinstance(items, Undefined) else task.masker.value(items)
         raise InvalidInputError(
             name,
-            shown,
+            masked,
             "is neither a list nor a map",
             hint="write `${{ x or [] }}` if it may be missing",
         )
-    for key, value in ordered(found):
+    for key, value in ordered(items):
         yield {"each": {"key": key, "value": value}}
 
 
 def _round(task: Task, step: Step, action: Action, item: dict[str, Any]) -> Round:
     name = f"steps.{step.id}.input"
-    inputs = _rendered(dict(step.input), task.secret_scope(shown="plain", **item), name)
+    inputs = _rendered(dict(step.input), task.secret_scope(visibility="plain", **item), name)
     if not task.has_secrets:
         _check(task, step, action, inputs, item)
         return Round(inputs, inputs)
@@ -97,7 +97,7 @@ def _check(
 def _without_secrets(task: Task, source: Any, item: dict[str, Any]) -> Any:
     """Render as if there were no secret; nothing at all if that fails."""
     try:
-        return render_data(source, task.secret_scope(shown="none", **item), name="")
+        return render_data(source, task.secret_scope(visibility="none", **item), name="")
     except RenderError:
         return None
 
@@ -113,10 +113,10 @@ def _wanted(task: Task, step: Step, item: dict[str, Any]) -> bool:
     """Judge ``if``: an empty list is false; after a failure it must ask for the failure."""
     if step.condition is None:
         return task.failure is None
-    found, asked = _judged(task, step, item)
-    if task.failure and not asked:
+    condition, calls_status = _judged(task, step, item)
+    if task.failure and not calls_status:
         return False
-    return len(found) > 0 if isinstance(found, list) else truthy(found)
+    return len(condition) > 0 if isinstance(condition, list) else truthy(condition)
 
 
 def _asks(task: Task, step: Step) -> bool:
@@ -128,11 +128,11 @@ def _asks(task: Task, step: Step) -> bool:
 
 def _judged(task: Task, step: Step, item: dict[str, Any]) -> tuple[Any, bool]:
     """Return what ``if`` renders to, and whether it called ``always()`` or ``failure()``."""
-    asked = False
+    calls_status = False
 
     def ask(*, answer: bool) -> bool:
-        nonlocal asked
-        asked = True
+        nonlocal calls_status
+        calls_status = True
         return answer
 
     functions = {
@@ -141,6 +141,6 @@ def _judged(task: Task, step: Step, item: dict[str, Any]) -> tuple[Any, bool]:
     }
     scope = {**task.scope(**item), **functions}
     try:
-        return render_data(step.condition, scope, name=f"steps.{step.id}.if"), asked
+        return render_data(step.condition, scope, name=f"steps.{step.id}.if"), calls_status
     except RenderError as error:
         raise hinted(error, RUNS_ANYWAY) from error

@@ -74,7 +74,7 @@ class _Translation:
         inside = self.pattern[self.at : end]
         self.at = end + 1
         negated = inside[:1] in ("!", "^")
-        body = "-".join(re.escape(each) for each in inside[negated:].split("-"))
+        body = "-".join(re.escape(range_part) for range_part in inside[negated:].split("-"))
         try:
             re.compile(f"[{body}]")
         except re.error as error:

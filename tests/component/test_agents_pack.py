@@ -10,7 +10,7 @@ import yaml
 
 from orderkit.core.schema.validate.findings import Severity
 from orderkit.flows.kit.check_kits import check_pack
-from orderkit.flows.kit.test_kits import Wanted, run_tests
+from orderkit.flows.kit.test_kits import ScenarioRequest, run_tests
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 CASES = PACK / "tests" / "kits"
@@ -28,7 +28,7 @@ def test_the_kits_pass_every_rule() -> None:
 
 
 def test_every_scenario_comes_out_as_expected() -> None:
-    report = run_tests(Wanted(PACK))
+    report = run_tests(ScenarioRequest(PACK))
 
     assert [
         (case.name, case.message, case.differences) for case in report.cases if not case.ok

@@ -29,7 +29,7 @@ from labplatform import LabPlatform
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import connect, service_options, token
-from orderkit.cli.serving.bootstrap_ports import Wanted, prepared
+from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
@@ -110,7 +110,7 @@ def site(
         pytest.skip("a real lab: needs --e2e")
     with contextlib.ExitStack() as undo:
         lab = undo.enter_context(labplatform.serving(tmp_path_factory.mktemp("lab"), teams=()))
-        wanted = Wanted(str(lab.file), None, ASKER, timeout_s=END_S, probe=False)
+        wanted = BootstrapOptions(str(lab.file), None, ASKER, timeout_s=END_S, probe=False)
         platform, bootstrapping = undo.enter_context(prepared(wanted))
         bootstrap(platform, bootstrapping, on_step=lambda *_: None)
         file = _with_portal_and_service(lab, undo)

@@ -20,8 +20,8 @@ from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.change import Changed, ChangeRequest
-from orderkit.flows.change.form_entry import Entered, change_entered
-from orderkit.flows.change.plan_requests import plan_entered
+from orderkit.flows.change.form_entry import FormEntry, change_by_form
+from orderkit.flows.change.plan_requests import plan_form_entry
 from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.order.order_history import history
 from orderkit.ports.requesters import Requester
@@ -33,8 +33,8 @@ def post_change(service: Service, call: Call) -> Answer:
     """Change fields of an order, or propose to. 201 if something was written, else 200."""
     entry = entry_for(service, call, "change")
     live = find_living(service.platform, entry.order)
-    form_entry = Entered(call.body["values"], whole=call.body.get("whole", False))
-    outcome = change_entered(service.platform, live, form_entry, _request(call, live))
+    form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
+    outcome = change_by_form(service.platform, live, form_entry, _request(call, live))
     call.noted.update(state=outcome.state, commit=outcome.commit)
     is_written = outcome.state in ("committed", "proposed") and not outcome.repeated
     return Answer(201 if is_written else 200, _told(service, live, outcome))
@@ -44,8 +44,8 @@ def post_plan(service: Service, call: Call) -> Answer:
     """Say what a change does. It is judged as the change would be."""
     entry = entry_for(service, call, "read")
     live = find_living(service.platform, entry.order)
-    form_entry = Entered(call.body["values"], whole=call.body.get("whole", False))
-    plan = plan_entered(service.platform, live, form_entry, _request(call, live))
+    form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
+    plan = plan_form_entry(service.platform, live, form_entry, _request(call, live))
     body = {"order": entry.order, **to_json(plan), "markdown": to_markdown(plan)}
     return Answer(200, body)
 

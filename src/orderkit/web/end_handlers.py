@@ -4,7 +4,7 @@ Handlers for the end of an order: begin it, or go on with it; say how far it is.
 An end takes minutes. It runs in a thread of its own, one for each order; the answer waits for it
 a while and then says where to look. Each step is recorded in the ledger before it is taken, so an
 end that was cut off (the service was stopped) goes on when it is asked for again. Called by
-``gate``, listed in ``table``; one `Ends` per service.
+``gate``, listed in ``table``; one `EndRuns` per service.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Run:
         self.steps.append({"step": step, "done": detail})
 
 
-class Ends:
+class EndRuns:
     """The ends that this process is at work on."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ Handler that tells a program whether the user of an XR may go on: 200, 402 or 50
 402 says one thing only, that what was paid for is used up; whatever else keeps the answer from
 being yes is 503, so that a broken platform never looks like an empty purse. No answer may be
 kept: an agent that was given more money is let in at once. Called by ``gate``, listed in
-``table``; one `GateDesk` per service.
+``table``; one `GateHandler` per service.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from http import HTTPStatus
 
 from orderkit.core.kit.gate import GateState, Verdict
 from orderkit.core.objects.kube_objects import Manifest, metadata
-from orderkit.flows.order.gate_check import Gates, GateWanted, UnknownGateError, team_of
+from orderkit.flows.order.gate_check import GateQuery, Gates, UnknownGateError, team_of
 from orderkit.web.operations import Answer, Call, Service
 
 _NEVER_KEPT = {"Cache-Control": "no-store"}
 
 
-class GateDesk:
+class GateHandler:
     """Answers for the gates of one platform."""
 
     def __init__(self) -> None:
@@ -27,9 +27,7 @@ class GateDesk:
 
     def get(self, service: Service, call: Call) -> Answer:
         """Read the XR and say what its status says."""
-        gate_query = GateWanted(
-            call.path["kit"], call.path["name"], call.query.get("namespace", "")
-        )
+        gate_query = GateQuery(call.path["kit"], call.path["name"], call.query.get("namespace", ""))
         xr = self._gates.xr(service.platform, gate_query)
         self._check_team(service, call, gate_query, xr)
         if xr is None:
@@ -45,7 +43,7 @@ class GateDesk:
 
     @staticmethod
     def _check_team(
-        service: Service, call: Call, gate_query: GateWanted, xr: Manifest | None
+        service: Service, call: Call, gate_query: GateQuery, xr: Manifest | None
     ) -> None:
         """Let those pass who may read it; another team's looks like one that is not there."""
         teams = call.who.teams("read")
@@ -57,7 +55,7 @@ class GateDesk:
         call.noted["team"] = team
 
 
-def _answer(gate_query: GateWanted, xr: Manifest, verdict: Verdict) -> Answer:
+def _answer(gate_query: GateQuery, xr: Manifest, verdict: Verdict) -> Answer:
     exhausted = verdict.state is GateState.EXHAUSTED
     body = {
         "kit": gate_query.kit,

@@ -15,8 +15,8 @@ from orderkit.web import (
     metrics,
     order_handlers,
 )
-from orderkit.web.end_handlers import Ends
-from orderkit.web.kit_gates import GateDesk
+from orderkit.web.end_handlers import EndRuns
+from orderkit.web.kit_gates import GateHandler
 from orderkit.web.operations import Operation
 from orderkit.web.pull_plans import PullPlans
 from orderkit.web.request_schemas import (
@@ -42,8 +42,8 @@ def operations() -> tuple[Operation, ...]:
         *_looking(),
         *_changing(),
         *_forms(),
-        *_ending(Ends()),
-        *_gates(GateDesk()),
+        *_ending(EndRuns()),
+        *_gates(GateHandler()),
         *_hooks(PullPlans()),
         *_watching(),
     )
@@ -204,7 +204,7 @@ def _forms() -> tuple[Operation, ...]:
     )
 
 
-def _ending(ends: Ends) -> tuple[Operation, ...]:
+def _ending(ends: EndRuns) -> tuple[Operation, ...]:
     missing = {404: ("No such order, or it is not ending.", named("Error"))}
     return (
         Operation(
@@ -235,7 +235,7 @@ def _ending(ends: Ends) -> tuple[Operation, ...]:
     )
 
 
-def _gates(desk: GateDesk) -> tuple[Operation, ...]:
+def _gates(desk: GateHandler) -> tuple[Operation, ...]:
     return (
         Operation(
             "gate",

@@ -36,9 +36,9 @@ def _delivered(bay: Bay, done: Changed) -> None:
 
 
 def _plan(done: Changed) -> Plan:
-    assert done.foretold is not None
-    assert done.foretold.plan is not None, done.foretold.why_not
-    return done.foretold.plan
+    assert done.change_plan is not None
+    assert done.change_plan.plan is not None, done.change_plan.why_not
+    return done.change_plan.plan
 
 
 def _sheet(bay: Bay) -> Manifest | None:

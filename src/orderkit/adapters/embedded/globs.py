@@ -35,16 +35,16 @@ class _Translation:
     separator: str
     at: int = 0
     depth: int = 0
-    out: list[str] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
 
     def run(self) -> str:
         while self.at < len(self.pattern):
             char = self.pattern[self.at]
             self.at += 1
-            self.out.append(self._part(char))
+            self.output.append(self._part(char))
         if self.depth:
             raise self._bad("the brace is not closed")
-        return "".join(self.out) + r"\Z"
+        return "".join(self.output) + r"\Z"
 
     def _part(self, char: str) -> str:
         handlers = {"*": self._star, "?": self._one, "[": self._range, "\\": self._escaped}

@@ -68,7 +68,7 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True)
-class PortalWanted:
+class PortalOptions:
     """How a portal on top of this platform runs templates, and which Backstage signs for users."""
 
     profile: Profile = Profile.SERVICE
@@ -110,7 +110,7 @@ class EmbeddedPlatform:
         ports: Ports,
         teams: Sequence[str],
         forge_behaviour: str = DEFAULT,
-        portal: PortalWanted = PortalWanted(),
+        portal: PortalOptions = PortalOptions(),
         values: Mapping[str, str] | None = None,
     ) -> None:
         """

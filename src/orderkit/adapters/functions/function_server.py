@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionServerWanted:
+class FunctionServerOptions:
     """What to serve, where, how protected, within which limits."""
 
     stations: Path
@@ -59,7 +59,7 @@ class FunctionServerWanted:
     message_max_bytes: int = MESSAGE_MAX_BYTES
 
 
-def serve(options: FunctionServerWanted, *, ready: Callable[[int], None]) -> None:
+def serve(options: FunctionServerOptions, *, ready: Callable[[int], None]) -> None:
     """
     Serve until SIGTERM or SIGINT; then answer what has begun, and return.
 
@@ -74,7 +74,7 @@ def serve(options: FunctionServerWanted, *, ready: Callable[[int], None]) -> Non
     asyncio.run(_serve(options, ready))
 
 
-async def _serve(options: FunctionServerWanted, ready: Callable[[int], None]) -> None:
+async def _serve(options: FunctionServerOptions, ready: Callable[[int], None]) -> None:
     workers = Workers(options.stations, options.limits)
     server = _server(options, workers)
     port = _listen(server, options)
@@ -92,7 +92,7 @@ async def _serve(options: FunctionServerWanted, ready: Callable[[int], None]) ->
         await workers.stop()
 
 
-def _server(server_options: FunctionServerWanted, workers: Workers) -> grpc.aio.Server:
+def _server(server_options: FunctionServerOptions, workers: Workers) -> grpc.aio.Server:
     options = [
         ("grpc.max_receive_message_length", server_options.message_max_bytes),
         ("grpc.max_send_message_length", server_options.message_max_bytes),
@@ -131,7 +131,7 @@ def _answering(workers: Workers, max_bytes: int) -> Callable[[bytes, object], Aw
     return answer
 
 
-def _listen(server: grpc.aio.Server, options: FunctionServerWanted) -> int:
+def _listen(server: grpc.aio.Server, options: FunctionServerOptions) -> int:
     try:
         if options.certificates is None:
             port = server.add_insecure_port(options.address)

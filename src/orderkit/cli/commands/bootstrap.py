@@ -53,12 +53,12 @@ def bootstrap_command(
     Example: orderkit bootstrap --platform platform.yaml --plan
     """
     from orderkit.cli.output import Progress
-    from orderkit.cli.serving.bootstrap_ports import Wanted, prepared
+    from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
     from orderkit.core.errors import OrderkitError
     from orderkit.flows.install import bootstrapping
     from orderkit.flows.platform import default_requester
 
-    bootstrap_options = Wanted(
+    bootstrap_options = BootstrapOptions(
         platform_file,
         pack_folder,
         requester or default_requester(),

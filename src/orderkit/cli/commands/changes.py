@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orderkit.cli.views.change_views import Finished
     from orderkit.core.kit.model import How
     from orderkit.flows.change import Changed, ChangeRequest
-    from orderkit.flows.change.form_entry import Entered
+    from orderkit.flows.change.form_entry import FormEntry
     from orderkit.flows.platform import Platform
     from orderkit.ports.requesters import Requester
 
@@ -127,14 +127,14 @@ def change_command(
     change_views.show_changed(_finish(platform, outcome, wait_s, as_json=as_json), as_json)
 
 
-def _changed(platform: Platform, change_request: ChangeRequest, entry: Entered | None) -> Changed:
+def _changed(platform: Platform, change_request: ChangeRequest, entry: FormEntry | None) -> Changed:
     from orderkit.flows.change import change
-    from orderkit.flows.change.form_entry import change_entered
+    from orderkit.flows.change.form_entry import change_by_form
     from orderkit.flows.order.live_order import find_living
 
     if entry is None:
         return change(platform, change_request)
-    return change_entered(
+    return change_by_form(
         platform, find_living(platform, change_request.order), entry, change_request
     )
 

@@ -36,10 +36,10 @@ def show(schema: str, findings: Sequence[Finding], as_json: bool) -> int:
         rows = [{key: getattr(finding, key) for key in keys} for finding in findings]
         emit_json(schema, {"ok": not failed, "findings": rows})
         return int(failed)
-    emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.what, f.verdict, f.detail) for f in findings])
+    emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.check, f.verdict, f.detail) for f in findings])
     for finding in findings:
         if finding.advice:
-            click.echo(f"\n{finding.what}: {finding.advice}")
+            click.echo(f"\n{finding.check}: {finding.advice}")
     return int(failed)
 
 

@@ -12,7 +12,7 @@ from orderkit.cli.options import json_option
 if TYPE_CHECKING:
     from orderkit.core.yaml.assignments import Assignment
     from orderkit.core.yaml.edit import EditRefusedError
-    from orderkit.flows.file.file_editing import Edited
+    from orderkit.flows.file.file_editing import EditedFile
 
 _SCHEMA = "orderkit.edit/v1"
 
@@ -99,7 +99,7 @@ def _read(file: str) -> bytes:
 
 
 def _show(
-    edited: Edited, wishes: list[Assignment], *, in_place: bool, as_diff: bool, as_json: bool
+    edited: EditedFile, wishes: list[Assignment], *, in_place: bool, as_diff: bool, as_json: bool
 ) -> None:
     if as_json:
         _show_json(edited, wishes, in_place=in_place)
@@ -109,7 +109,7 @@ def _show(
         sys.stdout.buffer.write(edited.after)
 
 
-def _show_json(edited: Edited, wishes: list[Assignment], *, in_place: bool) -> None:
+def _show_json(edited: EditedFile, wishes: list[Assignment], *, in_place: bool) -> None:
     from orderkit.cli.output import emit_json
 
     report: dict[str, Any] = {

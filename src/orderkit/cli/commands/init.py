@@ -31,9 +31,9 @@ def init_command(
     from pathlib import Path
 
     from orderkit.cli.output import emit_json
-    from orderkit.flows.kit.start_pack import PackWanted, start_pack
+    from orderkit.flows.kit.start_pack import PackRequest, start_pack
 
-    started = start_pack(PackWanted(Path(folder), name, title, orderkit, git=not no_git))
+    started = start_pack(PackRequest(Path(folder), name, title, orderkit, git=not no_git))
     if as_json:
         files = [str(path) for path in started.files]
         report = {

@@ -144,12 +144,12 @@ def kit_import(
 
     Example: orderkit kit import xrd.yaml composition.yaml
     """
-    from orderkit.flows.kit.import_kit import ImportWanted, import_kit
+    from orderkit.flows.kit.import_kit import ImportRequest, import_kit
 
     if bool(files) == bool(xrd_name):
         raise click.UsageError("give XRD.yaml, '-' or --from-cluster XRD")
     xrd_sources = [_from_cluster(xrd_name, kubeconfig, context)] if xrd_name else _read(files)
-    imported = import_kit(ImportWanted(Path(pack_folder), xrd_sources, name, composition))
+    imported = import_kit(ImportRequest(Path(pack_folder), xrd_sources, name, composition))
     _show(imported.added, imported.next, as_json)
 
 

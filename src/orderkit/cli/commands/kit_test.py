@@ -38,10 +38,10 @@ def kit_test(
     Example: orderkit kit test garage -k refused
     """
     from orderkit.core.crossplane.function_processes import processes_given
-    from orderkit.flows.kit.test_kits import Wanted, run_tests
+    from orderkit.flows.kit.test_kits import ScenarioRequest, run_tests
 
     processes = processes_given(function_texts)
-    report = run_tests(Wanted(Path(pack_folder), kits, pattern, update, processes))
+    report = run_tests(ScenarioRequest(Path(pack_folder), kits, pattern, update, processes))
     if junit_file:
         from orderkit.cli.junit import junit
 

@@ -156,10 +156,10 @@ def _planned(
 ) -> FleetPlan:
     from orderkit.core.plan.fleet_plan import Side
     from orderkit.flows.plan import fleet_planning
-    from orderkit.flows.plan.fleet_orders import Wanted
+    from orderkit.flows.plan.fleet_orders import OrderSelection
     from orderkit.flows.plan.lanes import Limits
 
-    wanted, limits = Wanted(given.orders, given.teams), Limits(given.lanes, given.limit_s)
+    wanted, limits = OrderSelection(given.orders, given.teams), Limits(given.lanes, given.limit_s)
     kit, (prices, recorder) = given.kit or "", by
     if given.xrs or given.snapshot:
         packs = _local(Path(given.pack_folder), base or "HEAD")

@@ -255,7 +255,7 @@ def up_command(
     import threading
     from pathlib import Path
 
-    from orderkit.adapters.embedded.platform import PortalWanted, Ports
+    from orderkit.adapters.embedded.platform import PortalOptions, Ports
     from orderkit.adapters.packfolder import reference_pack
     from orderkit.cli.output import Progress
     from orderkit.cli.serving.embedded_platform import RunRequest, running
@@ -277,7 +277,7 @@ def up_command(
         Ports(forge_port, cluster_port, portal_port, service_port),
         teams,
         forge_behaviour,
-        PortalWanted(read_profile("--profile", profile), signed_by),
+        PortalOptions(read_profile("--profile", profile), signed_by),
         read_values(values),
     )
     with (

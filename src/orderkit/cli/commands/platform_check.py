@@ -32,12 +32,14 @@ def platform_check(platform_file: str | None, pack_folder: str | None, as_json: 
     """
     from orderkit.cli.commands.doctor import show
     from orderkit.cli.connecting import load_settings
-    from orderkit.cli.serving.bootstrap_ports import Wanted, prepared
+    from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
     from orderkit.flows.install import drift
     from orderkit.flows.platform import default_requester
 
     settings = load_settings(platform_file)
-    bootstrap_options = Wanted(platform_file, pack_folder, default_requester(), 0.0, probe=False)
+    bootstrap_options = BootstrapOptions(
+        platform_file, pack_folder, default_requester(), 0.0, probe=False
+    )
     with prepared(bootstrap_options) as (platform, request):
         findings = [*drift.check(platform, request), *_certificates(settings)]
     return show("orderkit.platform-check/v1", findings, as_json)

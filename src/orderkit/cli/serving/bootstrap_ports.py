@@ -30,7 +30,7 @@ from orderkit.cli.connecting import (
 from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.platform.installation import Target
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
-from orderkit.flows.install.bootstrapping import BootstrapRequest, ProbeWanted, RepositoryAccess
+from orderkit.flows.install.bootstrapping import BootstrapRequest, ProbeRequest, RepositoryAccess
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import Platform
 from orderkit.ports.catalog import Catalog
@@ -41,7 +41,7 @@ _ANSWER_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BootstrapOptions:
     """What the command line asks for."""
 
     platform_file: str | None
@@ -53,7 +53,7 @@ class Wanted:
 
 
 @contextlib.contextmanager
-def prepared(options: Wanted) -> Iterator[tuple[Platform, BootstrapRequest]]:
+def prepared(options: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapRequest]]:
     """
     Connect, read the pack, and run stand-ins as long as the caller needs them.
 
@@ -65,7 +65,7 @@ def prepared(options: Wanted) -> Iterator[tuple[Platform, BootstrapRequest]]:
     files = read_folder(pack)
     with contextlib.ExitStack() as undo:
         platform, problem = _platform(settings, undo)
-        probe = ProbeWanted(settings.probe.kit, settings.probe.values) if options.probe else None
+        probe = ProbeRequest(settings.probe.kit, settings.probe.values) if options.probe else None
         yield (
             platform,
             BootstrapRequest(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalWanted, Ports
+from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalOptions, Ports
 from orderkit.adapters.embedded.serving import HttpServer
 from orderkit.adapters.packfolder import pack_commit, read_folder
 from orderkit.cli.connecting import connect, service_options
@@ -40,7 +40,7 @@ class RunRequest:
     ports: Ports
     teams: tuple[str, ...]
     forge_behaviour: str = "1.26"
-    portal: PortalWanted = field(default_factory=PortalWanted)
+    portal: PortalOptions = field(default_factory=PortalOptions)
     values: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -82,7 +82,7 @@ def serve(options: FunctionOptions) -> None:
     from orderkit.adapters.functions.workers import Limits
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    server_options = function_server.FunctionServerWanted(
+    server_options = function_server.FunctionServerOptions(
         stations=options.folder,
         address=options.address,
         certificates=options.certificates_folder,

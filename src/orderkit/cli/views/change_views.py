@@ -12,12 +12,12 @@ from orderkit.cli.views import plan_views
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.change import Changed
-from orderkit.flows.change.form_entry import Entered
+from orderkit.flows.change.form_entry import FormEntry
 from orderkit.flows.order.order_history import HistoryEntry
 from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
 
 
-def entered(text: str, *, whole_form: bool) -> Entered:
+def entered(text: str, *, whole_form: bool) -> FormEntry:
     """
     Read the values of a form, one JSON object.
 
@@ -35,7 +35,7 @@ def entered(text: str, *, whole_form: bool) -> Entered:
             "is no JSON object",
             hint='for example --values \'{"stage": "stage2"}\'',
         )
-    return Entered(values, whole_form)
+    return FormEntry(values, whole_form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ def show_changed(result: Finished, as_json: bool) -> None:
     click.echo(f"{change.order}: {_headline(change)}")
     if change.diff:
         click.echo(change.diff.rstrip("\n"))
-    if change.foretold is not None:
-        plan_views.show_within(change.foretold.plan, change.foretold.why_not)
+    if change.change_plan is not None:
+        plan_views.show_within(change.change_plan.plan, change.change_plan.why_not)
     for warning in change.warnings:
         click.echo(f"  mind        {warning}")
     if change.pull is not None and change.state != "committed":
@@ -87,7 +87,7 @@ def show_changed(result: Finished, as_json: bool) -> None:
     if change.commit is not None and change.state == "committed":
         ready = f", {state.phase} at {short(state.revision or '')}" if state else ""
         click.echo(f"  commit      {short(change.commit)}{ready}")
-    for pull in change.others:
+    for pull in change.other_pulls:
         click.echo(f"  also open   {pull.web_url} ({pull.title}, {pull.requester or 'by hand'})")
 
 
@@ -129,7 +129,7 @@ def _deeds(entry: HistoryEntry) -> list[str]:
         lines = ["ordered", *(f"{f.path} {f.new_shown}" for f in entry.fields)]
     else:
         lines = [str(field) for field in entry.fields] or [f"no field: {entry.commit.summary}"]
-    reason, operation = entry.said(REASON_TRAILER), entry.said(OPERATION_TRAILER)
+    reason, operation = entry.trailer(REASON_TRAILER), entry.trailer(OPERATION_TRAILER)
     lines += [f"because {reason}"] if reason else []
     lines += [f"operation {operation}"] if operation else []
     return lines

@@ -149,7 +149,7 @@ def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
         words = "would be an order" if dry_run else "is an order now"
     entry = result.entry
     click.echo(f"{entry.order} {words}: kit {result.kit}, team {entry.team}")
-    for path in result.written:
+    for path in result.files_written:
         click.echo(f"  {'would add' if dry_run else 'added':9}  {path}")
 
 

@@ -15,7 +15,12 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.order import order_state
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.ancestry import Ancestry
-from orderkit.flows.argocd.refreshing import Urging, application_key, end_older_operation, nudge
+from orderkit.flows.argocd.refreshing import (
+    CommitUptake,
+    application_key,
+    end_older_operation,
+    nudge,
+)
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 
@@ -55,7 +60,7 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
     Raises:
         IncompleteError: It is not in time, or there is no root.
     """
-    urging = Urging(platform, platform.pack_repo, commit)
+    urging = CommitUptake(platform, platform.pack_repo, commit)
     nudge(platform, ROOT_NAME, commit)
     until(
         platform.clock,
@@ -67,7 +72,7 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
     )
 
 
-def _root_waits(platform: Platform, urging: Urging) -> str:
+def _root_waits(platform: Platform, urging: CommitUptake) -> str:
     root = get_object(platform, application_key(ROOT_NAME))
     if root is None:
         raise IncompleteError(
@@ -76,7 +81,7 @@ def _root_waits(platform: Platform, urging: Urging) -> str:
         )
     urging.look(root)
     applied = dig(root, "status", "operationState", "syncResult", "revision", default="")
-    in_step = urging.seen(root) and dig(root, "status", "sync", "status") == "Synced"
+    in_step = urging.has_compared(root) and dig(root, "status", "sync", "status") == "Synced"
     if in_step or urging.reached(pinned(root) or str(applied)):
         return ""
     return order_state.undelivered(root, None) or "it was not compared with the cluster yet"

@@ -17,7 +17,7 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Code, Fault, Plan
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.order.live_order import LiveOrder
-from orderkit.flows.plan import forecast
+from orderkit.flows.plan import plan_order
 from orderkit.flows.platform import Platform
 
 _NAMED = 3
@@ -25,7 +25,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class ChangePlan:
     """What a change will do, or why that is not known."""
 
     plan: Plan | None
@@ -39,15 +39,15 @@ class Foretold:
         return to_markdown(self.plan)
 
 
-def foretell(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> Foretold:
+def plan_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> ChangePlan:
     """Return what a step does; never raises for what only the plan needs."""
     try:
-        return Foretold(forecast(platform, live.kit, old, new))
+        return ChangePlan(plan_order(platform, live.kit, old, new))
     except OrderkitError as error:
-        return Foretold(None, str(error))
+        return ChangePlan(None, str(error))
 
 
-def refuse_losses(live: LiveOrder, change_plan: Foretold) -> None:
+def refuse_losses(live: LiveOrder, change_plan: ChangePlan) -> None:
     """
     Check that a change deletes no data.
 
@@ -64,7 +64,7 @@ def refuse_losses(live: LiveOrder, change_plan: Foretold) -> None:
 
 
 def refuse_faults(
-    platform: Platform, live: LiveOrder, change_plan: Foretold, old: Manifest
+    platform: Platform, live: LiveOrder, change_plan: ChangePlan, old: Manifest
 ) -> None:
     """
     Check that an order that gets through now does so after the change.
@@ -80,7 +80,7 @@ def refuse_faults(
     """
     if change_plan.plan is None or not change_plan.plan.faults:
         return
-    as_it_is = foretell(platform, live, old, old).plan
+    as_it_is = plan_change(platform, live, old, old).plan
     if as_it_is is None or as_it_is.faults:
         return
     faults = change_plan.plan.faults

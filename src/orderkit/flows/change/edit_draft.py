@@ -39,7 +39,7 @@ from orderkit.core.order.change import (
 from orderkit.core.schema.validate import Finding, Validator, hints
 from orderkit.core.yaml import edit as yamledit
 from orderkit.core.yaml.manifests import parse_documents
-from orderkit.flows.change.change_plan import Foretold
+from orderkit.flows.change.change_plan import ChangePlan
 from orderkit.flows.change.request import Changed, ChangeRequest, State
 from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_commit, read_xr
 from orderkit.flows.order.order_history import last_change_of
@@ -52,22 +52,22 @@ _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class DraftedEdit:
     """A change thought through against one commit; nothing is written yet."""
 
-    seen: XrFile
+    current: XrFile
     data: bytes
     xr: Manifest
     """The XR as `data` has it."""
     edits: tuple[FieldDifference, ...]
     verdict: Verdict
-    foretold: Foretold | None = None
+    change_plan: ChangePlan | None = None
     """What it does, where that was asked for."""
 
     @property
     def diff(self) -> str:
         """The file's unified diff."""
-        return unified(self.seen, self.data)
+        return unified(self.current, self.data)
 
     @property
     def summary(self) -> str:
@@ -86,35 +86,35 @@ def unified(before: XrFile, data: bytes) -> str:
 
 
 @dataclass(slots=True)
-class Planner:
+class ChangeEditor:
     """One request against one order, with what its rounds share."""
 
     platform: Platform
     live: LiveOrder
-    wanted: ChangeRequest
+    request: ChangeRequest
     operation: str = field(init=False)
     targets: tuple[Target, ...] = field(init=False)
     _base: XrFile | None = field(default=None, init=False)
     _validator: Validator = field(init=False)
 
     def __post_init__(self) -> None:
-        self.operation = self.wanted.operation or f"change-{uuid.uuid4().hex[:12]}"
-        self.targets = tuple(resolve(self.live.kit, edit) for edit in self.wanted.edits)
+        self.operation = self.request.operation or f"change-{uuid.uuid4().hex[:12]}"
+        self.targets = tuple(resolve(self.live.kit, edit) for edit in self.request.edits)
         _refuse_doubles(self.targets)
         self._validator = Validator(self.live.kit.xrd)
 
-    def told(self, plan: Edited, *, state: State, how: How) -> Changed:
+    def outcome(self, draft: DraftedEdit, *, state: State, how: How) -> Changed:
         """Return the result of a plan, without what its write came to."""
         return Changed(
             order=self.live.entry.order,
             state=state,
             operation=self.operation,
-            diff=plan.diff,
-            edits=plan.edits,
-            change=plan.verdict.name,
+            diff=draft.diff,
+            edits=draft.edits,
+            change=draft.verdict.name,
             how=how,
-            warnings=plan.verdict.warnings,
-            foretold=plan.foretold,
+            warnings=draft.verdict.warnings,
+            change_plan=draft.change_plan,
         )
 
     # --- reading
@@ -140,10 +140,10 @@ class Planner:
     def base(self, current: XrFile) -> XrFile:
         """Return the XR that the person looked at; without one, as this change saw it first."""
         if self._base is None:
-            if self.wanted.base is None:
+            if self.request.base is None:
                 self._base = current
             else:
-                self._base = self._named_base(self.wanted.base)
+                self._base = self._named_base(self.request.base)
         return self._base
 
     def _named_base(self, name: str) -> XrFile:
@@ -159,7 +159,7 @@ class Planner:
 
     # --- judging
 
-    def plan(self, current: XrFile, targets: Sequence[Target]) -> Edited:
+    def edit(self, current: XrFile, targets: Sequence[Target]) -> DraftedEdit:
         """
         Think a change through against what was read.
 
@@ -173,13 +173,13 @@ class Planner:
         new = {**current.xr, "spec": spec}
         edits = differences(old, spec)
         if not edits:
-            return Edited(current, current.data, new, (), Verdict(()))
+            return DraftedEdit(current, current.data, new, (), Verdict(()))
         self._validate(current, new)
-        verdict = judge_rules(self.live.kit, edits, change=self.wanted.change)
+        verdict = judge_rules(self.live.kit, edits, change=self.request.change)
         team_limits.check_values(self.live.team, self.live.kit, spec, before=old)
         self._check_who(verdict)
         check_references(self.platform, self.live.kit, spec, changed=[edit.path for edit in edits])
-        return Edited(current, self._edited(current, targets, new), new, edits, verdict)
+        return DraftedEdit(current, self._edited(current, targets, new), new, edits, verdict)
 
     def _refuse_conflicts(self, base: XrFile, current: XrFile, spec: Any) -> None:
         conflicts = []
@@ -202,7 +202,7 @@ class Planner:
 
     def _may_pass(self, target: Target) -> bool:
         """An element of a list does not mind the others; nor a sum that nobody had seen."""
-        return target.is_element or (target.is_sum and self.wanted.base is None)
+        return target.is_element or (target.is_sum and self.request.base is None)
 
     def _validate(self, current: XrFile, new: Manifest) -> None:
         """Judge the new XR, then the step from the old one; the first finding is the error."""
@@ -223,7 +223,7 @@ class Planner:
 
     def _check_who(self, verdict: Verdict) -> None:
         """Hold the kit's `who` against a proved requester; a claim is worth nothing either way."""
-        requester = self.wanted.requester
+        requester = self.request.requester
         if not requester.proof:
             return
         record = self.live.record
@@ -237,7 +237,7 @@ class Planner:
         edits = _text_edits(current, targets)
         data = yamledit.edit(current.data, edits, name=str(current.path))
         document = parse_documents(str(current.path), data)[current.document][0]
-        if not same(value_at(document, current.place), new):
+        if not same(value_at(document, current.steps), new):
             raise RefusedError(
                 f"{current.path}: the edited text does not say what was asked for",
                 hint="edit the file by hand, and please report it",
@@ -246,18 +246,18 @@ class Planner:
 
     # --- writing
 
-    def signed(self, plan: Edited) -> Operation:
+    def signed(self, draft: DraftedEdit) -> Operation:
         """Return the operation that the commit carries."""
-        requester, order = self.wanted.requester, self.live.entry.order
+        requester, order = self.request.requester, self.live.entry.order
         notes = [
-            (CHANGE_TRAILER, plan.verdict.name),
-            (REASON_TRAILER, self.wanted.reason),
+            (CHANGE_TRAILER, draft.verdict.name),
+            (REASON_TRAILER, self.request.reason),
             (REQUEST_TRAILER, self.digest),
         ]
         return Operation(
             self.operation,
             requester.ref,
-            f"{order}: {plan.summary}",
+            f"{order}: {draft.summary}",
             requester.proof,
             tuple((key, text) for key, text in notes if text),
         )
@@ -316,7 +316,7 @@ def _text_edits(current: XrFile, targets: Sequence[Target]) -> list[yamledit.Edi
         spec = apply(spec, [target])
         if same(old, new):
             continue
-        path = (*current.place, "spec", *target.steps)
+        path = (*current.steps, "spec", *target.steps)
         if target.is_element:
             edit = yamledit.Edit(path, yamledit.Op(target.op), target.value, current.document)
         elif new is ABSENT:

@@ -1,7 +1,7 @@
 """
 Change an order by what somebody entered into a form, as a portal sends it.
 
-The form was opened on a commit (`Entered.base`): what it still shows as then is no edit. Called
+The form was opened on a commit (`FormEntry.base`): what it still shows as then is no edit. Called
 by the service, and by the command that a portal's Job runs.
 """
 
@@ -22,16 +22,16 @@ from orderkit.flows.platform import Platform
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class FormEntry:
     """What a form sent: values by form parameter; null takes a field away."""
 
     values: Mapping[str, Any]
-    whole: bool = False
+    whole_form: bool = False
     """These are all values of the change's form: a missing one is taken away."""
 
 
-def change_entered(
-    platform: Platform, live: LiveOrder, entry: Entered, template_request: ChangeRequest
+def change_by_form(
+    platform: Platform, live: LiveOrder, entry: FormEntry, template_request: ChangeRequest
 ) -> Changed:
     """
     Carry out `template_request` with the edits that were entered. Idempotent like `change`.
@@ -39,7 +39,7 @@ def change_entered(
     Raises:
         InvalidInputError: There is no such base or change; and all that `change` raises.
     """
-    request = entered_request(platform, live, entry, template_request)
+    request = form_request(platform, live, entry, template_request)
     if request.edits:
         return change(platform, request)
     head = platform.forge.head(live.repository)
@@ -50,8 +50,8 @@ def change_entered(
     return Changed(order=live.entry.order, state="unchanged", operation="", commit=head)
 
 
-def entered_request(
-    platform: Platform, live: LiveOrder, entry: Entered, template_request: ChangeRequest
+def form_request(
+    platform: Platform, live: LiveOrder, entry: FormEntry, template_request: ChangeRequest
 ) -> ChangeRequest:
     """
     Return `template_request` with the edits that were entered.
@@ -64,7 +64,7 @@ def entered_request(
         base = find_commit(platform, live, base, field="base").id
         base_spec = read_xr(platform, live, base).spec
     change_name, form = template_request.change, None
-    if entry.whole:
+    if entry.whole_form:
         form = form_paths(live.kit, change_named(live.kit, change_name or ANY_CHANGE))
     edits = entered_edits(live.kit, entry.values, seen=base_spec, form=form)
     return tidied(

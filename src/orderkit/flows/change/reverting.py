@@ -16,7 +16,7 @@ from orderkit.core.order.change import ABSENT, FieldConflictError, FieldDifferen
 from orderkit.core.order.order_state import short
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living
-from orderkit.flows.order.order_history import deed_of
+from orderkit.flows.order.order_history import changes_of
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit
 from orderkit.ports.requesters import Requester
@@ -49,7 +49,7 @@ def revert(platform: Platform, revert_request: RevertRequest) -> Changed:
     """
     live = find_living(platform, revert_request.order)
     commit = find_commit(platform, live, revert_request.commit, field="commit")
-    edits = tuple(map(_back, _deeds(platform, live, commit)))
+    edits = tuple(map(_reversed, _fields_of(platform, live, commit)))
     request = ChangeRequest(
         order=revert_request.order,
         edits=edits,
@@ -68,8 +68,8 @@ def revert(platform: Platform, revert_request: RevertRequest) -> Changed:
         raise
 
 
-def _deeds(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[FieldDifference, ...]:
-    deed = deed_of(platform, live, commit)
+def _fields_of(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[FieldDifference, ...]:
+    deed = changes_of(platform, live, commit)
     name = f"{live.entry.order} at {short(commit.id)}"
     if deed.unreadable:
         raise RefusedError(f"{name} cannot be reverted: {deed.unreadable}")
@@ -86,7 +86,7 @@ def _deeds(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[FieldDi
     return deed.fields
 
 
-def _back(difference: FieldDifference) -> FieldEdit:
+def _reversed(difference: FieldDifference) -> FieldEdit:
     if difference.old is ABSENT:
         return FieldEdit(difference.path, "unset")
     return FieldEdit(difference.path, "set", difference.old)

@@ -48,14 +48,14 @@ class Absence:
         self._kinds = sorted({*composed, *(key.kind for key in keys)}) if xrs else []
         self._roots = {self._root(xr) for xr in xrs[:1]}
 
-    def left(self) -> list[Remaining]:
+    def remaining(self) -> list[Remaining]:
         """Return what is still there, each object once, in order."""
         remaining = {ObjectKey.of(manifest): manifest for manifest in self._found()}
         return [Remaining(key, _why(remaining[key])) for key in sorted(remaining)]
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Say in words what is still there; empty: nothing."""
-        remaining = self.left()
+        remaining = self.remaining()
         return "still there: " + ", ".join(map(str, remaining)) if remaining else ""
 
     def _found(self) -> Iterator[Manifest]:

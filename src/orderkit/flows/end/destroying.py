@@ -32,7 +32,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.argocd.refreshing import Urging, application_key, refresh
+from orderkit.flows.argocd.refreshing import CommitUptake, application_key, refresh
 from orderkit.flows.end.absence import Absence, Remaining
 from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.guard_check import check_may_end
@@ -280,13 +280,13 @@ class _End:
         commit = self._empty_repository(record)
         refresh(self._platform, self._entry.order)
         if commit and self._application() is not None:
-            urging = Urging(self._platform, self._entry.repository, commit)
+            urging = CommitUptake(self._platform, self._entry.repository, commit)
 
             def missing(application: Manifest) -> str:
                 """Say what is missing for the commit, or a later one, to be delivered."""
                 at = (
                     dig(application, "status", "sync", "revision")
-                    if urging.seen(application)
+                    if urging.has_compared(application)
                     else commit
                 )
                 return order_state.undelivered(application, at)
@@ -295,7 +295,9 @@ class _End:
                 self._application,
                 lambda live: live is None or not missing(live),
                 goal=f"delivery of {order_state.short(commit)}",
-                why_not=lambda live: "; ".join(filter(None, (missing(live or {}), absence.told()))),
+                why_not=lambda live: "; ".join(
+                    filter(None, (missing(live or {}), absence.describe()))
+                ),
                 on_look=lambda live: urging.look(live) if live else None,
             )
         self._until_gone(absence)
@@ -324,7 +326,7 @@ class _End:
 
         def look() -> list[Remaining]:
             nonlocal absent_looks
-            remaining = absence.left()
+            remaining = absence.remaining()
             absent_looks = 0 if remaining else absent_looks + 1
             return remaining
 
@@ -332,7 +334,7 @@ class _End:
             look,
             lambda remaining: not remaining and absent_looks >= _LOOKS,
             goal="the removal of every part",
-            why_not=lambda _: absence.told(),
+            why_not=lambda _: absence.describe(),
         )
 
     def _remove(self) -> None:
@@ -383,7 +385,7 @@ class _End:
     ) -> None:
         """Wait until the team's Application made of the order's what a ledger commit says."""
         team = application_key(ledger.team_application(self._entry.team))
-        urging = Urging(self._platform, self._platform.ledger, commit)
+        urging = CommitUptake(self._platform, self._platform.ledger, commit)
 
         def urge(_: Manifest | None) -> None:
             if parent := get_object(self._platform, team):

@@ -24,7 +24,7 @@ from orderkit.core.yaml.edit import LIMITS, Edit
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditedFile:
     """A text before and after its edits."""
 
     name: str
@@ -53,14 +53,14 @@ def _lines(data: bytes) -> list[str]:
     return [*full_lines, lines[-1]] if lines[-1] else full_lines
 
 
-def edit_bytes(name: str, before: bytes, edits: Sequence[Edit]) -> Edited:
+def edit_bytes(name: str, before: bytes, edits: Sequence[Edit]) -> EditedFile:
     """
     Make all edits, or none.
 
     Raises:
         EditRefusedError: One of them cannot be made, or not be proved.
     """
-    return Edited(name, before, edit.edit(before, edits, name=name))
+    return EditedFile(name, before, edit.edit(before, edits, name=name))
 
 
 def read_file(path: Path) -> bytes:
@@ -77,7 +77,7 @@ def read_file(path: Path) -> bytes:
         raise NotFoundError(f"{path}: {error.strerror}", hint="check the path") from error
 
 
-def write_file(path: Path, edited: Edited) -> None:
+def write_file(path: Path, edited: EditedFile) -> None:
     """
     Put the new text in the file's place at once, with its mode.
 
@@ -96,7 +96,7 @@ def write_file(path: Path, edited: Edited) -> None:
         raise OrderkitError(f"{path}: {error.strerror}; nothing was written") from error
 
 
-def _replace(path: Path, target: Path, file_stat: os.stat_result, edited: Edited) -> None:
+def _replace(path: Path, target: Path, file_stat: os.stat_result, edited: EditedFile) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -111,7 +111,7 @@ def _replace(path: Path, target: Path, file_stat: os.stat_result, edited: Edited
         raise
 
 
-def _check_unchanged(path: Path, edited: Edited) -> None:
+def _check_unchanged(path: Path, edited: EditedFile) -> None:
     if read_file(path) != edited.before:
         raise ConflictError(
             f"{path} changed while it was edited; nothing was written",

@@ -37,7 +37,7 @@ class Source:
     path: Path
     data: bytes | None
     """None if it is larger than a file of manifests may be."""
-    named: bool
+    is_named: bool
     """Asked for by name, not met in a folder."""
 
 
@@ -159,7 +159,7 @@ _INCOMPLETE = "is no whole definition: it needs spec.group, spec.names.kind and 
 def definition_sources(files: Mapping[Path, bytes]) -> list[Source]:
     """Return the XRDs of a pack's files: ``gitops/apis/<kit>/definition.yaml``."""
     return [
-        Source(path, data, named=True)
+        Source(path, data, is_named=True)
         for path, data in sorted(files.items())
         if path.parts[-4:-2] == ("gitops", "apis") and path.name == "definition.yaml"
     ]
@@ -196,7 +196,7 @@ def _files(root: Path) -> Iterator[Path]:
 def _source(path: Path, *, is_named: bool) -> Source:
     size_bytes = path.stat().st_size
     data = path.read_bytes() if size_bytes <= DEFAULT_LIMITS.size_bytes else None
-    return Source(path, data, named=is_named)
+    return Source(path, data, is_named=is_named)
 
 
 def validate(
@@ -243,7 +243,7 @@ def _read(source: Source, outcome: Outcome) -> tuple[Placed, ...]:
     try:
         return _placed(source)
     except ManifestError as error:
-        if source.named or source.data is None or looks_like_manifest(source.data):
+        if source.is_named or source.data is None or looks_like_manifest(source.data):
             finding = Finding("", Reason.UNREADABLE, error.reason, hint=error.hint)
             outcome.findings.append(Located(source.path, error.line, None, "", finding))
         return ()
@@ -263,7 +263,7 @@ def _read_definition(source: Source) -> tuple[Placed, ...]:
 
 
 def _read_old(source: Source) -> tuple[Placed, ...]:
-    return _read_definition(source) if source.named else _read(source, Outcome())
+    return _read_definition(source) if source.is_named else _read(source, Outcome())
 
 
 def _key(manifest: Manifest) -> Key:

@@ -35,7 +35,7 @@ Verdict = Literal["ok", "warn", "fail"]
 class Finding:
     """One checked thing; `advice` is empty when it is well."""
 
-    what: str
+    check: str
     verdict: Verdict
     detail: str
     advice: str = ""

@@ -53,7 +53,7 @@ FUNCTIONS = PurePosixPath("gitops", "functions")
 
 
 @dataclass(frozen=True, slots=True)
-class ImportWanted:
+class ImportRequest:
     """What to make a kit of."""
 
     pack: Path
@@ -74,7 +74,7 @@ class Imported:
     next: tuple[str, ...]
 
 
-def import_kit(request: ImportWanted) -> Imported:
+def import_kit(request: ImportRequest) -> Imported:
     """
     Add a kit to the pack.
 
@@ -161,7 +161,7 @@ def _files(name: str, xrd: Found, composition: Found | None, *, example: bool) -
     return {path: data for path, data in files.items() if left_out.isdisjoint(path.parents)}
 
 
-def _functions(request: ImportWanted, pipeline: Pipeline | None) -> Files:
+def _functions(request: ImportRequest, pipeline: Pipeline | None) -> Files:
     """Return files for functions that the pipeline needs, the sources have and the pack lacks."""
     if pipeline is None:
         return {}

@@ -27,7 +27,7 @@ from orderkit.core.schema.xrd import xr_kind
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.edit import Edit, Op, edit
 from orderkit.flows.kit import check_kits, generate_kits
-from orderkit.flows.kit.test_kits import ROOM, VALUES, Wanted, run_tests
+from orderkit.flows.kit.test_kits import ROOM, VALUES, ScenarioRequest, run_tests
 
 PACK = PurePosixPath("pack.yaml")
 
@@ -94,7 +94,7 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
         _write(copy, files)
         _write(copy, _listed(copy, name))
         generate_kits.apply_generation(copy, generate_kits.plan_generation(copy, [name]))
-        report = run_tests(Wanted(copy, [name], update=True))
+        report = run_tests(ScenarioRequest(copy, [name], update=True))
         for case in report.cases:
             if not case.ok:
                 raise FailsItselfError(case.name, case.message.partition("; if it must")[0])

@@ -29,7 +29,7 @@ _GIT_S = 30
 
 
 @dataclass(frozen=True, slots=True)
-class PackWanted:
+class PackRequest:
     """What to start, and where."""
 
     folder: Path
@@ -52,7 +52,7 @@ class PackStarted:
     repository: bool
 
 
-def start_pack(request: PackWanted) -> PackStarted:
+def start_pack(request: PackRequest) -> PackStarted:
     """
     Make the folder, whole and committed, or nothing.
 

@@ -43,7 +43,7 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ScenarioRequest:
     """What to run: kits (all if empty), and of their cases those that match."""
 
     pack: Path
@@ -94,7 +94,7 @@ class TestReport:
         return all(case.ok for case in self.cases)
 
 
-def run_tests(request: Wanted) -> TestReport:
+def run_tests(request: ScenarioRequest) -> TestReport:
     """
     Run scenarios; with `update` write what differs.
 
@@ -148,7 +148,7 @@ def _matches(name: str, pattern: str) -> bool:
 class _Runner:
     """Runs the scenarios of one pack; stations are loaded once."""
 
-    def __init__(self, request: Wanted, pack: Pack) -> None:
+    def __init__(self, request: ScenarioRequest, pack: Pack) -> None:
         self._wanted, self._pack = request, pack
         self._stations: Mapping[str, Station] | None = None
 

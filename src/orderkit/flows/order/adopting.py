@@ -69,7 +69,7 @@ class Adopted:
 
     entry: OrderEntry
     kit: str
-    written: tuple[PurePosixPath, ...]
+    files_written: tuple[PurePosixPath, ...]
     commit: CommitSha | None
     """The repository's head afterwards; None for a dry run of a new one."""
     changed: bool
@@ -81,7 +81,7 @@ class Adopted:
             "team": self.entry.team,
             "kit": self.kit,
             "repository": str(self.entry.repository),
-            "written": list(map(str, self.written)),
+            "written": list(map(str, self.files_written)),
             "commit": self.commit,
             "changed": self.changed,
         }

@@ -16,7 +16,7 @@ from orderkit.core.objects.kube_objects import ObjectKey, dig
 from orderkit.core.order import order_state
 from orderkit.core.order.ledger import team_namespace
 from orderkit.core.order.order_state import OrderState, short
-from orderkit.flows.argocd.refreshing import Urging, application_key
+from orderkit.flows.argocd.refreshing import CommitUptake, application_key
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
@@ -29,7 +29,7 @@ class _Watch:
         self, platform: Platform, live: LiveOrder, xr: ObjectKey, commit: CommitSha
     ) -> None:
         self._platform, self._live, self._xr, self._commit = platform, live, xr, commit
-        self._urging = Urging(platform, live.repository, commit)
+        self._urging = CommitUptake(platform, live.repository, commit)
 
     def look(self) -> OrderState:
         application = get_object(self._platform, application_key(self._live.entry.order))

@@ -49,7 +49,7 @@ class UnknownGateError(UnreachableError):
 
 
 @dataclass(frozen=True, slots=True)
-class GateWanted:
+class GateQuery:
     """Which XR is asked about. `namespace` may be empty if the name is there only once."""
 
     kit: str
@@ -89,7 +89,7 @@ class Gates:
             raise NotFoundError(f"kit '{name}' has no gate", hint="kit.yaml: spec.gate")
         return kit
 
-    def xr(self, platform: Platform, gate_query: GateWanted) -> Manifest | None:
+    def xr(self, platform: Platform, gate_query: GateQuery) -> Manifest | None:
         """
         Return the XR as it is now; None if it does not exist.
 
@@ -116,7 +116,7 @@ class Gates:
             )
         return xrs[0] if xrs else None
 
-    def verdict(self, platform: Platform, gate_query: GateWanted, xr: Manifest) -> Verdict:
+    def verdict(self, platform: Platform, gate_query: GateQuery, xr: Manifest) -> Verdict:
         """Return what the XR's status says; raises as `kit`."""
         gate = self.kit(platform, gate_query.kit).gate
         if gate is None:  # `kit` refuses those

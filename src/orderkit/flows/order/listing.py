@@ -81,7 +81,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         applications = beside.submit(_applications, platform)
         kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
         xrs = {key: xr for kind in kinds.values() for key, xr in _all(platform, kind)}
-        cluster_state = _Seen(applications.result(), kinds, xrs)
+        cluster_state = _ClusterState(applications.result(), kinds, xrs)
         paths = ledger_.result().blobs
         return [
             _listed(platform, entry, cluster_state, ending=entry.end_path in paths)
@@ -90,7 +90,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _ClusterState:
     """What the cluster holds of all orders."""
 
     applications: Mapping[str, Manifest]
@@ -104,7 +104,7 @@ def _applications(platform: Platform) -> dict[str, Manifest]:
 
 
 def _listed(
-    platform: Platform, entry: OrderEntry, cluster_state: _Seen, *, ending: bool
+    platform: Platform, entry: OrderEntry, cluster_state: _ClusterState, *, ending: bool
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)
     kit = ledger.kit_of(application or {})

@@ -63,7 +63,7 @@ class XrFile:
     sha: BlobSha
     document: int
     """Its number in the file, from 0."""
-    place: Steps
+    steps: Steps
     """Where in the document; empty unless it is an item of a List."""
     xr: Manifest
 

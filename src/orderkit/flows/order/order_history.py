@@ -43,14 +43,14 @@ class HistoryEntry:
     unreadable: str = ""
     """Why the file, or the one before, cannot be read; then `fields` is empty."""
 
-    def said(self, trailer: str) -> str:
+    def trailer(self, trailer: str) -> str:
         """Return what the commit's message says under a key; empty if nothing."""
         return self.commit.trailers.get(trailer, "")
 
     @property
     def who(self) -> str:
         """The requester if it is told, else git's author."""
-        return self.said(REQUESTER_TRAILER) or self.commit.author
+        return self.trailer(REQUESTER_TRAILER) or self.commit.author
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape of command and service."""
@@ -60,11 +60,11 @@ class HistoryEntry:
             "author": self.commit.author,
             "summary": self.commit.summary,
             "byHand": not self.commit.operation,
-            "requester": self.said(REQUESTER_TRAILER),
-            "requesterProof": self.said(PROOF_TRAILER),
-            "operation": self.said(OPERATION_TRAILER),
-            "change": self.said(CHANGE_TRAILER),
-            "reason": self.said(REASON_TRAILER),
+            "requester": self.trailer(REQUESTER_TRAILER),
+            "requesterProof": self.trailer(PROOF_TRAILER),
+            "operation": self.trailer(OPERATION_TRAILER),
+            "change": self.trailer(CHANGE_TRAILER),
+            "reason": self.trailer(REASON_TRAILER),
             "ordered": self.first,
             "fields": [difference.to_json() for difference in self.fields],
             "unreadable": self.unreadable,
@@ -101,7 +101,7 @@ def last_change_of(
     return None
 
 
-def deed_of(platform: Platform, live: LiveOrder, commit: Commit) -> HistoryEntry:
+def changes_of(platform: Platform, live: LiveOrder, commit: Commit) -> HistoryEntry:
     """Return what one commit did; a map that came or went is one value."""
     return _Reader(platform, live).entry(commit, values_whole=True)
 

@@ -25,7 +25,7 @@ from orderkit.core.order.order_check import check_order_files
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.portal.profile import natural_path
 from orderkit.core.portal.template import Template, parse_template
-from orderkit.flows.argocd.refreshing import Asking
+from orderkit.flows.argocd.refreshing import PacedRefresh
 from orderkit.flows.order import listing
 from orderkit.flows.order.listing import OrderReport
 from orderkit.flows.order.publishing import publish
@@ -219,7 +219,7 @@ def _wait(platform: Platform, entry: ledger.OrderEntry, wanted: OrderRequest) ->
 
     if not wanted.wait:
         return look()
-    asking = Asking(platform)
+    asking = PacedRefresh(platform)
 
     def ask(report: OrderReport) -> None:
         """The ledger's team has not taken the order up: its refresh may have been lost."""

@@ -42,7 +42,7 @@ _SUFFIXES = {".yaml", ".yml", ".json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FleetOrder:
     """An order, and its XR if it could be read."""
 
     order: str
@@ -53,7 +53,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OrderSelection:
     """Which orders; empty: all."""
 
     orders: tuple[str, ...] = ()
@@ -61,16 +61,18 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class OrdersRead:
     """What was read, and what there is to say about it."""
 
-    orders: tuple[Found, ...]
-    told: tuple[str, ...] = ()
+    orders: tuple[FleetOrder, ...]
+    notes: tuple[str, ...] = ()
     facts: tuple[Manifest, ...] = ()
     """Other objects that were read; stations may ask for them."""
 
 
-def read_orders(platform: Platform, kit: Kit, selection: Wanted, cluster: Lookup | None) -> Reading:
+def read_orders(
+    platform: Platform, kit: Kit, selection: OrderSelection, cluster: Lookup | None
+) -> OrdersRead:
     """
     Read the living orders of a kit.
 
@@ -82,7 +84,7 @@ def read_orders(platform: Platform, kit: Kit, selection: Wanted, cluster: Lookup
         RemoteError: The ledger cannot be read.
     """
     paths = ledger_snapshot(platform).blobs
-    entries = _chosen(paths, selection)
+    entries = _selected(paths, selection)
     going = [entry for entry in entries if entry.end_path in paths]
     notes = [f"{entry.order} is ending: left out" for entry in going]
     living = [entry for entry in entries if entry.end_path not in paths]
@@ -100,15 +102,17 @@ def read_orders(platform: Platform, kit: Kit, selection: Wanted, cluster: Lookup
         if xr is None:
             unread.append(entry)
         else:
-            orders.append(Found(entry.order, entry.team, xr, CLUSTER))
+            orders.append(FleetOrder(entry.order, entry.team, xr, CLUSTER))
     if unread:
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reading") as pool:
             read = pool.map(lambda entry: _from_git(platform, kit, entry), unread)
             orders += [fleet_order for fleet_order in read if fleet_order is not None]
-    return Reading(tuple(sorted(orders, key=lambda order: order.order)), tuple(notes))
+    return OrdersRead(tuple(sorted(orders, key=lambda order: order.order)), tuple(notes))
 
 
-def _chosen(paths: Mapping[PurePosixPath, BlobSha], selection: Wanted) -> list[OrderEntry]:
+def _selected(
+    paths: Mapping[PurePosixPath, BlobSha], selection: OrderSelection
+) -> list[OrderEntry]:
     if selection.orders:
         entries = [find(order, paths) for order in dict.fromkeys(selection.orders)]
     else:
@@ -141,26 +145,26 @@ def _xrs(cluster: Lookup | None, kit: Kit) -> dict[ObjectKey, Manifest]:
     return {ObjectKey.of(xr): xr for xr in xrs}
 
 
-def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> Found | None:
+def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> FleetOrder | None:
     """Read one order; None if it is of another kit."""
     try:
         record = platform.forge.read(entry.repository, order_file.PATH, "main")
         if record is None:
             why = f"{entry.repository} has no {order_file.PATH}, or is gone or hidden from us"
-            return Found(entry.order, entry.team, None, GIT, why)
+            return FleetOrder(entry.order, entry.team, None, GIT, why)
         order = order_file.parse(record.data, name=f"{entry.repository}/{order_file.PATH}")
         if order.kit != kit.name:
             return None
         head = platform.forge.head(entry.repository)
         if head is None:
-            return Found(entry.order, entry.team, None, GIT, f"{entry.repository} has no main")
+            return FleetOrder(entry.order, entry.team, None, GIT, f"{entry.repository} has no main")
         live = LiveOrder(entry, kit, order, TeamFile(entry.team))
-        return Found(entry.order, entry.team, read_xr(platform, live, head).xr, GIT)
+        return FleetOrder(entry.order, entry.team, read_xr(platform, live, head).xr, GIT)
     except OrderkitError as error:
-        return Found(entry.order, entry.team, None, GIT, str(error))
+        return FleetOrder(entry.order, entry.team, None, GIT, str(error))
 
 
-def read_folder_orders(folder: Path, kit: Kit, selection: Wanted) -> Reading:
+def read_folder_orders(folder: Path, kit: Kit, selection: OrderSelection) -> OrdersRead:
     """
     Read the XRs of a kit from the files of a folder; other objects there are facts.
 
@@ -174,11 +178,11 @@ def read_folder_orders(folder: Path, kit: Kit, selection: Wanted) -> Reading:
         raise InvalidInputError(
             "--team", selection.teams[0], "goes with a platform, not with files"
         )
-    read: list[Found | Manifest] = []
+    read: list[FleetOrder | Manifest] = []
     for path in sorted(parsed for parsed in folder.rglob("*") if parsed.suffix in _SUFFIXES):
         read += _in_file(path, folder, kit)
     facts = tuple(manifest for manifest in read if isinstance(manifest, dict))
-    orders = _named([fleet_order for fleet_order in read if isinstance(fleet_order, Found)])
+    orders = _distinct([fleet_order for fleet_order in read if isinstance(fleet_order, FleetOrder)])
     for order in selection.orders:
         if order not in {fleet_order.order for fleet_order in orders}:
             raise InvalidInputError("--order", order, f"is no {kit.kind} in {folder}")
@@ -187,10 +191,12 @@ def read_folder_orders(folder: Path, kit: Kit, selection: Wanted) -> Reading:
     ]
     if not selected:
         raise NotFoundError(f"{folder}: no file holds an object of {kit.kind}")
-    return Reading(tuple(sorted(selected, key=lambda fleet_order: fleet_order.order)), facts=facts)
+    return OrdersRead(
+        tuple(sorted(selected, key=lambda fleet_order: fleet_order.order)), facts=facts
+    )
 
 
-class Facts:
+class FileObjects:
     """A `Lookup` in objects at hand."""
 
     def __init__(self, objects: Iterable[Manifest]) -> None:
@@ -222,32 +228,32 @@ class Facts:
         return None
 
 
-def _in_file(path: Path, folder: Path, kit: Kit) -> Iterable[Found | Manifest]:
+def _in_file(path: Path, folder: Path, kit: Kit) -> Iterable[FleetOrder | Manifest]:
     name = path.relative_to(folder).as_posix()
     try:
         data = path.read_bytes()
     except OSError as error:
-        yield Found(name, "", None, FILE, f"cannot be read: {error.strerror}")
+        yield FleetOrder(name, "", None, FILE, f"cannot be read: {error.strerror}")
         return
     try:
         manifests = parse_manifests(name, data)
     except ManifestError as error:
         if looks_like_manifest(data):
-            yield Found(name, "", None, FILE, str(error))
+            yield FleetOrder(name, "", None, FILE, str(error))
         return
     for manifest in manifests:
         kind = Kind.of(manifest)
         if (kind.group, kind.kind) == (kit.kind.group, kit.kind.kind):
             order = str(metadata(manifest).get("name") or name)
-            yield Found(order, "", manifest, FILE)
+            yield FleetOrder(order, "", manifest, FILE)
         elif metadata(manifest).get("name"):
             yield manifest
 
 
-def _named(orders: Sequence[Found]) -> list[Found]:
+def _distinct(orders: Sequence[FleetOrder]) -> list[FleetOrder]:
     """Tell orders of the same name apart by their namespace, then by their number."""
     names = Counter(fleet_order.order for fleet_order in orders)
-    by_name: dict[str, Found] = {}
+    by_name: dict[str, FleetOrder] = {}
     for fleet_order in orders:
         order = fleet_order.order
         if names[order] > 1 and fleet_order.xr is not None:
@@ -256,7 +262,7 @@ def _named(orders: Sequence[Found]) -> list[Found]:
         number = 2
         while order in by_name:
             order, number = f"{fleet_order.order}#{number}", number + 1
-        by_name[order] = Found(
+        by_name[order] = FleetOrder(
             order, fleet_order.team, fleet_order.xr, fleet_order.source, fleet_order.why_not
         )
     return list(by_name.values())

@@ -32,10 +32,10 @@ from orderkit.flows.plan.fleet_orders import (
     CLUSTER,
     FILE,
     GIT,
-    Facts,
-    Found,
-    Reading,
-    Wanted,
+    FileObjects,
+    FleetOrder,
+    OrderSelection,
+    OrdersRead,
     read_folder_orders,
     read_orders,
 )
@@ -64,7 +64,7 @@ class FleetRequest:
     kit: str
     base: FleetPack
     candidate: FleetPack
-    wanted: Wanted = field(default_factory=Wanted)
+    selection: OrderSelection = field(default_factory=OrderSelection)
     limits: Limits = field(default_factory=Limits)
     prices: PriceTable | None = None
     """What things cost; None: as the other pack says, if it does."""
@@ -112,9 +112,9 @@ def plan_living(
         RemoteError: The ledger cannot be read.
     """
     herd = None if offline else Herd(platform.cluster)
-    cluster = recorder.through(herd) if recorder else herd
+    cluster = recorder.wrap(herd) if recorder else herd
     fleet = _Fleet(request, cluster, recorder)
-    return fleet.planned(lambda kit: read_orders(platform, kit, request.wanted, cluster))
+    return fleet.planned(lambda kit: read_orders(platform, kit, request.selection, cluster))
 
 
 def plan_folder(request: FleetRequest, folder: Path) -> FleetPlan:
@@ -126,7 +126,7 @@ def plan_folder(request: FleetRequest, folder: Path) -> FleetPlan:
         InvalidInputError: A pack is broken, or an order that is asked for is not there.
     """
     fleet = _Fleet(request, None, None)
-    return fleet.planned(lambda kit: read_folder_orders(folder, kit, request.wanted))
+    return fleet.planned(lambda kit: read_folder_orders(folder, kit, request.selection))
 
 
 def plan_recorded(request: FleetRequest, recorded: Snapshot) -> FleetPlan:
@@ -139,21 +139,21 @@ def plan_recorded(request: FleetRequest, recorded: Snapshot) -> FleetPlan:
     """
     replay = Replay(recorded)
     fleet = _Fleet(request, replay if recorded.clustered else None, None)
-    fleet_plan = fleet.planned(lambda kit: _recorded(recorded, kit, request.wanted))
+    fleet_plan = fleet.planned(lambda kit: _recorded(recorded, kit, request.selection))
     notes = (*fleet_plan.told, *differs(recorded, [fleet.base.kit(request.kit)]), *replay.missed)
     return replace(fleet_plan, told=notes)
 
 
-def _recorded(recorded: Snapshot, kit: Kit, selection: Wanted) -> Reading:
+def _recorded(recorded: Snapshot, kit: Kit, selection: OrderSelection) -> OrdersRead:
     recorded_orders = [recorded.order(name) for name in selection.orders] or list(recorded.orders)
     orders = [
-        Found(order.order, order.team, order.xr, "snapshot")
+        FleetOrder(order.order, order.team, order.xr, "snapshot")
         for order in recorded_orders
         if order.kit == kit.name and (not selection.teams or order.team in selection.teams)
     ]
     if not orders:
         raise NotFoundError(f"the snapshot has no order of kit '{kit.name}'")
-    return Reading(tuple(orders))
+    return OrdersRead(tuple(orders))
 
 
 class _Fleet:
@@ -175,11 +175,11 @@ class _Fleet:
                 hint=f"gitops/apis/{request.kit}/ should hold one",
             )
 
-    def planned(self, read: Callable[[Kit], Reading]) -> FleetPlan:
+    def planned(self, read: Callable[[Kit], OrdersRead]) -> FleetPlan:
         begun_s = time.monotonic()
         reading = read(self._kit)
         if reading.facts:
-            self._place = Facts(reading.facts)
+            self._place = FileObjects(reading.facts)
         work = [self._work(fleet_order) for fleet_order in reading.orders]
         read_s = time.monotonic() - begun_s
         planned = self._all([work_item for work_item in work if isinstance(work_item, Work)])
@@ -196,7 +196,7 @@ class _Fleet:
                 )
                 for change in default_changes(self._defaults, defaults_of(self._other.xrd))
             ),
-            (*self._told(reading.orders), *reading.told, *self._priceless),
+            (*self._notes(reading.orders), *reading.notes, *self._priceless),
             read_s,
             time.monotonic() - begun_s - read_s,
         )
@@ -214,7 +214,7 @@ class _Fleet:
         )
         return plan_all(work, packs, self._place, self._wanted.limits)
 
-    def _work(self, fleet_order: Found) -> Work | OrderPlan:
+    def _work(self, fleet_order: FleetOrder) -> Work | OrderPlan:
         """Return what there is to plan of an order, or why it cannot be."""
         if fleet_order.xr is None:
             return OrderPlan(
@@ -232,7 +232,7 @@ class _Fleet:
                 fleet_order.order, fleet_order.team, None, str(error), fleet_order.source
             )
 
-    def _prepared(self, fleet_order: Found, xr: Manifest) -> Work:
+    def _prepared(self, fleet_order: FleetOrder, xr: Manifest) -> Work:
         root: Manifest | None = xr
         notes: tuple[str, ...] = ()
         if fleet_order.source == FILE:
@@ -255,7 +255,7 @@ class _Fleet:
         kind = Kind.of(manifest)
         return (kind.group, kind.kind) in self._kinds
 
-    def _told(self, orders: Sequence[Found]) -> Iterator[str]:
+    def _notes(self, orders: Sequence[FleetOrder]) -> Iterator[str]:
         """Say where the XRs were read, and whose orders compose this kind as a part."""
         by = {
             source: sum(fleet_order.source == source for fleet_order in orders)

@@ -56,7 +56,7 @@ class Basis:
 USUAL = Basis()
 
 
-def forecast(
+def plan_order(
     platform: Platform, kit: Kit, old: Manifest, new: Manifest, *, basis: Basis = USUAL
 ) -> Plan:
     """
@@ -76,19 +76,19 @@ def forecast(
         workshop = given(workshop, basis.schemas)
     cluster: Lookup | None = None if basis.offline else platform.cluster
     if basis.recorder is not None:
-        cluster = basis.recorder.watching(cluster, old, kit)
-    return priced(platform, Forecast(cluster, workshop).of(old, new), basis.prices)
+        cluster = basis.recorder.record_order(cluster, old, kit)
+    return priced(platform, OrderPlanner(cluster, workshop).plan_step(old, new), basis.prices)
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class OrderPlanner:
     """Plans for the orders of one workshop. Nothing is kept between two of them."""
 
     cluster: Lookup | None
     """Where the orders live; None: it is asked nothing, and the plan says what it lacks."""
     workshop: Workshop
 
-    def of_new(self, xr: Manifest) -> Plan:
+    def plan_new(self, xr: Manifest) -> Plan:
         """
         Return what an order does that does not exist yet.
 
@@ -104,7 +104,7 @@ class Forecast:
         mind = Mind(workshop.laws, (*workshop.existing, *desk.objects))
         return compare(nothing, judged(self.cluster, workshop, nothing, after), mind=mind)
 
-    def of(self, old: Manifest, new: Manifest) -> Plan:
+    def plan_step(self, old: Manifest, new: Manifest) -> Plan:
         """
         Return what the step from one XR to another does.
 

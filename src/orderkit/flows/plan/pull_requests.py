@@ -43,7 +43,7 @@ from orderkit.flows.plan.announcing import (
     comment_text,
     set_plan_status,
 )
-from orderkit.flows.plan.order_plan import USUAL, Basis, forecast
+from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import Commit, PullRequest
 
@@ -162,11 +162,11 @@ class _Pull:
         try:
             return self._planned()
         except (RemoteError, UnicodeError) as error:
-            return self._told(Judged(None, failed=str(error)))
+            return self._result(Judged(None, failed=str(error)))
         except OrderkitError as error:
-            return self._told(Judged(None, (_sentence(error),)))
+            return self._result(Judged(None, (_sentence(error),)))
 
-    def _told(self, judged: Judged, notes: tuple[str, ...] = ()) -> PullPlan:
+    def _result(self, judged: Judged, notes: tuple[str, ...] = ()) -> PullPlan:
         return PullPlan(self.order, self.pull, judged, notes)
 
     def _planned(self) -> PullPlan:
@@ -183,13 +183,13 @@ class _Pull:
         merged_xr, conflicts = merged(split.xr, old.xr, new.xr)
         refused = (*map(str, conflicts), *_judge(live, old.xr, merged_xr))
         try:
-            plan = forecast(self.platform, live.kit, old.xr, merged_xr, basis=self.basis)
+            plan = plan_order(self.platform, live.kit, old.xr, merged_xr, basis=self.basis)
         except RemoteError:
             raise
         except OrderkitError as error:
-            return self._told(Judged(None, refused, "" if refused else str(error)), notes)
+            return self._result(Judged(None, refused, "" if refused else str(error)), notes)
         plan = within_limits(live, old.xr, plan)
-        return self._told(Judged(plan, (*refused, *self._losses(plan))), notes)
+        return self._result(Judged(plan, (*refused, *self._losses(plan))), notes)
 
     def _read(self, live: LiveOrder, commit: CommitSha) -> XrFile:
         return read_xr(self.platform, live, commit)

@@ -40,10 +40,10 @@ class Recorder:
         self._plurals: dict[Kind, str | None] = {}
         self._clustered = False
 
-    def watching(self, cluster: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
+    def record_order(self, cluster: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
         """Note the order, and return a place whose answers are noted."""
         self.note(RecordedOrder(self._order, kit.name, xr, self._team), kit)
-        return self.through(cluster)
+        return self.wrap(cluster)
 
     def note(self, order: RecordedOrder, kit: Kit) -> None:
         """Note an order and the schema of its kind."""
@@ -51,27 +51,27 @@ class Recorder:
             self._orders.append(order)
             self._schemas[str(kit.kind)] = digest(kit.xrd.get("spec"))
 
-    def through(self, cluster: Lookup | None) -> Lookup | None:
+    def wrap(self, cluster: Lookup | None) -> Lookup | None:
         """Return a place whose answers are noted."""
         if cluster is None:
             return None
         self._clustered = True
         return _Recorded(self, cluster)
 
-    def saw(self, key: ObjectKey, manifest: Manifest | None) -> None:
+    def note_object(self, key: ObjectKey, manifest: Manifest | None) -> None:
         """Note the answer to a question for one object."""
         with self._lock:
             self._asked.add(key)
             if manifest is not None:
                 self._objects[key] = manifest
 
-    def saw_all(self, kind: Kind, namespace: str | None, manifests: Iterable[Manifest]) -> None:
+    def note_kind(self, kind: Kind, namespace: str | None, manifests: Iterable[Manifest]) -> None:
         """Note the answer to a question for a kind."""
         with self._lock:
             self._listed.add((kind, namespace or ""))
             self._objects.update((ObjectKey.of(manifest), manifest) for manifest in manifests)
 
-    def saw_plural(self, kind: Kind, plural: str | None) -> None:
+    def note_plural(self, kind: Kind, plural: str | None) -> None:
         """Note how a kind is served."""
         with self._lock:
             self._plurals[kind] = plural
@@ -99,23 +99,23 @@ class _Recorded:
         try:
             manifest = self._place.get(key)
         except NoSuchKindError:
-            self._recorder.saw(key, None)
+            self._recorder.note_object(key, None)
             raise
-        self._recorder.saw(key, manifest)
+        self._recorder.note_object(key, manifest)
         return manifest
 
     def list(self, kind: Kind, *, namespace: str | None = None) -> ObjectList:
         try:
             objects = self._place.list(kind, namespace=namespace)
         except NoSuchKindError:
-            self._recorder.saw_all(kind, namespace, ())
+            self._recorder.note_kind(kind, namespace, ())
             raise
-        self._recorder.saw_all(kind, namespace, objects.items)
+        self._recorder.note_kind(kind, namespace, objects.items)
         return objects
 
     def plural(self, kind: Kind) -> str | None:
         name = self._place.plural(kind)
-        self._recorder.saw_plural(kind, name)
+        self._recorder.note_plural(kind, name)
         return name
 
     def serves(self, kind: Kind) -> bool:
@@ -139,7 +139,7 @@ class Replay:
         """Return an object; None if it was not there, or not asked for."""
         manifest = self._objects.get(key)
         if manifest is None and not self._is_known(key):
-            self._miss(f"{key} was not asked for when the snapshot was recorded")
+            self._note_missing(f"{key} was not asked for when the snapshot was recorded")
         self._tell_hidden(() if manifest is None else (manifest,))
         return manifest
 
@@ -151,14 +151,16 @@ class Replay:
             if key.kind == kind and namespace in {None, key.namespace}
         )
         if not {(kind, ""), (kind, namespace or "")} & self._listed:
-            self._miss(f"{kind} was not listed when the snapshot was recorded")
+            self._note_missing(f"{kind} was not listed when the snapshot was recorded")
         self._tell_hidden(items)
         return ObjectList(items, "")
 
     def plural(self, kind: Kind) -> str | None:
         """Return the resource name of a kind, as it was served."""
         if kind not in self._plurals:
-            self._miss(f"whether {kind} is served was not asked when the snapshot was recorded")
+            self._note_missing(
+                f"whether {kind} is served was not asked when the snapshot was recorded"
+            )
         return self._plurals.get(kind)
 
     def serves(self, kind: Kind) -> bool:
@@ -167,7 +169,7 @@ class Replay:
 
     def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:  # noqa: ARG002 - the port's names
         """Have no document: built-in kinds are judged by our own table."""
-        self._miss(
+        self._note_missing(
             "OpenAPI documents are in no snapshot: built-in kinds are judged by a table of ours"
         )
         return None
@@ -178,9 +180,9 @@ class Replay:
 
     def _tell_hidden(self, objects: Iterable[Manifest]) -> None:
         for name in set(hidden(objects)) & self._hidden:
-            self._miss(f"{name} is in the snapshot without its values")
+            self._note_missing(f"{name} is in the snapshot without its values")
 
-    def _miss(self, question: str) -> None:
+    def _note_missing(self, question: str) -> None:
         if question not in self.missed:
             self.missed.append(question)
 

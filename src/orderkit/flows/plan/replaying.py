@@ -20,7 +20,7 @@ from orderkit.core.plan.snapshot import Snapshot
 from orderkit.core.schema.known import Layer
 from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.cluster_verdicts import given
-from orderkit.flows.plan.order_plan import Forecast
+from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.pricing import PRICES, with_costs
 from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
 from orderkit.flows.plan.recording import Replay, check_one, differs
@@ -61,7 +61,9 @@ def plan_replayed(
     if workshop.blueprint(recorded_order.xr) is None:
         raise NotFoundError(f"kit '{kit.name}' has no Composition in the pack")
     replay = Replay(recorded)
-    plan = Forecast(replay if recorded.clustered else None, workshop).of(recorded_order.xr, new)
+    plan = OrderPlanner(replay if recorded.clustered else None, workshop).plan_step(
+        recorded_order.xr, new
+    )
     unknowns = (*differs(recorded, [kit]), *replay.missed)
     plan = replace(plan, before=replace(plan.before, unknowns=(*unknowns, *plan.before.unknowns)))
     if prices is None and PRICES in files:

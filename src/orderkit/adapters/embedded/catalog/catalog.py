@@ -39,7 +39,7 @@ class Registration:
 
     location: Location
     entities: tuple[Manifest, ...]
-    known: bool
+    is_known: bool
 
 
 class EmbeddedCatalog:

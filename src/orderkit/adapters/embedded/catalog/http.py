@@ -113,12 +113,12 @@ class _Api:
             location = {"id": preview.location.id or "dry-run", "type": "url", "target": target}
             dry_run = {
                 "location": location,
-                "exists": preview.known,
+                "exists": preview.is_known,
                 "entities": list(preview.entities),
             }
             return JSONResponse(dry_run, status_code=201)
         registration = await run_in_threadpool(self._catalog.register, target)
-        if registration.known:
+        if registration.is_known:
             return _error(409, "ConflictError", f"Location url:{target} already exists")
         return JSONResponse(
             {"location": _location(registration.location), "entities": list(registration.entities)},

@@ -56,7 +56,7 @@ class Deleted:
     """The object's last or present state, and whether it is gone already."""
 
     manifest: Manifest
-    gone: bool
+    is_gone: bool
 
 
 def place_of(served: ServedKind, namespace: str, name: str) -> Place:

@@ -47,7 +47,7 @@ class Index:
     """Thread-safe."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _listed: dict[str, frozenset[Identity]] = field(default_factory=dict)
+    _listed_ids: dict[str, frozenset[Identity]] = field(default_factory=dict)
     _listers: dict[Identity, set[str]] = field(default_factory=lambda: defaultdict(set))
     _tracked: dict[str, dict[Identity, ObjectKey]] = field(
         default_factory=lambda: defaultdict(dict)
@@ -72,10 +72,10 @@ class Index:
         """Note which objects an Application lists now; forget those it looked at in vain."""
         now = {identity(key) for key in keys}
         with self._lock:
-            self._unlist(app, self._listed.get(app, frozenset()) - now)
+            self._unlist(app, self._listed_ids.get(app, frozenset()) - now)
             for listed_id in now:
                 self._listers[listed_id].add(app)
-            self._listed[app] = frozenset(now)
+            self._listed_ids[app] = frozenset(now)
             for key in looked_at:
                 if identity(key) not in now:
                     self._tracked[app].pop(identity(key), None)
@@ -123,7 +123,7 @@ class Index:
     def forget(self, app: str, leftovers: Iterable[ObjectKey]) -> None:
         """Drop an Application that is gone, except for the objects it `leftovers` behind."""
         with self._lock:
-            self._unlist(app, self._listed.pop(app, frozenset()))
+            self._unlist(app, self._listed_ids.pop(app, frozenset()))
             self._followed.pop(app, None)
             self._tracked.pop(app, None)
             kept = {identity(key): key for key in leftovers}

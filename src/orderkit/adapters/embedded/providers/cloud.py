@@ -46,7 +46,7 @@ _SECRET_KEYS = ("private_key", "attribute.private_key")
 
 
 @dataclass(frozen=True, slots=True)
-class CloudWanted:
+class CloudSettings:
     """Which kinds a twin looks after, and how long its things take to be ready."""
 
     kinds: tuple[Kind, ...]
@@ -72,7 +72,7 @@ def external_crd() -> Manifest:
 class CloudTwin:
     """The controllers of the managed kinds of one provider."""
 
-    def __init__(self, site: Site, cloud: CloudWanted) -> None:
+    def __init__(self, site: Site, cloud: CloudSettings) -> None:
         self._site, self._delay_s = site, cloud.delay_s
         self._controllers = [self._controller(kind) for kind in cloud.kinds]
 

@@ -26,7 +26,7 @@ from orderkit.adapters.embedded.assembly.events import OWNER, Recorder
 from orderkit.adapters.embedded.assembly.site import Site, is_deleting
 from orderkit.adapters.embedded.controller import Controller, side_by_side
 from orderkit.adapters.embedded.providers import objects
-from orderkit.adapters.embedded.providers.cloud import CloudTwin, CloudWanted, external_crd
+from orderkit.adapters.embedded.providers.cloud import CloudSettings, CloudTwin, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
 from orderkit.core.errors import ConflictError
 from orderkit.core.objects.conditions import Condition
@@ -135,7 +135,7 @@ def _wanted(provider: Manifest) -> tuple[list[Manifest], Make]:
             crds += config_crds(kind, objects.CONFIG_VERSION)
         return crds, objects.ObjectTwin
     if twin_name == "cloud":
-        cloud = CloudWanted(_kinds(provider), _delay_s(provider))
+        cloud = CloudSettings(_kinds(provider), _delay_s(provider))
         crds = [external_crd(), *(managed_crd(kind) for kind in cloud.kinds)]
         for kind in {provided_kind.group: provided_kind for provided_kind in cloud.kinds}.values():
             crds += config_crds(kind, CLOUD_CONFIG_VERSION)

@@ -14,7 +14,7 @@ from orderkit.flows.install.bootstrapping.bootstrap_run import (
     plan,
     steps_of,
 )
-from orderkit.flows.install.bootstrapping.probe_order import ProbeWanted
+from orderkit.flows.install.bootstrapping.probe_order import ProbeRequest
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapRequest,
     Look,
@@ -28,7 +28,7 @@ __all__ = [
     "BootstrapRequest",
     "Bootstrapped",
     "Look",
-    "ProbeWanted",
+    "ProbeRequest",
     "RepositoryAccess",
     "Step",
     "StepDone",

@@ -43,7 +43,7 @@ def blob_sha(data: bytes) -> BlobSha:
 class PackDifference:
     """What publishing would do to the pack's repository; None as `seen`: there is none."""
 
-    seen: Snapshot | None
+    published: Snapshot | None
     changed: tuple[PurePosixPath, ...]
     removed: tuple[PurePosixPath, ...]
 
@@ -73,10 +73,10 @@ class PackStep:
 
     def look(self) -> Look:
         difference, repo = pack_difference(self.site), self.site.platform.pack_repo
-        if difference.seen is None:
+        if difference.published is None:
             return Look(Verdict.CREATE, f"{repo} with {len(self.site.files)} files")
         if not difference.changed and not difference.removed:
-            return Look(Verdict.DONE, f"{repo} at {order_state.short(difference.seen.commit)}")
+            return Look(Verdict.DONE, f"{repo} at {order_state.short(difference.published.commit)}")
         self._check_ours(difference)
         summary = f"{len(difference.changed)} files written, {len(difference.removed)} removed"
         return Look(Verdict.CHANGE, f"{repo}: {summary}")
@@ -109,11 +109,11 @@ class PackStep:
 
     def _check_ours(self, difference: PackDifference) -> None:
         """Refuse to publish over another pack or another platform's."""
-        if self.site.wanted.replace_pack or difference.seen is None:
+        if self.site.wanted.replace_pack or difference.published is None:
             return
         platform = self.site.platform
         repo, hint = platform.pack_repo, "name another spec.packRepository, or --replace-pack"
-        published = platform.forge.read(repo, _PACK_FILE, difference.seen.commit)
+        published = platform.forge.read(repo, _PACK_FILE, difference.published.commit)
         if published is None:
             raise RefusedError(f"{repo} holds files and no pack", hint=hint)
         theirs = read_pack({_PACK_FILE: published.data}).name

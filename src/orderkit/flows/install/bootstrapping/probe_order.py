@@ -49,7 +49,7 @@ NAME = "probe"
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeWanted:
+class ProbeRequest:
     """What to order. Empty: the pack's first kit with an example, and that example."""
 
     kit: str = ""
@@ -233,7 +233,7 @@ def _choose(site: Site) -> tuple[_Choice | None, str]:
         NotFoundError: ``spec.probe.kit`` names no kit of the pack.
         InvalidInputError: The example's values name no order.
     """
-    probe = site.wanted.probe or ProbeWanted()
+    probe = site.wanted.probe or ProbeRequest()
     pack = read_pack(site.files)
     kits = [pack.kit(probe.kit)] if probe.kit else list(pack.kits())
     kit = next((kit for kit in kits if kit.examples or (probe.kit and probe.values)), None)

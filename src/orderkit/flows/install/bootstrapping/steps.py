@@ -22,7 +22,7 @@ from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit.flows.platform import Platform
 
 if TYPE_CHECKING:
-    from orderkit.flows.install.bootstrapping.probe_order import ProbeWanted
+    from orderkit.flows.install.bootstrapping.probe_order import ProbeRequest
 
 SETTINGS_FOLDER = PurePosixPath("gitops", "argocd")
 """Argo CD's own settings in a pack."""
@@ -109,7 +109,7 @@ class BootstrapRequest:
     access: RepositoryAccess = RepositoryAccess()
     replace_pack: bool = True
     """Publish over another pack or another platform's."""
-    probe: ProbeWanted | None = None
+    probe: ProbeRequest | None = None
     """None: no probe order is placed."""
     portal_problem: str = ""
     """Why the portal cannot be asked; empty: it can."""

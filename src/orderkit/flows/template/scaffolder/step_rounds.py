@@ -30,7 +30,7 @@ class Round:
     """One run of an action: its inputs, and the same with secrets masked."""
 
     inputs: Mapping[str, Any]
-    shown: Mapping[str, Any]
+    shown_inputs: Mapping[str, Any]
 
 
 def rounds(task: Task, step: Step, action: Action) -> list[Round]:

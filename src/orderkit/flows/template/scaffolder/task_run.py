@@ -141,7 +141,7 @@ def _run_step(task: Task, step: Step) -> None:
         task.on_step(StepEvent(step.id, step.action, "skipped", step.name))
         return
     inputs_shown = (
-        tuple(step_round.shown for step_round in step_rounds) if task.options.dry_run else ()
+        tuple(step_round.shown_inputs for step_round in step_rounds) if task.options.dry_run else ()
     )
     messages = task.log[before:]
     summary = task.masker.text(f"{step.name}: {messages[-1]}" if messages else step.name)

@@ -286,7 +286,7 @@ def delete(cluster: EmbeddedCluster, call: Call) -> Response:
     """
     target = call.target
     deleted = cluster.writes.delete(target.served, target.where, target.name, _deletion(call))
-    if not deleted.gone:
+    if not deleted.is_gone:
         return _object(call, deleted.manifest)
     uid = metadata(deleted.manifest)["uid"]
     return answers.document(answers.success(target.served.subject(target.name), uid))

@@ -32,7 +32,7 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan import assemble
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, to_text
-from orderkit.flows.plan.order_plan import Forecast
+from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
 from orderkit.flows.plan.recording import Replay
 
@@ -63,13 +63,13 @@ def figures() -> Iterator[Figure]:
 
 def _one(agent: _Agent, folder: Path) -> Iterator[Figure]:
     workshop = loaded_workshop(read_pack(needed_files(read_folder(PACK))))
-    forecast = Forecast(Replay(agent.snapshot), workshop)
-    plan = forecast.of(agent.xr, agent.changed)
+    plan_order = OrderPlanner(Replay(agent.snapshot), workshop)
+    plan = plan_order.plan_step(agent.xr, agent.changed)
     assert len(plan.after.resources) >= RESOURCES, plan.summary
     assert plan.changes
     peer_s = _peer_s()
     begun_s = time.process_time()
-    warm_s = median_s(lambda: forecast.of(agent.xr, agent.changed), runs=RUNS)
+    warm_s = median_s(lambda: plan_order.plan_step(agent.xr, agent.changed), runs=RUNS)
     used_s = (time.process_time() - begun_s) / RUNS
     aim = _Aim("ms", 1000, "<= 20")
     yield _beside("plan of 22 resources, warm", warm_s, peer_s, aim)

@@ -114,7 +114,7 @@ def way(request: pytest.FixtureRequest, site: Running, orderkit: Command, tmp_pa
 
 
 def seen(look: Callable[[], Any], wanted: object, what: str) -> None:
-    until(SystemClock(), look, lambda found: found == wanted, timeout_s=SOON_S, what=what)
+    until(SystemClock(), look, lambda found: found == wanted, timeout_s=SOON_S, goal=what)
 
 
 def spec_in_git(site: Running, order: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def test_a_platform_of_the_whole_pack_is_as_the_pack_says(orderkit: Command) -> 
         lambda: orderkit("platform", "check", "--pack", str(PACK), "--json"),
         lambda seen: seen.code == 0,
         timeout_s=SOON_S,
-        what="a check that finds nothing",
+        goal="a check that finds nothing",
         why_not=lambda seen: seen.out,
     )
 

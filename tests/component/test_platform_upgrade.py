@@ -135,7 +135,7 @@ def test_a_layer_that_never_gets_ready_stops_it_and_the_same_command_goes_on(
         lambda: orderkit("upgrade", "--timeout", "1"),
         lambda done: 'no runner for "function-moon"' in done.err,
         timeout_s=90,
-        what="the reason why the layer is not healthy",
+        goal="the reason why the layer is not healthy",
     )
     again = orderkit("upgrade", "--timeout", "1")
 
@@ -156,7 +156,7 @@ def await_gone(platform: Platform, application: str) -> None:
         lambda: platform.cluster.get(application_key(application)),
         lambda found: found is None,
         timeout_s=90,
-        what="the Application going",
+        goal="the Application going",
     )
 
 
@@ -170,7 +170,7 @@ def test_a_layer_that_root_still_waits_for_can_be_taken_away(
         lambda: platform.platform.cluster.get(application_key("root")) or {},
         lambda root: "argoproj.io/Application/extra" in str(dig(root, "status", "operationState")),
         timeout_s=90,
-        what="root waiting for the layer",
+        goal="root waiting for the layer",
     )
     extra.take_away()
     went = orderkit("upgrade", "--json")

@@ -34,7 +34,7 @@ def test_a_platform_with_a_failing_order_starts_again(tmp_path: Path) -> None:
             lambda: listing.status(second.platform, "garage-ae86"),
             lambda report: "no bays" in report.state.reason,
             timeout_s=60,
-            what="the order failing",
+            goal="the order failing",
         )
 
     layers: list[str] = []

@@ -82,7 +82,7 @@ def site(
         bootstrap(platform, bootstrapping, on_step=lambda *_: None)
         person = add_user(lab.gitea, "mallory")
         for team in TEAMS:
-            change_team(platform, team, requester=ASKER, wanted=TeamChange(members=(person[0],)))
+            change_team(platform, team, requester=ASKER, change=TeamChange(members=(person[0],)))
         token = add_token(lab.gitea.url, person, ["write:repository", "read:user"])
         member = undo.enter_context(GiteaForge(lab.gitea.url, token=token))
         yield Site(lab, platform, member)
@@ -112,7 +112,7 @@ def test_nineteen_of_twenty_orders_get_ready_and_the_broken_one_alone_is_red(sit
             and any(each.state.phase == "Failing" for each in found)
         ),
         timeout_s=SETTLED_S,
-        what="19 Ready, one Failing",
+        goal="19 Ready, one Failing",
         why_not=_unsettled,
         on_look=functools.partial(_ask_again, RepeatedRefresh(site.platform)),
     )

@@ -201,7 +201,7 @@ def nothing_is_left(site: Site, team: str) -> None:
     cluster, forge = site.lab.cluster, site.lab.forge
     until(
         site.platform.clock, lambda: set(site.log.living) & site.log.of(team).keys(),
-        lambda found: not found, timeout_s=90, what="the watch telling the last deletion",
+        lambda found: not found, timeout_s=90, goal="the watch telling the last deletion",
     )  # fmt: skip
     paths = ledger_snapshot(site.platform).blobs
     repository = forge.repo(RepoId(team, order))

@@ -238,7 +238,7 @@ def _stated(hand: Hand, commit: CommitSha, *, but: str = "") -> str:
         lambda: hand.status(commit),
         lambda seen: seen is not None and seen.state != but,
         timeout_s=READY_S,
-        what="the status",
+        goal="the status",
     )
     assert found is not None
     return found.state

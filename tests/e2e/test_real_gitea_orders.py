@@ -137,7 +137,7 @@ def _until_status(orderkit: Command, team: str, wanted: Callable[[Any], bool]) -
         lambda: orderkit("status", f"garage-{team}", "--json").json,
         wanted,
         timeout_s=READY_S,
-        what=f"garage-{team} changing",
+        goal=f"garage-{team} changing",
         why_not=str,
     )
 

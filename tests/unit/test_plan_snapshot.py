@@ -132,7 +132,7 @@ def key(name: str, kind: Kind = CONFIG) -> ObjectKey:
 
 def test_a_replay_answers_as_the_place_did_and_tells_what_nobody_asked() -> None:
     recorder = PlanRecorder("a")
-    place = recorder.through(
+    place = recorder.wrap(
         _Place(an_object("m"), an_object("n"), an_object("s", "Secret", data={"k": "v"}))
     )
     assert place is not None
@@ -155,7 +155,7 @@ def test_a_replay_answers_as_the_place_did_and_tells_what_nobody_asked() -> None
 
 def test_a_replay_lists_what_was_listed() -> None:
     recorder = PlanRecorder("a")
-    place = recorder.through(_Place(an_object("m"), an_object("n")))
+    place = recorder.wrap(_Place(an_object("m"), an_object("n")))
     assert place is not None
     place.list(CONFIG, namespace="home")
 

@@ -38,22 +38,22 @@ SECRET_HEADER = "X-Orderkit-Secret"  # noqa: S105 - the header's name
 """What the portal's proxy adds so that the service knows it; templates cannot see it."""
 
 
-def settings_path(given: str | None) -> Path:
+def settings_path(platform_file: str | None) -> Path:
     """Return the platform.yaml that is meant: given, else beside the default state."""
-    if given:
-        return Path(given)
+    if platform_file:
+        return Path(platform_file)
     state = os.environ.get("ORDERKIT_STATE")
     return (Path(state) if state else default_state()) / PLATFORM_FILE
 
 
-def load_settings(given: str | None) -> PlatformSettings:
+def load_settings(platform_file: str | None) -> PlatformSettings:
     """
     Read ``platform.yaml``.
 
     Raises:
         NotFoundError: There is none. InvalidInputError: it is broken.
     """
-    path = settings_path(given)
+    path = settings_path(platform_file)
     try:
         text = path.read_text()
     except OSError as error:
@@ -75,14 +75,14 @@ def token(endpoint: Endpoint) -> str:
     if endpoint.token_file is None:
         raise NotFoundError(f"no tokenFile for {endpoint.url}", hint="name one in platform.yaml")
     try:
-        found = Path(endpoint.token_file).read_text().strip()
+        secret = Path(endpoint.token_file).read_text().strip()
     except OSError as error:
         raise NotFoundError(
             f"the token for {endpoint.url} cannot be read from {endpoint.token_file}",
             hint="check tokenFile in platform.yaml",
         ) from error
-    register(found)
-    return found
+    register(secret)
+    return secret
 
 
 def requesters(settings: PlatformSettings) -> Requesters | None:
@@ -146,15 +146,15 @@ def connect_forge(endpoint: Endpoint, cluster: Cluster | None) -> GiteaForge:
     """
     file = Path(endpoint.token_file) if endpoint.token_file else None
     sources = CredentialSources(endpoint.url, file, cluster)
-    found = sources.find(endpoint.credentials)
+    located = sources.find(endpoint.credentials)
     return GiteaForge(
         endpoint.url,
-        token=found.credentials.token,
-        user=found.credentials.user,
-        password=found.credentials.password,
+        token=located.credentials.token,
+        user=located.credentials.user,
+        password=located.credentials.password,
         ca_bundle=Path(endpoint.ca_file) if endpoint.ca_file else None,
         allow_http=endpoint.allow_http,
-        source=found.source,
+        source=located.source,
         renew=lambda: sources.find(endpoint.credentials).credentials,
     )
 

@@ -31,13 +31,13 @@ def junit(report: TestReport) -> bytes:
 
 
 def _case(suite: ET.Element, case: Tested) -> None:
-    made = ET.SubElement(
+    testcase = ET.SubElement(
         suite, "testcase", classname=case.kit, name=case.case, time=f"{case.seconds:.3f}"
     )
     if case.ok:
         return
-    what = "error" if case.result is ScenarioResult.BROKEN else "failure"
+    tag = "error" if case.result is ScenarioResult.BROKEN else "failure"
     message = case.message or "what came out differs from what is expected"
-    problem = ET.SubElement(made, what, message=_NOT_XML.sub("?", message))
+    problem = ET.SubElement(testcase, tag, message=_NOT_XML.sub("?", message))
     text = "\n".join([f"why it matters: {case.reason}", *(d.diff() for d in case.differences)])
     problem.text = _NOT_XML.sub("?", text)

@@ -94,13 +94,13 @@ def timeout_option(default_s: float) -> Callable[[F], F]:
     )
 
 
-def state_path(given: str | None) -> Path:
+def state_path(folder: str | None) -> Path:
     """Return the state folder that is meant."""
     from pathlib import Path
 
     from orderkit.adapters.embedded.state import default_state
 
-    return Path(given) if given else default_state()
+    return Path(folder) if folder else default_state()
 
 
 def connect_to(platform_file: str | None) -> Platform:

@@ -81,19 +81,19 @@ def ledger_snapshot(platform: Platform) -> RepositorySnapshot:
     Raises:
         NotFoundError: The platform was never bootstrapped.
     """
-    found = snapshot(platform, platform.ledger)
-    if found is None:
+    ledger_files = snapshot(platform, platform.ledger)
+    if ledger_files is None:
         raise NotFoundError(
             f"{platform.ledger}: no ledger on {platform.forge.base_url}",
             hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
         )
-    return found
+    return ledger_files
 
 
 def read_text(platform: Platform, repo: RepoId, path: PurePosixPath, ref: str) -> str | None:
     """Return a file's text at a commit or branch; None if it is not there."""
-    found = platform.forge.read(repo, path, ref)
-    return None if found is None else found.text
+    revision = platform.forge.read(repo, path, ref)
+    return None if revision is None else revision.text
 
 
 def published_pack(platform: Platform, *, kit: str | None = None) -> Pack:
@@ -106,20 +106,20 @@ def published_pack(platform: Platform, *, kit: str | None = None) -> Pack:
     Raises:
         NotFoundError: Nothing is published yet. InvalidInputError: it is no pack.
     """
-    found = snapshot(platform, platform.pack_repo)
-    if found is None:
+    pack_snapshot = snapshot(platform, platform.pack_repo)
+    if pack_snapshot is None:
         raise NotFoundError(
             f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
             hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
         )
     patterns = ("pack.yaml", str(deliverable_kinds.PATH), *_KIT_FILES)
     folder = PurePosixPath("templates", kit or "-")
-    wanted = [
+    kit_paths = [
         path
-        for path in found.blobs
+        for path in pack_snapshot.blobs
         if path.is_relative_to(folder) or any(path.match(pattern) for pattern in patterns)
     ]
-    return read_pack(pack_files(platform, found.commit, wanted))
+    return read_pack(pack_files(platform, pack_snapshot.commit, kit_paths))
 
 
 def published_kit(platform: Platform, name: str) -> Kit:
@@ -155,10 +155,10 @@ def pack_files(
         with _files_lock:
             data = _files.get(key)
         if data is None:
-            found = platform.forge.read(platform.pack_repo, path, commit)
-            if found is None:
+            revision = platform.forge.read(platform.pack_repo, path, commit)
+            if revision is None:
                 continue
-            data = found.data
+            data = revision.data
             with _files_lock:
                 _files[key] = data
                 if len(_files) > _FILES_KEPT:
@@ -180,7 +180,7 @@ def write_ledger(
     contents: dict[PurePosixPath, str | None],
     operation: Operation,
     *,
-    seen: RepositorySnapshot | None = None,
+    base: RepositorySnapshot | None = None,
 ) -> Written:
     """
     Put files into the ledger (None removes one) in a single commit. Idempotent.
@@ -189,18 +189,18 @@ def write_ledger(
     later life (an order ended and ordered again) is never mistaken for this one.
 
     Args:
-        seen: What the contents were decided on; None to take the ledger as it is now.
+        base: What the contents were decided on; None to take the ledger as it is now.
 
     Raises:
-        ConflictError: Other writers won every round, or one of the files changed since `seen`.
+        ConflictError: Other writers won every round, or one of the files changed since `base`.
     """
-    seen = seen or ledger_snapshot(platform)
+    base = base or ledger_snapshot(platform)
     changes = [
-        FileChange(path, None if text is None else text.encode(), seen.blobs.get(path))
+        FileChange(path, None if text is None else text.encode(), base.blobs.get(path))
         for path, text in contents.items()
-        if text is not None or path in seen.blobs
+        if text is not None or path in base.blobs
     ]
     if not changes:
-        return Written(seen.commit, changed=False)
-    unique = replace(operation, id=f"{operation.id}-on-{seen.commit[:8]}")
+        return Written(base.commit, changed=False)
+    unique = replace(operation, id=f"{operation.id}-on-{base.commit[:8]}")
     return platform.forge.write(platform.ledger, changes, unique)

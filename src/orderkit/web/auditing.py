@@ -42,8 +42,8 @@ class AuditLog:
             OSError: It cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        shown = {k: shorten(v) if isinstance(v, str) else v for k, v in entry.items()}
-        line = redact(json.dumps({"time": now, **shown}, ensure_ascii=False)) + "\n"
+        shortened = {k: shorten(v) if isinstance(v, str) else v for k, v in entry.items()}
+        line = redact(json.dumps({"time": now, **shortened}, ensure_ascii=False)) + "\n"
         with self._lock:
             if self._path is None:
                 sys.stderr.write(line)

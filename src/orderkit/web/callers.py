@@ -98,13 +98,13 @@ class Caller:
         """
         teams = self.teams(right)
         if teams is not None and team not in teams:
-            what = f"team '{team}'" if team else "the whole platform"
-            raise self.foreign(what, teams)
+            subject = f"team '{team}'" if team else "the whole platform"
+            raise self.foreign(subject, teams)
 
-    def foreign(self, what: str, teams: Collection[str]) -> RefusedError:
+    def foreign(self, subject: str, teams: Collection[str]) -> RefusedError:
         """Make the error for something that is none of the caller's teams'."""
         return RefusedError(
-            f"{self.name} may not act for {what}",
+            f"{self.name} may not act for {subject}",
             hint=f"teams of {self.name}: {', '.join(sorted(teams)) or 'none'}",
         )
 
@@ -130,13 +130,15 @@ def identify(request: Request, access: CallerAccess) -> Caller:
         UnprovedError: Neither secret nor token, or one of them is wrong.
         UnreachableError: What a token is checked with cannot be had now.
     """
-    given = request.headers.get(access.header)
-    if given is not None and not secrets.compare_digest(given.encode(), access.secret.encode()):
+    portal_secret = request.headers.get(access.header)
+    if portal_secret is not None and not secrets.compare_digest(
+        portal_secret.encode(), access.secret.encode()
+    ):
         raise UnprovedError(f"header {access.header} is wrong")
     authorization = request.headers.get("authorization", "")
     if authorization and access.requesters is not None:
-        return Caller(access, given is not None, access.requesters.proved(authorization))
-    if given is None:
+        return Caller(access, portal_secret is not None, access.requesters.proved(authorization))
+    if portal_secret is None:
         raise UnprovedError(
             f"nobody is let in without {access.header} or a token",
             hint="send Authorization: Bearer <token> (docs/service.md)",

@@ -47,7 +47,7 @@ class Readiness:
                 self._checks = _looked(service)
                 self._until = time.monotonic() + _KEPT_S
             checks = dict(self._checks)
-        ready = all(found == "ok" for found in checks.values())
+        ready = all(result == "ok" for result in checks.values())
         return ServiceResponse(200 if ready else 503, {"ready": ready, "checks": checks})
 
 
@@ -60,10 +60,10 @@ def _looked(service: Service) -> dict[str, str]:
     }
     if requesters is not None:
         checks["signers"] = requesters.describe
-    found = {}
+    results = {}
     for name, look in checks.items():
         try:
-            found[name] = "ok" if look() else "not served"
+            results[name] = "ok" if look() else "not served"
         except OrderkitError as error:
-            found[name] = type(error).__name__.removesuffix("Error").lower()
-    return found
+            results[name] = type(error).__name__.removesuffix("Error").lower()
+    return results

@@ -27,23 +27,25 @@ class GateHandlers:
 
     def get(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Read the XR and say what its status says."""
-        wanted = GateRequest(call.path["kit"], call.path["name"], call.query.get("namespace", ""))
-        xr = self._gates.xr(service.platform, wanted)
-        self._check_team(service, call, wanted, xr)
+        gate_query = GateRequest(
+            call.path["kit"], call.path["name"], call.query.get("namespace", "")
+        )
+        xr = self._gates.xr(service.platform, gate_query)
+        self._check_team(service, call, gate_query, xr)
         if xr is None:
             raise UnknownGateError(
-                f"there is no {wanted.kit} '{wanted.name}' now",
+                f"there is no {gate_query.kit} '{gate_query.name}' now",
                 hint="it is being made or taken away, or the name or namespace is wrong",
             )
-        verdict = self._gates.verdict(service.platform, wanted, xr)
+        verdict = self._gates.verdict(service.platform, gate_query, xr)
         call.noted["gate"] = verdict.state.value
         if verdict.state is GateState.UNKNOWN:
-            raise UnknownGateError(f"{wanted.kit} '{wanted.name}': {verdict.why}")
-        return _answer(wanted, xr, verdict)
+            raise UnknownGateError(f"{gate_query.kit} '{gate_query.name}': {verdict.why}")
+        return _answer(gate_query, xr, verdict)
 
     @staticmethod
     def _check_team(
-        service: Service, call: ServiceRequest, wanted: GateRequest, xr: Manifest | None
+        service: Service, call: ServiceRequest, gate_query: GateRequest, xr: Manifest | None
     ) -> None:
         """Let those pass who may read it; another team's looks like one that is not there."""
         teams = call.who.teams("read")
@@ -51,15 +53,15 @@ class GateHandlers:
             return
         team = team_of(service.platform, xr) if xr else None
         if team not in teams:
-            raise call.who.foreign(f"{wanted.kit} '{wanted.name}'", teams)
+            raise call.who.foreign(f"{gate_query.kit} '{gate_query.name}'", teams)
         call.noted["team"] = team
 
 
-def _answer(wanted: GateRequest, xr: Manifest, verdict: GateVerdict) -> ServiceResponse:
+def _answer(gate_query: GateRequest, xr: Manifest, verdict: GateVerdict) -> ServiceResponse:
     exhausted = verdict.state is GateState.EXHAUSTED
     body = {
-        "kit": wanted.kit,
-        "name": wanted.name,
+        "kit": gate_query.kit,
+        "name": gate_query.name,
         "namespace": str(metadata(xr).get("namespace", "")),
         "state": verdict.state.value,
         "cause": verdict.cause,

@@ -33,8 +33,8 @@ def document(operations: Iterable[ServiceOperation], *, secret_header: str) -> d
     """Return the document."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        found = paths.setdefault(operation.path, _parameters(operation.path))
-        found[operation.method.lower()] = _operation(operation)
+        path_item = paths.setdefault(operation.path, _parameters(operation.path))
+        path_item[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -68,25 +68,25 @@ def _parameters(path: str) -> dict[str, Any]:
     names = _PARAMETER.findall(path)
     if not names:
         return {}
-    found = [{"name": n, "in": "path", "required": True, "schema": LABEL} for n in names]
-    return {"parameters": found}
+    parameters = [{"name": n, "in": "path", "required": True, "schema": LABEL} for n in names]
+    return {"parameters": parameters}
 
 
 def _operation(operation: ServiceOperation) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    operation_object: dict[str, Any] = {
         "operationId": operation.id,
         "summary": operation.summary,
         "security": _security(operation),
     }
     if operation.right:
-        found["description"] = f"Needs the right '{operation.right}'."
-    if wanted := [*_query(operation.query), *_key(operation)]:
-        found["parameters"] = wanted
+        operation_object["description"] = f"Needs the right '{operation.right}'."
+    if parameters := [*_query(operation.query), *_key(operation)]:
+        operation_object["parameters"] = parameters
     if operation.body is not None:
         content = {"application/json": {"schema": operation.body}}
-        found["requestBody"] = {"required": True, "content": content}
-    found["responses"] = _responses(operation)
-    return found
+        operation_object["requestBody"] = {"required": True, "content": content}
+    operation_object["responses"] = _responses(operation)
+    return operation_object
 
 
 def _security(operation: ServiceOperation) -> list[dict[str, Any]]:
@@ -96,8 +96,8 @@ def _security(operation: ServiceOperation) -> list[dict[str, Any]]:
     return [{}, *proofs] if operation.optional else []
 
 
-def _query(known: Mapping[str, Schema]) -> list[dict[str, Any]]:
-    return [{"name": name, "in": "query", "schema": schema} for name, schema in known.items()]
+def _query(query: Mapping[str, Schema]) -> list[dict[str, Any]]:
+    return [{"name": name, "in": "query", "schema": schema} for name, schema in query.items()]
 
 
 def _key(operation: ServiceOperation) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from orderkit.web import (
     metrics,
     order_handlers,
 )
-from orderkit.web.end_handlers import Ends
+from orderkit.web.end_handlers import EndRuns
 from orderkit.web.kit_gates import GateHandlers
 from orderkit.web.operations import ServiceOperation
 from orderkit.web.pull_plans import PullPlans
@@ -42,7 +42,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_looking(),
         *_changing(),
         *_forms(),
-        *_ending(Ends()),
+        *_ending(EndRuns()),
         *_gates(GateHandlers()),
         *_hooks(PullPlans()),
         *_watching(),
@@ -204,7 +204,7 @@ def _forms() -> tuple[ServiceOperation, ...]:
     )
 
 
-def _ending(ends: Ends) -> tuple[ServiceOperation, ...]:
+def _ending(ends: EndRuns) -> tuple[ServiceOperation, ...]:
     missing = {404: ("No such order, or it is not ending.", named("Error"))}
     return (
         ServiceOperation(

@@ -66,15 +66,15 @@ class PullPlans:
                 hint="register the webhook with 'orderkit platform webhook'",
             )
         call.noted.update(caller="forge", via="the webhook's signature")
-        asked = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
-        if isinstance(asked, str):
-            return ServiceResponse(200, {"state": "ignored", "reason": asked})
-        repo, number = asked
-        where: dict[str, Any] = {"repository": str(repo)}
-        call.noted.update(where, pull=number or "all")
+        delivery = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
+        if isinstance(delivery, str):
+            return ServiceResponse(200, {"state": "ignored", "reason": delivery})
+        repo, number = delivery
+        details: dict[str, Any] = {"repository": str(repo)}
+        call.noted.update(details, pull=number or "all")
         if number is not None:
-            where["number"] = number
-        return ServiceResponse(202, {"state": self._add(service, asked), **where})
+            details["number"] = number
+        return ServiceResponse(202, {"state": self._add(service, delivery), **details})
 
     def under_way(self) -> tuple[int, int]:
         """Return how many pull requests wait, and how many are being planned."""
@@ -112,8 +112,8 @@ class PullPlans:
             ).start()
 
     def _work(self, service: Service) -> None:
-        while (found := self._next()) is not None:
-            key, token = found
+        while (next_pull := self._next()) is not None:
+            key, token = next_pull
             limit = threading.Timer(self._limit_s, self._give_up, (service, key, token))
             limit.daemon = True
             limit.start()
@@ -189,7 +189,7 @@ def _plan(service: Service, repo: RepoId, number: int) -> None:
 
 def _tried(service: Service, name: str, act: Callable[[], str]) -> str:
     """Act, and never raise: nobody is there to be told but the log and the figures."""
-    for left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         try:
             return act()
         except (NotFoundError, RefusedError) as error:
@@ -197,7 +197,7 @@ def _tried(service: Service, name: str, act: Callable[[], str]) -> str:
             return "ignored"
         except OrderkitError as error:
             logger.warning("%s has no plan: %s", name, error)
-            if not (left and error.retryable):
+            if not (tries_left and error.retryable):
                 break
             service.platform.clock.sleep(_PAUSE_S)
         except Exception:

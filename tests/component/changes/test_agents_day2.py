@@ -167,7 +167,7 @@ def test_an_awkward_description_reaches_the_cluster_word_for_word(
         lambda: site.platform.cluster.get(key),
         lambda xr: dig(xr, "spec", "description") == AWKWARD,
         timeout_s=180,
-        what="delivery",
+        goal="delivery",
     )
     assert dig(seen, "spec", "baseDomain") == "apps.example.org"
 
@@ -314,7 +314,7 @@ def test_an_end_that_cannot_hand_back_does_not_begin(site: Running, orderkit: Co
         lambda: site.platform.cluster.get(key),
         lambda xr: dig(xr, "status", "paused") is True,
         timeout_s=180,
-        what="the pause",
+        goal="the pause",
     )
 
     done = orderkit("destroy", "agentbudget-held-bot", "--timeout", "2")

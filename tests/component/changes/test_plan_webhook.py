@@ -71,7 +71,7 @@ def stated(hand: Hand, pull: PullRequest) -> str:
         lambda: hand.status(pull.head_commit),
         lambda seen: seen is not None,
         timeout_s=120,
-        what="the status",
+        goal="the status",
     )
     assert found is not None
     return found.state
@@ -97,7 +97,7 @@ def test_a_pull_request_on_the_forge_is_planned_without_being_asked(
         ),
         lambda figures: "orderkit_pull_plans_total{state=" in figures,
         timeout_s=120,
-        what="the figures",
+        goal="the figures",
     )
 
 
@@ -113,14 +113,14 @@ def test_when_main_moves_on_what_is_open_is_planned_anew(site: Running, hooked: 
         lambda: hooked.status(pulls[1].head_commit),
         lambda seen: seen is not None and seen.state == "failure",
         timeout_s=120,
-        what="the plan of what is now in conflict with main",
+        goal="the plan of what is now in conflict with main",
     )
     until(
         site.platform.clock,
         lambda: hooked.comments(pulls[0])[0]["body"],
         lambda text: "`stage1`" not in text,
         timeout_s=120,
-        what="the plan of what main has already",
+        goal="the plan of what main has already",
     )
     assert stated(hooked, pulls[0]) == "success"
 
@@ -333,7 +333,7 @@ def test_one_that_never_ends_keeps_nobody_else_waiting(site: Running) -> None:
             tell(desk, service, hand, pull)
         until(
             site.platform.clock, lambda: holding.held, bool,
-            timeout_s=100, what="the first being held",
+            timeout_s=100, goal="the first being held",
         )  # fmt: skip
         time_is_over(desk)
 
@@ -346,7 +346,7 @@ def test_one_that_never_ends_keeps_nobody_else_waiting(site: Running) -> None:
             lambda: hand.status(stuck.head_commit),
             lambda seen: seen is not None and seen.state == "success",
             timeout_s=120,
-            what="the late plan",
+            goal="the late plan",
         )
         _until(site.platform, desk, (0, 0))
 
@@ -362,5 +362,5 @@ def time_is_over(desk: PullPlans) -> None:
 
 def _until(platform: Platform, desk: PullPlans, counts: tuple[int, int]) -> None:
     until(
-        platform.clock, desk.under_way, lambda seen: seen == counts, timeout_s=60, what="the desk"
+        platform.clock, desk.under_way, lambda seen: seen == counts, timeout_s=60, goal="the desk"
     )

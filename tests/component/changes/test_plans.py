@@ -36,9 +36,9 @@ def _delivered(bay: Bay, done: Changed) -> None:
 
 
 def _plan(done: Changed) -> Plan:
-    assert done.foretold is not None
-    assert done.foretold.plan is not None, done.foretold.why_not
-    return done.foretold.plan
+    assert done.change_plan is not None
+    assert done.change_plan.plan is not None, done.change_plan.why_not
+    return done.change_plan.plan
 
 
 def _sheet(bay: Bay) -> Manifest | None:
@@ -74,7 +74,7 @@ def test_a_change_that_deletes_data_is_refused_until_it_is_meant(living: Bay) ->
     room = ObjectKey(NAMESPACE, f"lift-{living.name}")
     until(
         living.platform.clock, lambda: get_object(living.platform, room), lambda seen: seen is None,
-        timeout_s=90, what="the lift's room going",
+        timeout_s=90, goal="the lift's room going",
     )  # fmt: skip
 
 

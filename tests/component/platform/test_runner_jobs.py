@@ -204,6 +204,6 @@ def test_the_portals_forms_order_change_and_end_by_jobs(
     send("day2/garage/stage.yaml", *asked, "change_reason=race --day for $$ and $(HOME)")
     newest = history(room.platform, order)[0]
     assert [(each.path, each.new) for each in newest.fields] == [("stage", "stage3")]
-    assert newest.said(REASON_TRAILER) == "race --day for $$ and $(HOME)"
+    assert newest.trailer(REASON_TRAILER) == "race --day for $$ and $(HOME)"
     send("day2/garage/end.yaml", f"order_id={order}", f"confirm={order}")
     assert orderkit("status", order).code == 1

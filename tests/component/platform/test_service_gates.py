@@ -80,7 +80,7 @@ def there(here: Running, key: ObjectKey) -> None:
     """Wait until what was ordered is delivered: a task of the portal does not."""
     platform = here.platform
     until(
-        platform.clock, lambda: platform.cluster.get(key), bool, timeout_s=120, what=f"{key.name}"
+        platform.clock, lambda: platform.cluster.get(key), bool, timeout_s=120, goal=f"{key.name}"
     )
 
 

@@ -24,7 +24,7 @@ from orderkit.core.plan import Assembly, AssemblyContext, Blueprint, assemble
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.xrd import xr_kind
 
-Foretold = dict[str, Any]
+ChangePlan = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class PaperPlay(Play):
 
     core: Any = field(default_factory=Paper)
     workshop: AssemblyContext = field(kw_only=True)
-    foretold: dict[str, Foretold] = field(default_factory=dict)
+    foretold: dict[str, ChangePlan] = field(default_factory=dict)
     _ends: dict[ObjectKey, Assembly] = field(default_factory=dict)
 
     def step(self, name: str, key: ObjectKey, *holds: Hold, root: Hold | None = None) -> None:
@@ -76,7 +76,7 @@ class PaperPlay(Play):
         for each in self.roots:
             self.foretold[name] |= self._foretell(each)
 
-    def _foretell(self, root: ObjectKey) -> Foretold:
+    def _foretell(self, root: ObjectKey) -> ChangePlan:
         delivered = self.core.known.get(root)
         if delivered is None:
             self._ends.pop(root, None)
@@ -99,7 +99,7 @@ class PaperPlay(Play):
         return dict(_written(root, end))
 
 
-def foretell(scene: str) -> dict[str, Foretold]:
+def plan_change(scene: str) -> dict[str, ChangePlan]:
     """Return what is foretold of each step of a scene."""
     play = PaperPlay(scene, workshop=workshop())
     SCENES[scene](play)
@@ -128,7 +128,7 @@ def _written(root: ObjectKey, end: Assembly) -> Iterator[tuple[str, Any]]:
             yield f"{Kind.of(manifest).kind} {root.name}/{path}", _xr(end.observed[path])
 
 
-def _xr(xr: Manifest) -> Foretold:
+def _xr(xr: Manifest) -> ChangePlan:
     status = dict(xr.get("status") or {})
     conditions = {each["type"]: each for each in status.pop("conditions", None) or []}
     ready: Mapping[str, Any] = conditions.get("Ready") or {}

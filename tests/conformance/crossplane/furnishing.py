@@ -19,7 +19,7 @@ from pathlib import Path
 
 from orderkit.adapters.embedded.assembly.events import EventRecorder
 from orderkit.adapters.embedded.assembly.site import ReconcilerContext
-from orderkit.adapters.embedded.providers.cloud import CloudTwin, CloudWanted, external_crd
+from orderkit.adapters.embedded.providers.cloud import CloudSettings, CloudTwin, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
 from orderkit.adapters.embedded.providers.objects import CONFIG_VERSION, LEGACY, MODERN, ObjectTwin
 from orderkit.adapters.embedded.providers.packages import CLOUD_CONFIG_VERSION
@@ -94,7 +94,7 @@ def twins(cluster: Cluster) -> Iterator[None]:
     clock = SystemClock()
     chance = random.Random(1)  # noqa: S311 - no secret; twins apply one thing at a time
     site = ReconcilerContext(cluster, {}, EventRecorder(cluster, clock), clock, chance)
-    cloud = CloudWanted((*_STORAGE, *_ACCOUNTS), _CLOUD_DELAY_S)
+    cloud = CloudSettings((*_STORAGE, *_ACCOUNTS), _CLOUD_DELAY_S)
     parts = (ObjectTwin(site), CloudTwin(site, cloud), Workloads(cluster), Operators(cluster))
     with contextlib.ExitStack() as undo:
         for part in parts:

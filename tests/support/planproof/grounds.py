@@ -37,7 +37,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, condition
 from orderkit.core.plan import AssemblyContext
-from orderkit.flows.plan.order_plan import Forecast
+from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.published_pack import workshop_of
 from orderkit.ports.cluster import Cluster
 from planproof.reading import Reader
@@ -79,9 +79,9 @@ class Ground:
     quiet_s: float
     """How long nothing must move: longer than the assembler gathers events before it looks."""
 
-    def forecast(self, kit: Kit) -> Forecast:
+    def plan_order(self, kit: Kit) -> OrderPlanner:
         """Return the plan side for a kit's orders."""
-        return Forecast(self.cluster, self.workshops[kit.name])
+        return OrderPlanner(self.cluster, self.workshops[kit.name])
 
     def apply(self, manifest: Manifest) -> Manifest:
         """Put an object there, as whoever runs the platform would."""

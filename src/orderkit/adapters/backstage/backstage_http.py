@@ -49,8 +49,8 @@ class BackstageResponse:
     def text(self) -> str:
         """What the server says went wrong: cut, on one line, without secrets."""
         try:
-            found = json.loads(self.body)
-            message = found["error"]["message"]
+            document = json.loads(self.body)
+            message = document["error"]["message"]
         except (ValueError, RecursionError, KeyError, TypeError):
             message = self.body[:1000].decode(errors="replace")
         return shorten(redact(str(message)), limit=400)
@@ -71,7 +71,7 @@ def send(
         UnreachableError: No complete answer in time; it may have been carried out.
         RemoteError: The answer is too large.
     """
-    where = url.partition("?")[0]
+    address = url.partition("?")[0]
     with requests.Session() as session:
         session.trust_env = False
         try:
@@ -90,12 +90,12 @@ def send(
                     read_capped(response, ANSWER_MAX_BYTES),
                 )
         except requests.exceptions.SSLError as error:
-            raise UnreachableError(f"no trusted TLS connection to {where}") from error
+            raise UnreachableError(f"no trusted TLS connection to {address}") from error
         except requests.exceptions.Timeout as error:
             raise UnreachableError(
-                f"{where} did not answer within {timeout_s:g} s", hint="repeat the command"
+                f"{address} did not answer within {timeout_s:g} s", hint="repeat the command"
             ) from error
         except (requests.exceptions.RequestException, OSError) as error:
             raise UnreachableError(
-                f"nobody answers at {where}", hint="is the platform up? orderkit up"
+                f"nobody answers at {address}", hint="is the platform up? orderkit up"
             ) from error

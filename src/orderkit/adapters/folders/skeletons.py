@@ -42,14 +42,14 @@ def render_skeleton(name: str, values: Mapping[str, Any]) -> dict[PurePosixPath,
     if not (skeleton / "cookiecutter.json").is_file():
         raise NotFoundError(f"there is no skeleton {skeleton}", hint="install Orderkit again")
     defaults = json.loads((skeleton / "cookiecutter.json").read_bytes())
-    with tempfile.TemporaryDirectory(prefix="orderkit-") as place:
+    with tempfile.TemporaryDirectory(prefix="orderkit-") as scratch:
         try:
-            made = generate_files(
+            rendered = generate_files(
                 skeleton,
                 {"cookiecutter": {**defaults, **values, "folder": "made"}},
-                output_dir=place,
+                output_dir=scratch,
                 accept_hooks=False,
             )
         except CookiecutterException as error:
             raise InvalidInputError(f"skeletons/{name}", dict(values), str(error)) from error
-        return dict(DiskFolder(Path(made), trusted=True).tree(PurePosixPath()))
+        return dict(DiskFolder(Path(rendered), trusted=True).tree(PurePosixPath()))

@@ -88,8 +88,8 @@ class KubeCluster:
         return self._discovery.resource(kind).namespaced
 
     def plural(self, kind: Kind) -> str | None:
-        found = self._discovery.ask(kind)
-        return found.plural if found else None
+        resource = self._discovery.ask(kind)
+        return resource.plural if resource else None
 
     def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:
         root = f"apis/{group}/{version}" if group else f"api/{version}"

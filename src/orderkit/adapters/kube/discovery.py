@@ -51,13 +51,13 @@ class Discovery:
         Raises:
             NoSuchKindError: The server does not serve it (asked just now).
         """
-        found = self._known.get(kind) or self.ask(kind)
-        if found is None:
+        resource = self._known.get(kind) or self.ask(kind)
+        if resource is None:
             raise NoSuchKindError(
                 f'no matches for kind "{kind.kind}" in version "{kind.api_version}"',
                 hint="is its CustomResourceDefinition or XRD applied and established?",
             )
-        return found
+        return resource
 
     def ask(self, kind: Kind) -> ApiResource | None:
         """Ask the server now; None if it does not serve the kind."""
@@ -73,9 +73,9 @@ class Discovery:
             if entry.get("kind") == kind.kind and "/" not in entry["name"]:
                 plural = entry["name"]
                 has_status = f"{plural}/status" in names
-                found = ApiResource(root, plural, bool(entry.get("namespaced")), has_status)
-                self._known[kind] = found
-                return found
+                resource = ApiResource(root, plural, bool(entry.get("namespaced")), has_status)
+                self._known[kind] = resource
+                return resource
         self.forget(kind)
         return None
 

@@ -100,8 +100,8 @@ class KubeTransport:
             raise InvalidInputError(
                 "kubeconfig", str(path), f"cannot be used: {why}", hint=hint
             ) from error
-        made: Any = configuration  # its types know no hook
-        made.refresh_api_key_hook = _rereading(path, context)
+        hooked: Any = configuration  # its types know no hook
+        hooked.refresh_api_key_hook = _rereading(path, context)
         return cls(configuration, read_timeout_s=read_timeout_s)
 
     @property
@@ -225,7 +225,7 @@ def _readable(body: Any) -> bytes:
     refuses with "invalid Unicode character escape code".
     """
     text = json.dumps(body, ensure_ascii=False)
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+    return _ESCAPED.sub(lambda escape: f"\\u{ord(escape[0]):04x}", text).encode()
 
 
 def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
@@ -237,8 +237,8 @@ def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
     import yaml
 
     config: Any = yaml.safe_load(path.read_text())  # the client has just read it
-    named = context or config.get("current-context")
-    user = _named(config, "contexts", named, "context").get("user")
+    context_name = context or config.get("current-context")
+    user = _named(config, "contexts", context_name, "context").get("user")
     file = _named(config, "users", user, "user").get("tokenFile")
     if not file:
         return None
@@ -251,9 +251,9 @@ def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
     return reread
 
 
-def _named(config: Any, kind: str, name: object, what: str) -> dict[str, Any]:
-    found = [entry.get(what) for entry in config.get(kind) or () if entry.get("name") == name]
-    return found[0] if found and isinstance(found[0], dict) else {}
+def _named(config: Any, kind: str, name: object, section: str) -> dict[str, Any]:
+    entries = [entry.get(section) for entry in config.get(kind) or () if entry.get("name") == name]
+    return entries[0] if entries and isinstance(entries[0], dict) else {}
 
 
 def _reason(error: Exception) -> str:
@@ -277,7 +277,7 @@ def _wait_at_most(response: Any, silence_s: float) -> None:
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Cut a stream into lines, whatever the size of its chunks."""
-    rest = b""
+    unfinished = b""
     for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from (line for line in whole if line.strip())
+        *complete, unfinished = (unfinished + chunk).split(b"\n")
+        yield from (line for line in complete if line.strip())

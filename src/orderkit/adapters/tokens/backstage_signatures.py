@@ -139,20 +139,20 @@ class _Groups:
 
     def _asked(self, token: str, person: str) -> frozenset[str]:
         try:
-            found = fetch_json(self._url, _NO_BACKSTAGE, token=token)
+            answer = fetch_json(self._url, _NO_BACKSTAGE, token=token)
         except RemoteError as error:
             raise UnreachableError(
                 f"the groups of {person} cannot be had: {error}", hint=error.hint
             ) from error
-        claims = found.get("claims") if isinstance(found, dict) else None
+        claims = answer.get("claims") if isinstance(answer, dict) else None
         if not isinstance(claims, dict) or claims.get("sub", person) != person:
             raise _unproved(f"the portal does not say which groups {person} is in")
         return _refs(claims.get("ent"))
 
 
 def _refs(value: Any) -> frozenset[str]:
-    listed = value if isinstance(value, list) else ()
-    return frozenset(item.lower() for item in listed if isinstance(item, str))
+    items = value if isinstance(value, list) else ()
+    return frozenset(item.lower() for item in items if isinstance(item, str))
 
 
 def token_type(token: str) -> str:

@@ -36,10 +36,10 @@ def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
         rows = [{key: getattr(finding, key) for key in keys} for finding in findings]
         emit_json(schema, {"ok": not failed, "findings": rows})
         return int(failed)
-    emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.what, f.verdict, f.detail) for f in findings])
+    emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.check, f.verdict, f.detail) for f in findings])
     for finding in findings:
         if finding.advice:
-            click.echo(f"\n{finding.what}: {finding.advice}")
+            click.echo(f"\n{finding.check}: {finding.advice}")
     return int(failed)
 
 
@@ -66,13 +66,13 @@ def _machine() -> Iterator[DoctorFinding]:
 
     from orderkit.flows.install.diagnosis import DoctorFinding
 
-    version = ".".join(str(part) for part in sys.version_info[:3])
+    version = ".".join(str(number) for number in sys.version_info[:3])
     yield DoctorFinding("python", "ok", version)
-    for name, needed in (("git", True), ("kubectl", False)):
+    for name, is_required in (("git", True), ("kubectl", False)):
         path = shutil.which(name)
         if path:
             yield DoctorFinding(name, "ok", path)
-        elif needed:
+        elif is_required:
             yield DoctorFinding(name, "fail", "is not on PATH", f"install {name}")
         else:
             yield DoctorFinding(

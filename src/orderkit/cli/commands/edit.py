@@ -112,14 +112,14 @@ def _show(
 def _show_json(edited: EditedText, wishes: list[Assignment], *, in_place: bool) -> None:
     from orderkit.cli.output import emit_json
 
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         "file": edited.name,
         "changed": edited.changed,
         "written": in_place and edited.changed,
         "edits": [{"path": list(wish.path), "op": wish.op, "value": wish.value} for wish in wishes],
         "diff": edited.diff(),
     }
-    emit_json(_SCHEMA, told if in_place else {**told, "text": edited.after.decode()})
+    emit_json(_SCHEMA, report if in_place else {**report, "text": edited.after.decode()})
 
 
 def _show_refused(file: str, error: EditRefusedError) -> int:

@@ -139,10 +139,12 @@ def _emit_text(verdict: PackVerdict, folder: Path) -> None:
 
     for entry in verdict.findings:
         parts = (folder / entry.file, entry.line, entry.column)
-        place = ":".join(str(part) for part in parts if part)
-        where = f"{entry.about.path}: " if entry.about.path else ""
-        click.echo(f"{place}: {severity_of(entry)}: {_rule(entry)}: {where}{_message(entry)}")
+        location = ":".join(str(part_text) for part_text in parts if part_text)
+        path_prefix = f"{entry.about.path}: " if entry.about.path else ""
+        click.echo(
+            f"{location}: {severity_of(entry)}: {_rule(entry)}: {path_prefix}{_message(entry)}"
+        )
         click.echo(f"  advice: {_advice(entry)}")
-    counts = ", ".join(f"{count} {what}" for what, count in _counts(verdict).items())
+    counts = ", ".join(f"{count} {severity}" for severity, count in _counts(verdict).items())
     kits = f"{len(verdict.kits)} kit{'' if len(verdict.kits) == 1 else 's'}"
     click.echo(f"{kits}, {verdict.runs} orders tried: {counts}", err=True)

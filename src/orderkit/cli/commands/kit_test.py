@@ -74,7 +74,8 @@ def _json(report: TestReport) -> dict[str, Any]:
                 "message": case.message,
                 "not_run": case.not_run,
                 "differences": [
-                    {"file": str(one.path), "diff": one.diff()} for one in case.differences
+                    {"file": str(difference.path), "diff": difference.diff()}
+                    for difference in case.differences
                 ],
             }
             for case in report.cases
@@ -101,13 +102,13 @@ def _show_case(case: Tested) -> None:
     if case.not_run:
         click.echo(f"  pipeline not run: {case.not_run}")
     if case.result is ScenarioResult.UPDATED:
-        for one in case.differences:
-            what = "removed" if one.after is None else "wrote"
-            click.echo(f"  {what} expected/{one.path}")
+        for difference in case.differences:
+            verb = "removed" if difference.after is None else "wrote"
+            click.echo(f"  {verb} expected/{difference.path}")
     elif not case.ok:
         if case.reason:
             click.echo(f"  why it matters: {case.reason}")
         if case.message:
             click.echo(f"  {case.message}")
-        for one in case.differences:
-            click.echo("".join(f"  {line}" for line in one.diff().splitlines(keepends=True)))
+        for difference in case.differences:
+            click.echo("".join(f"  {line}" for line in difference.diff().splitlines(keepends=True)))

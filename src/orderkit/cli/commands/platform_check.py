@@ -37,8 +37,10 @@ def platform_check(platform_file: str | None, pack_folder: str | None, as_json: 
     from orderkit.flows.platform import default_requester
 
     settings = load_settings(platform_file)
-    wanted = BootstrapOptions(platform_file, pack_folder, default_requester(), 0.0, probe=False)
-    with prepared(wanted) as (platform, request):
+    bootstrap_options = BootstrapOptions(
+        platform_file, pack_folder, default_requester(), 0.0, probe=False
+    )
+    with prepared(bootstrap_options) as (platform, request):
         findings = [*drift.check(platform, request), *_certificates(settings)]
     return show("orderkit.platform-check/v1", findings, as_json)
 
@@ -50,17 +52,19 @@ def _certificates(settings: PlatformSettings) -> Iterator[DoctorFinding]:
     from orderkit.flows.install.diagnosis import DoctorFinding
 
     try:
-        found = list(kubeconfig_certificates(Path(settings.kubeconfig), settings.context))
+        certificates = list(kubeconfig_certificates(Path(settings.kubeconfig), settings.context))
         if settings.forge.ca_file:
-            found.append(("the forge's authority", Path(settings.forge.ca_file).read_bytes()))
-        yield from (_dated(told, pem) for told, pem in found)
+            certificates.append(
+                ("the forge's authority", Path(settings.forge.ca_file).read_bytes())
+            )
+        yield from (_dated(subject, pem) for subject, pem in certificates)
     except (OSError, ValueError) as error:
         yield DoctorFinding(
             "certificates", "fail", str(error), "check the kubeconfig and forge.caFile"
         )
 
 
-def _dated(told: str, pem: bytes) -> DoctorFinding:
+def _dated(subject: str, pem: bytes) -> DoctorFinding:
     import datetime as dt
 
     from orderkit.adapters.certificate_dates import ends_of
@@ -68,7 +72,7 @@ def _dated(told: str, pem: bytes) -> DoctorFinding:
 
     end = min(ends_of(pem))
     left_d = (end - dt.datetime.now(dt.UTC)).days
-    detail = f"{told} ends on {end:%Y-%m-%d}"
+    detail = f"{subject} ends on {end:%Y-%m-%d}"
     if left_d < 0:
         return DoctorFinding("certificates", "fail", detail, "renew it: nobody accepts it any more")
     if left_d < _SOON_D:

@@ -111,8 +111,8 @@ def _show(report: SkeletonReport, as_json: bool) -> None:
     if as_json:
         counts = {word: report.count(word) for word in words}
         files = [entry.to_json() for entry in report.entries]
-        out = str(report.out) if report.out else None
-        emit_json("orderkit.render/v1", {"out": out, "counts": counts, "files": files})
+        out_folder = str(report.out) if report.out else None
+        emit_json("orderkit.render/v1", {"out": out_folder, "counts": counts, "files": files})
         return
     emit_table(
         ("FILE", "OUTCOME", "TARGET"),

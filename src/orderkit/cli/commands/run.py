@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Render, but only say what would be called; outputs of such steps are examples.",
 )
-@click.option("--out", metavar="DIR", help="Write the workspace to a new folder at the end.")
+@click.option(
+    "--out", "out_folder", metavar="DIR", help="Write the workspace to a new folder at the end."
+)
 @requester_option
 @platform_option
 @json_option
@@ -55,7 +57,7 @@ def run_command(
     secrets: tuple[str, ...],
     environment_file: str | None,
     dry_run: bool,
-    out: str | None,
+    out_folder: str | None,
     requester: str | None,
     platform_file: str | None,
     as_json: bool,
@@ -74,49 +76,49 @@ def run_command(
     from orderkit.flows.order import interpreting
     from orderkit.flows.platform import default_requester
 
-    if out:
-        check_free(Path(out))
+    if out_folder:
+        check_free(Path(out_folder))
     platform = _platform(platform_file)
-    wanted = interpreting.TemplateRunRequest(
+    run_request = interpreting.TemplateRunRequest(
         order_views.assignments(assignments),
         _map(values_file, "--values"),
         requester or default_requester(),
         _options(secrets, environment_file, dry_run=dry_run),
     )
     steps = run_views.Steps(as_json=as_json)
-    result = interpreting.run(_source(template, platform), wanted, platform, on_step=steps)
-    if out:
-        write_tree(result.workspace, Path(out))
-    run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out), as_json)
+    result = interpreting.run(_source(template, platform), run_request, platform, on_step=steps)
+    if out_folder:
+        write_tree(result.workspace, Path(out_folder))
+    run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out_folder), as_json)
 
 
-def _platform(given: str | None) -> Platform | None:
+def _platform(platform_file: str | None) -> Platform | None:
     """Connect to the platform that is meant, None if none is named and none was started."""
     from orderkit.cli.connecting import settings_path
     from orderkit.cli.options import connect_to
 
-    if not given and not settings_path(given).exists():
+    if not platform_file and not settings_path(platform_file).exists():
         return None
-    return connect_to(given)
+    return connect_to(platform_file)
 
 
-def _source(given: str, platform: Platform | None) -> TemplateSource:
+def _source(template_name: str, platform: Platform | None) -> TemplateSource:
     from orderkit.adapters.folders.template_folder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
     from orderkit.flows.order import interpreting
     from orderkit.flows.template.rendering import is_own
 
-    path = template_path(given)
+    path = template_path(template_name)
     if path is not None:
         data = read_limited(path, field="template")
         folder = DiskFolder(path.parent, trusted=is_own(path.parent))
-        return interpreting.template_of(given, data, folder)
+        return interpreting.template_of(template_name, data, folder)
     if platform is None:
         raise NotFoundError(
-            f"template '{given}': there is no such file, and no platform with a pack",
+            f"template '{template_name}': there is no such file, and no platform with a pack",
             hint="give a template.yaml, or name a platform with --platform FILE",
         )
-    return interpreting.published_template(platform, given)
+    return interpreting.published_template(platform, template_name)
 
 
 def _options(

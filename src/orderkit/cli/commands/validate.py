@@ -83,8 +83,8 @@ def _definitions(pack_folder: str | None, xrd_files: tuple[str, ...]) -> Definit
     if xrd_files and pack_folder:
         raise click.UsageError("give --pack or --xrd")
     if xrd_files:
-        found = validating.sources([Path(name) for name in xrd_files])
-        return validating.Definitions.of(found)
+        sources = validating.sources([Path(name) for name in xrd_files])
+        return validating.Definitions.of(sources)
     folder = Path(pack_folder) if pack_folder else reference_pack()
     read = {folder / path: data for path, data in read_folder(folder).items()}
     return validating.Definitions.of(validating.definition_sources(read))
@@ -149,13 +149,13 @@ def _located(entry: Located) -> dict[str, Any]:
     from orderkit.core.schema.validate import Finding
 
     about = entry.about
-    told = (
+    details = (
         about.to_json()
         if isinstance(about, Finding)
         else {"path": about.path, "rule": about.rule, "why": about.why}
     )
-    place = {"file": str(entry.file), "line": entry.line, "column": entry.column}
-    return {**place, "subject": entry.subject, **told}
+    location = {"file": str(entry.file), "line": entry.line, "column": entry.column}
+    return {**location, "subject": entry.subject, **details}
 
 
 def _emit_sarif(outcome: ValidationOutcome) -> None:
@@ -167,16 +167,18 @@ def _emit_sarif(outcome: ValidationOutcome) -> None:
 
     results = []
     for entry in (*outcome.findings, *outcome.not_evaluated):
-        about, place = entry.about, (entry.file, entry.line, entry.column)
+        about, location = entry.about, (entry.file, entry.line, entry.column)
         lead = f"{entry.subject}: " if entry.subject else ""
         if isinstance(about, Finding):
             hint = f" ({about.hint})" if about.hint else ""
             results.append(
-                SarifResult(str(about.reason), about.severity.value, f"{lead}{about}{hint}", *place)
+                SarifResult(
+                    str(about.reason), about.severity.value, f"{lead}{about}{hint}", *location
+                )
             )
         else:
             text = f"{lead}{about.path}: not evaluated: {about.rule} ({about.why})"
-            results.append(SarifResult(NOT_EVALUATED, "note", text, *place))
+            results.append(SarifResult(NOT_EVALUATED, "note", text, *location))
     click.echo(json.dumps(sarif(results, version=__version__), indent=2, ensure_ascii=False))
 
 
@@ -184,15 +186,17 @@ def _emit_text(outcome: ValidationOutcome) -> None:
     from orderkit.core.schema.validate import Finding, FindingSeverity
 
     for entry in (*outcome.findings, *outcome.not_evaluated):
-        place = ":".join(str(part) for part in (entry.file, entry.line, entry.column) if part)
+        location = ":".join(
+            str(coordinate) for coordinate in (entry.file, entry.line, entry.column) if coordinate
+        )
         about = entry.about
         if isinstance(about, Finding):
             lead = "" if about.severity is FindingSeverity.ERROR else f"{about.severity}: "
-            click.echo(f"{place}: {lead}{about.reason}: {about}")
+            click.echo(f"{location}: {lead}{about.reason}: {about}")
             if about.hint:
                 click.echo(f"  hint: {about.hint}")
         else:
-            click.echo(f"{place}: not evaluated: {about.path}: {about.rule}")
+            click.echo(f"{location}: not evaluated: {about.path}: {about.rule}")
             click.echo(f"  why: {about.why}")
     counted = (
         (len(outcome.objects), "objects"),
@@ -201,4 +205,4 @@ def _emit_text(outcome: ValidationOutcome) -> None:
         (len(outcome.not_evaluated), "rules not evaluated"),
         (outcome.skipped, "objects of other kinds passed by"),
     )
-    click.echo(", ".join(f"{count} {what}" for count, what in counted), err=True)
+    click.echo(", ".join(f"{count} {label}" for count, label in counted), err=True)

@@ -63,12 +63,12 @@ def tell(story: Story) -> None:
 
 
 def _order(story: Story, running: Running) -> None:
-    wanted = ordering.OrderRequest(
+    request = ordering.OrderRequest(
         "garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER, timeout_s=PATIENCE_S
     )
-    done = ordering.order(running.platform, wanted, on_step=lambda *_: None)
-    expect(done.created, f"{ORDER} is new")
-    story.stage("order", f"template.yaml interpreted, {ORDER} is {done.report.state.phase}")
+    ordered = ordering.order(running.platform, request, on_step=lambda *_: None)
+    expect(ordered.created, f"{ORDER} is new")
+    story.stage("order", f"template.yaml interpreted, {ORDER} is {ordered.report.state.phase}")
 
 
 def _clone(story: Story, running: Running) -> Path:
@@ -107,24 +107,24 @@ def _repair(story: Story, running: Running) -> None:
     new = wait(
         "the deleted ConfigMap coming back",
         lambda: cluster.get(SPEC_SHEET),
-        lambda found: _uid(found) not in ("", old),
+        lambda manifest: _uid(manifest) not in ("", old),
     )
     expect_sheet(running, "stage1")
     story.stage("repair", f"deleted by hand, back as {_uid(new)[:8]} with the same data")
 
 
 def _repeat(story: Story, running: Running) -> None:
-    wanted = ordering.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
-    done = ordering.order(running.platform, wanted, on_step=lambda *_: None)
-    expect(not done.created, "the same order again is no new one")
+    request = ordering.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
+    ordered = ordering.order(running.platform, request, on_step=lambda *_: None)
+    expect(not ordered.created, "the same order again is no new one")
     expect_sheet(running, "stage1")
     story.stage("again", "the same order changes nothing, the live stage1 stays")
 
 
 def _end(story: Story, running: Running) -> None:
     platform = running.platform
-    wanted = destroying.EndRequest(ORDER, REQUESTER, timeout_s=PATIENCE_S)
-    ended = destroying.destroy(platform, wanted, on_step=lambda *_: None)
+    request = destroying.EndRequest(ORDER, REQUESTER, timeout_s=PATIENCE_S)
+    ended = destroying.destroy(platform, request, on_step=lambda *_: None)
     for key in (XGARAGE, BAY, SPEC_SHEET, application_key(ORDER)):
         expect(platform.cluster.get(key) is None, f"{key} is gone")
     expect(listing.list_orders(platform) == [], "no order is left in the ledger")

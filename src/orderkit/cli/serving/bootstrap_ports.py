@@ -30,7 +30,7 @@ from orderkit.cli.connecting import (
 from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
-from orderkit.flows.install.bootstrapping import BootstrapRequest, ProbeWanted, RepositoryAccess
+from orderkit.flows.install.bootstrapping import BootstrapRequest, ProbeRequest, RepositoryAccess
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import Platform
 from orderkit.ports.catalog import Catalog
@@ -53,29 +53,29 @@ class BootstrapOptions:
 
 
 @contextlib.contextmanager
-def prepared(wanted: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapRequest]]:
+def prepared(options: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapRequest]]:
     """
     Connect, read the pack, and run stand-ins as long as the caller needs them.
 
     Raises:
         NotFoundError, InvalidInputError: platform.yaml, a file it names, or the pack.
     """
-    settings = load_settings(wanted.platform_file)
-    pack = Path(wanted.pack_folder) if wanted.pack_folder else reference_pack()
+    settings = load_settings(options.platform_file)
+    pack = Path(options.pack_folder) if options.pack_folder else reference_pack()
     files = read_folder(pack)
     with contextlib.ExitStack() as undo:
         platform, problem = _platform(settings, undo)
-        probe = ProbeWanted(settings.probe.kit, settings.probe.values) if wanted.probe else None
+        probe = ProbeRequest(settings.probe.kit, settings.probe.values) if options.probe else None
         yield (
             platform,
             BootstrapRequest(
                 files,
                 values_of(settings, pack_commit(pack, files)),
-                wanted.requester,
-                timeout_s=wanted.timeout_s,
+                options.requester,
+                timeout_s=options.timeout_s,
                 installation=settings.installation,
                 access=_access(settings),
-                replace_pack=wanted.replace_pack
+                replace_pack=options.replace_pack
                 or settings.installation.target is PlatformTarget.EMBEDDED,
                 probe=probe,
                 portal_problem=problem,
@@ -128,11 +128,11 @@ def _platform(settings: PlatformSettings, undo: contextlib.ExitStack) -> tuple[P
 def _catalog(settings: PlatformSettings) -> tuple[Catalog | None, str]:
     """Return the portal's catalog, or None and why it cannot be asked."""
     try:
-        found = BackstageCatalog(settings.portal.url, token=token(settings.portal))
-        found.locations()
+        catalog = BackstageCatalog(settings.portal.url, token=token(settings.portal))
+        catalog.locations()
     except OrderkitError as error:
         return None, str(error)
-    return found, ""
+    return catalog, ""
 
 
 def _catalog_stand_in(platform: Platform, undo: contextlib.ExitStack) -> Catalog:

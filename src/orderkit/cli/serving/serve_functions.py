@@ -82,16 +82,18 @@ def serve(options: FunctionOptions) -> None:
     from orderkit.adapters.functions.workers import CallLimits
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    wanted = function_server.FunctionServerWanted(
+    server_options = function_server.FunctionServerOptions(
         stations=options.folder,
         address=options.address,
         certificates=options.certificates_folder,
         limits=CallLimits(options.at_once, options.answer_s, options.memory_mib << 20),
         message_max_bytes=options.message_mib << 20,
     )
-    how = "mutual TLS" if wanted.certificates else "WITHOUT TLS"
+    how = "mutual TLS" if server_options.certificates else "WITHOUT TLS"
     host = options.address.rpartition(":")[0]
     function_server.serve(
-        wanted,
-        ready=lambda port: click.echo(f"stations of {wanted.stations}: {host}:{port}, {how}"),
+        server_options,
+        ready=lambda port: click.echo(
+            f"stations of {server_options.stations}: {host}:{port}, {how}"
+        ),
     )

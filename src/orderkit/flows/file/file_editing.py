@@ -49,8 +49,8 @@ class EditedText:
 
 def _lines(data: bytes) -> list[str]:
     lines = data.decode().split("\n")
-    whole = [line + "\n" for line in lines[:-1]]
-    return [*whole, lines[-1]] if lines[-1] else whole
+    full_lines = [line + "\n" for line in lines[:-1]]
+    return [*full_lines, lines[-1]] if lines[-1] else full_lines
 
 
 def edit_bytes(name: str, before: bytes, edits: Sequence[Edit]) -> EditedText:
@@ -87,21 +87,21 @@ def write_file(path: Path, edited: EditedText) -> None:
         OrderkitError: It cannot be written.
     """
     target = path.resolve()
-    found = target.stat()
-    if not stat.S_ISREG(found.st_mode):
+    file_stat = target.stat()
+    if not stat.S_ISREG(file_stat.st_mode):
         raise UsageError(f"{path} is no regular file", hint="edit it with - and redirect")
     try:
-        _replace(path, target, found, edited)
+        _replace(path, target, file_stat, edited)
     except OSError as error:
         raise OrderkitError(f"{path}: {error.strerror}; nothing was written") from error
 
 
-def _replace(path: Path, target: Path, found: os.stat_result, edited: EditedText) -> None:
+def _replace(path: Path, target: Path, file_stat: os.stat_result, edited: EditedText) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(edited.after)
-            _take_over(handle, found)
+            _take_over(handle, file_stat)
             file.flush()
             os.fsync(handle)
         _check_unchanged(path, edited)
@@ -119,8 +119,8 @@ def _check_unchanged(path: Path, edited: EditedText) -> None:
         )
 
 
-def _take_over(handle: int, found: os.stat_result) -> None:
+def _take_over(handle: int, file_stat: os.stat_result) -> None:
     """Give the new file the mode and the owner of the old one; who may not, fails here."""
-    if (found.st_uid, found.st_gid) != (os.getuid(), os.getgid()):
-        os.fchown(handle, found.st_uid, found.st_gid)
-    os.fchmod(handle, stat.S_IMODE(found.st_mode))
+    if (file_stat.st_uid, file_stat.st_gid) != (os.getuid(), os.getgid()):
+        os.fchown(handle, file_stat.st_uid, file_stat.st_gid)
+    os.fchmod(handle, stat.S_IMODE(file_stat.st_mode))

@@ -36,7 +36,7 @@ Verdict = Literal["ok", "warn", "fail"]
 class DoctorFinding:
     """One checked thing; `advice` is empty when it is well."""
 
-    what: str
+    check: str
     verdict: Verdict
     detail: str
     advice: str = ""
@@ -56,24 +56,24 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "service": _service,
         "orders": _orders,
     }
-    for what, run in checks.items():
+    for name, run in checks.items():
         try:
             yield run(platform)
         except OrderkitError as error:
-            yield DoctorFinding(what, "fail", str(error), error.hint)
+            yield DoctorFinding(name, "fail", str(error), error.hint)
 
 
 def check_requesters(requesters: Requesters | None) -> DoctorFinding:
     """Say what the requester of a portal's order is worth."""
-    what = "requesters"
+    subject = "requesters"
     if requesters is None:
         return DoctorFinding(
-            what, "ok", "claims: portal.signedBy names no Backstage that proves them"
+            subject, "ok", "claims: portal.signedBy names no Backstage that proves them"
         )
     try:
-        return DoctorFinding(what, "ok", requesters.describe())
+        return DoctorFinding(subject, "ok", requesters.describe())
     except OrderkitError as error:
-        return DoctorFinding(what, "fail", str(error), error.hint)
+        return DoctorFinding(subject, "fail", str(error), error.hint)
 
 
 def _forge(platform: Platform) -> DoctorFinding:
@@ -88,15 +88,15 @@ def _forge(platform: Platform) -> DoctorFinding:
 
 
 def _behaviour(platform: Platform) -> DoctorFinding:
-    known = platform.forge.evidence()
-    if known.basis == "unknown":
+    evidence = platform.forge.evidence()
+    if evidence.basis == "unknown":
         return DoctorFinding(
             "behaviour",
             "warn",
-            f"version {known.version}: {known.detail}",
+            f"version {evidence.version}: {evidence.detail}",
             "run the contract suite against such a server first (docs/forge.md)",
         )
-    return DoctorFinding("behaviour", "ok", f"{known.basis}: {known.detail}")
+    return DoctorFinding("behaviour", "ok", f"{evidence.basis}: {evidence.detail}")
 
 
 def _rights(platform: Platform) -> DoctorFinding:
@@ -118,8 +118,8 @@ def _pack(platform: Platform) -> DoctorFinding:
 
 
 def _ledger(platform: Platform) -> DoctorFinding:
-    seen = ledger_snapshot(platform)
-    return DoctorFinding("ledger", "ok", f"{platform.ledger} at {seen.commit[:8]}")
+    files = ledger_snapshot(platform)
+    return DoctorFinding("ledger", "ok", f"{platform.ledger} at {files.commit[:8]}")
 
 
 def _cluster(platform: Platform) -> DoctorFinding:
@@ -134,37 +134,37 @@ def _cluster(platform: Platform) -> DoctorFinding:
 
 def _layers(platform: Platform) -> DoctorFinding:
     """Judge the Applications that are no orders: the platform's layers and the teams."""
-    found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
     layers = {
         str(metadata(application)["name"]): application
-        for application in found
+        for application in applications
         if ORDER_LABEL not in labels_of(application)
     }
-    bad = {name: why for name, each in sorted(layers.items()) if (why := _unwell(platform, each))}
+    bad = {name: why for name, layer in sorted(layers.items()) if (why := _unwell(platform, layer))}
     if not bad:
-        return DoctorFinding("layers", "ok", f"{len(found)} Applications")
+        return DoctorFinding("layers", "ok", f"{len(applications)} Applications")
     first, why = next(
         ((name, why) for name, why in bad.items() if why.failing), next(iter(bad.items()))
     )
-    others = f"; also not well: {', '.join(name for name in bad if name != first)}"
+    rest_note = f"; also not well: {', '.join(name for name in bad if name != first)}"
     return DoctorFinding(
         "layers",
         "fail",
-        f"{first}: {why.reason}" + (others if len(bad) > 1 else ""),
+        f"{first}: {why.reason}" + (rest_note if len(bad) > 1 else ""),
         why.advice or f"kubectl -n {ARGOCD_NAMESPACE} describe application {first}",
     )
 
 
 def _unwell(platform: Platform, application: Manifest) -> Hindrance | None:
     """Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy."""
-    found = obstacle(platform, application)
-    if found:
-        return found
+    hindrance = obstacle(platform, application)
+    if hindrance:
+        return hindrance
     health = dig(application, "status", "health", default={})
     if health.get("status") == "Healthy":
         return None
-    told = health.get("message") or "what it delivers is not healthy"
-    return Hindrance(f"{health.get('status', 'Unknown')}: {told}")
+    message = health.get("message") or "what it delivers is not healthy"
+    return Hindrance(f"{health.get('status', 'Unknown')}: {message}")
 
 
 def _portal(platform: Platform) -> DoctorFinding:

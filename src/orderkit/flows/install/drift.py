@@ -37,21 +37,21 @@ from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_
 _AGAIN = "'orderkit bootstrap' brings it back ('--plan' shows how)"
 
 
-def check(platform: Platform, wanted: BootstrapRequest) -> Iterator[DoctorFinding]:
+def check(platform: Platform, request: BootstrapRequest) -> Iterator[DoctorFinding]:
     """
     Yield a finding per checked thing, in the order of a bootstrap.
 
     Raises:
         InvalidInputError: The pack is broken.
     """
-    site = BootstrapContext(platform, replace(wanted, probe=None))
+    site = BootstrapContext(platform, replace(request, probe=None))
     for step in plan(platform, site.wanted):
         yield _finding(site, step)
-    for what, look in (("projects", _projects), ("kinds", _kinds)):
+    for subject, look in (("projects", _projects), ("kinds", _kinds)):
         try:
             yield from look(site)
         except OrderkitError as error:
-            yield DoctorFinding(what, "fail", str(error), error.hint)
+            yield DoctorFinding(subject, "fail", str(error), error.hint)
 
 
 def _finding(site: BootstrapContext, step: StepDone) -> DoctorFinding:
@@ -79,22 +79,22 @@ def _projects(site: BootstrapContext) -> Iterator[DoctorFinding]:
         path = ledger.team_path(team)
         text = read_text(platform, platform.ledger, path, "main") or ""
         bad += [
-            metadata(wanted)["name"]
-            for wanted in parse_manifests(str(path), text.encode())
-            if Kind.of(wanted) == APP_PROJECT and not _is_so(platform, wanted)
+            metadata(project)["name"]
+            for project in parse_manifests(str(path), text.encode())
+            if Kind.of(project) == APP_PROJECT and not _is_so(platform, project)
         ]
     if bad:
-        told = f"not as the ledger has them: {', '.join(bad)}"
+        message = f"not as the ledger has them: {', '.join(bad)}"
         yield DoctorFinding(
-            "projects", "fail", told, "kubectl -n argocd get appproject, and who edits it"
+            "projects", "fail", message, "kubectl -n argocd get appproject, and who edits it"
         )
     else:
         yield DoctorFinding("projects", "ok", f"{len(teams)} teams as the ledger has them")
 
 
-def _is_so(platform: Platform, wanted: Manifest) -> bool:
-    live = get_object(platform, ObjectKey.of(wanted))
-    return live is not None and holds(live.get("spec"), wanted.get("spec"))
+def _is_so(platform: Platform, manifest: Manifest) -> bool:
+    live = get_object(platform, ObjectKey.of(manifest))
+    return live is not None and holds(live.get("spec"), manifest.get("spec"))
 
 
 def _kinds(site: BootstrapContext) -> Iterator[DoctorFinding]:

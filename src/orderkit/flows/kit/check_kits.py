@@ -86,7 +86,7 @@ def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = No
     if not kits:
         findings += _together(read_pack(files), facts)
     if since is not None:
-        findings += _changes(folder, since, facts, names, whole=not kits)
+        findings += _changes(folder, since, facts, names, whole_pack=not kits)
     return PackVerdict(tuple(names), tuple(findings), sum(len(kit.runs) for kit in checked))
 
 
@@ -99,13 +99,13 @@ def _together(pack: Pack, facts: PackFacts) -> list[Located]:
 
 
 def _changes(
-    folder: Path, ref: str, facts: PackFacts, names: Sequence[str], *, whole: bool
+    folder: Path, ref: str, facts: PackFacts, names: Sequence[str], *, whole_pack: bool
 ) -> list[Located]:
     """
     Compare kits with what they were.
 
     Args:
-        whole: `names` are all kits of the pack: what is not among them is gone.
+        whole_pack: `names` are all kits of the pack: what is not among them is gone.
     """
     files = read_commit(folder, ref)
     before = read_pack(files).kit_names
@@ -116,7 +116,7 @@ def _changes(
         for name in before:
             if name in names:
                 found_changes += check_since(KitUnderCheck(name, old), KitUnderCheck(name, facts))
-            elif whole:
+            elif whole_pack:
                 found_changes.append(kit_is_gone(KitUnderCheck(name, old), ref))
     return found_changes
 
@@ -160,10 +160,10 @@ def _is_doubtful(kit: str, facts: PackFacts) -> bool:
 
 
 def _differences(kit: Checked, differing: dict[str, list[str]]) -> Iterator[Located]:
-    told: set[str] = set()
+    reported: set[str] = set()
     for run in kit.runs:
         parts = first_and_more(differing.get(run.key, ()))
-        if parts and parts not in told:
-            told.add(parts)
+        if parts and parts not in reported:
+            reported.add(parts)
             message = f"{run.order.label}: {parts} differs in another process"
             yield finding_at(KitRule.NOT_DETERMINISTIC, run.doc, "spec.pipeline", message)

@@ -70,15 +70,15 @@ def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
         RefusedError: A file written by hand stands where a generated one belongs.
     """
     files = read_folder(pack, docs=True)
-    known = read_pack(files)
-    found: list[GeneratedFile] = []
-    read = {kit.name: kit for kit in known.kits()}
-    for name in kits or known.kit_names:
-        generated = generate(files, read[name] if name in read else known.kit(name))
-        gone = leftovers(files, name, generated)
-        found += _compared(name, files, {**generated, **dict.fromkeys(gone)})
-    found += _compared("", files, _of_all(files, known.name, tuple(read.values())))
-    return Generation(tuple(sorted(found, key=lambda file: file.path)))
+    pack_read = read_pack(files)
+    generated_files: list[GeneratedFile] = []
+    read = {kit.name: kit for kit in pack_read.kits()}
+    for name in kits or pack_read.kit_names:
+        generated = generate(files, read[name] if name in read else pack_read.kit(name))
+        stale = leftovers(files, name, generated)
+        generated_files += _compared(name, files, {**generated, **dict.fromkeys(stale)})
+    generated_files += _compared("", files, _of_all(files, pack_read.name, tuple(read.values())))
+    return Generation(tuple(sorted(generated_files, key=lambda file: file.path)))
 
 
 def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath, bytes]:
@@ -92,23 +92,23 @@ def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath,
     return {**kinds(pack, kits), **checks}
 
 
-def apply_generation(pack: Path, wanted: Generation) -> None:
+def apply_generation(pack: Path, generation: Generation) -> None:
     """
     Write what differs, remove what is left over. Idempotent; each file is written whole.
 
     Raises:
         OSError: The folder cannot be written.
     """
-    for file in wanted.differing:
+    for file in generation.differing:
         write_file(pack, file.path, file.after)
 
 
 def _compared(
     kit: str,
     files: Mapping[PurePosixPath, bytes],
-    wanted: Mapping[PurePosixPath, bytes | None],
+    generated: Mapping[PurePosixPath, bytes | None],
 ) -> Iterator[GeneratedFile]:
-    for path, after in wanted.items():
+    for path, after in generated.items():
         before = files.get(path)
         yield GeneratedFile(kit, path, _action(before, after), before, after)
 

@@ -53,7 +53,7 @@ FUNCTIONS = PurePosixPath("gitops", "functions")
 
 
 @dataclass(frozen=True, slots=True)
-class ImportWanted:
+class ImportRequest:
     """What to make a kit of."""
 
     pack: Path
@@ -74,7 +74,7 @@ class Imported:
     next: tuple[str, ...]
 
 
-def import_kit(wanted: ImportWanted) -> Imported:
+def import_kit(request: ImportRequest) -> Imported:
     """
     Add a kit to the pack.
 
@@ -83,22 +83,22 @@ def import_kit(wanted: ImportWanted) -> Imported:
         RefusedError: The pack has such a kit, or files in its place.
         OrderkitError: What was made does not pass its own tests; nothing was written.
     """
-    xrd = the_xrd(wanted.sources)
+    xrd = the_xrd(request.sources)
     _check(xrd)
-    composition = composition_for(xrd.manifest, wanted.sources, name=wanted.composition)
+    composition = composition_for(xrd.manifest, request.sources, name=request.composition)
     pipeline = None if composition is None else pipeline_of(composition.manifest)
-    name = wanted.name or kit_name(xrd.manifest)
-    functions = _functions(wanted, pipeline)
+    name = request.name or kit_name(xrd.manifest)
+    functions = _functions(request, pipeline)
     try:
         files = _files(name, xrd, composition, example=True)
-        added = add_kit(wanted.pack, name, {**files, **functions})
+        added = add_kit(request.pack, name, {**files, **functions})
         unguessed = "" if added.scenarios else "no example value could be guessed"
     except FailsItselfError as error:
         files = _files(name, xrd, composition, example=False)
-        added = add_kit(wanted.pack, name, {**files, **functions})
+        added = add_kit(request.pack, name, {**files, **functions})
         unguessed = error.why
-    told = _next(wanted.pack, name, pipeline, unguessed)
-    return Imported(added, composition is None, tuple(told))
+    notes = _next(request.pack, name, pipeline, unguessed)
+    return Imported(added, composition is None, tuple(notes))
 
 
 def from_cluster(cluster: Cluster, name: str) -> ImportSource:
@@ -113,19 +113,21 @@ def from_cluster(cluster: Cluster, name: str) -> ImportSource:
     """
     try:
         xrd = cluster.get(ObjectKey(definitions.XRD_KIND, name))
-        known = [metadata(one).get("name", "") for one in _list(cluster, definitions.XRD_KIND)]
+        names = [
+            metadata(manifest).get("name", "") for manifest in _list(cluster, definitions.XRD_KIND)
+        ]
     except NoSuchKindError as error:
         raise NotFoundError("the cluster has no Crossplane", hint=str(error)) from error
     if xrd is None:
         raise NotFoundError(
             f"the cluster has no CompositeResourceDefinition '{name}'",
-            hint=f"it has: {', '.join(sorted(map(str, known))) or 'none'}",
+            hint=f"it has: {', '.join(sorted(map(str, names))) or 'none'}",
         )
     kind = dig(xrd, "spec", "names", "kind")
     compositions = [
-        one
-        for one in _list(cluster, COMPOSITION)
-        if dig(one, "spec", "compositeTypeRef", "kind") == kind
+        manifest
+        for manifest in _list(cluster, COMPOSITION)
+        if dig(manifest, "spec", "compositeTypeRef", "kind") == kind
     ]
     functions = _list(cluster, FUNCTION)
     return ImportSource(f"cluster: {name}", (xrd, *compositions, *functions))
@@ -161,26 +163,34 @@ def _files(
     return {path: data for path, data in files.items() if left_out.isdisjoint(path.parents)}
 
 
-def _functions(wanted: ImportWanted, pipeline: Pipeline | None) -> Files:
+def _functions(request: ImportRequest, pipeline: Pipeline | None) -> Files:
     """Return files for functions that the pipeline needs, the sources have and the pack lacks."""
     if pipeline is None:
         return {}
-    given, declared = functions_in(wanted.sources), _declared(wanted.pack)
+    source_functions, declared = functions_in(request.sources), _declared(request.pack)
     return {
-        FUNCTIONS / f"{name}.yaml": yaml11.dump(cleaned(given[name])).encode()
+        FUNCTIONS / f"{name}.yaml": yaml11.dump(cleaned(source_functions[name])).encode()
         for name in pipeline.functions
-        if name in given and name not in declared
+        if name in source_functions and name not in declared
     }
 
 
 def _declared(pack: Path) -> set[str]:
-    found = {
+    function_files = {
         path: data
         for path, data in read_folder(pack).items()
         if path.is_relative_to(FUNCTIONS) and path.suffix in {".yaml", ".yml"}
     }
-    objects = [one for path, data in found.items() for one in parse_manifests(str(path), data)]
-    return {str(metadata(one).get("name")) for one in objects if one.get("kind") == FUNCTION.kind}
+    objects = [
+        manifest
+        for path, data in function_files.items()
+        for manifest in parse_manifests(str(path), data)
+    ]
+    return {
+        str(metadata(manifest).get("name"))
+        for manifest in objects
+        if manifest.get("kind") == FUNCTION.kind
+    }
 
 
 def _next(pack: Path, name: str, pipeline: Pipeline | None, unguessed: str) -> Iterator[str]:

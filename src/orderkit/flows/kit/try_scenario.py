@@ -139,15 +139,15 @@ class ScenarioTrial:
             composition=self.composition,
         )
         once = {"rounds_max": 1} if scenario.run == "once" else {}
-        found = simulate({**xr, **status}, self.steps, self.world, around, **once)
-        _refuse_failed(found, once=bool(once))
-        self._check_status(xr, found)
-        return ScenarioOutcome(None, files, found)
+        simulation = simulate({**xr, **status}, self.steps, self.world, around, **once)
+        _refuse_failed(simulation, once=bool(once))
+        self._check_status(xr, simulation)
+        return ScenarioOutcome(None, files, simulation)
 
-    def _check_status(self, xr: Manifest, found: Simulation) -> None:
+    def _check_status(self, xr: Manifest, simulation: Simulation) -> None:
         """Refuse a status that the XRD does not declare, as the API server does on every round."""
-        shown = {**xr, "status": dict(found.final.status)}
-        for finding in self.validator.check(shown).findings:
+        final_xr = {**xr, "status": dict(simulation.final.status)}
+        for finding in self.validator.check(final_xr).findings:
             if finding.path.partition(".")[0] == "status":
                 raise _RefusedError(
                     ScenarioRefusal(
@@ -189,10 +189,10 @@ def prepare(
     template = PurePosixPath("template.yaml")
     composition = composition_of(pack.files, kit)
     steps = None if composition is None else steps_of(composition["spec"])
-    called = {step.function for step in steps or ()}
-    here = functions_here(stations, packages_of(pack.files), called).functions
-    remote = stations_of(each for each in processes if each.name in called)
-    functions = {**here, **remote}
+    called_functions = {step.function for step in steps or ()}
+    local = functions_here(stations, packages_of(pack.files), called_functions).functions
+    remote = stations_of(process for process in processes if process.name in called_functions)
+    functions = {**local, **remote}
     return ScenarioTrial(
         kit,
         folder,
@@ -201,7 +201,7 @@ def prepare(
         else None,
         Validator(kit.xrd),
         steps,
-        World(functions, foreign=called - functions.keys(), remote=remote.keys()),
+        World(functions, foreign=called_functions - functions.keys(), remote=remote.keys()),
         name_shown(kit.xrd, composition) if composition else "",
     )
 
@@ -257,11 +257,11 @@ def _adopted(xr: Manifest, observed: Mapping[str, Manifest]) -> dict[str, Manife
     }
 
 
-def _refuse_failed(found: Simulation, *, once: bool) -> None:
-    if found.error:
-        raise _RefusedError(ScenarioRefusal(RefusalStage.PIPELINE, found.error))
-    if not (once or found.settled):
-        rounds = len(found.rounds)
+def _refuse_failed(simulation: Simulation, *, once: bool) -> None:
+    if simulation.error:
+        raise _RefusedError(ScenarioRefusal(RefusalStage.PIPELINE, simulation.error))
+    if not (once or simulation.settled):
+        rounds = len(simulation.rounds)
         raise _RefusedError(
             ScenarioRefusal(
                 RefusalStage.PIPELINE,

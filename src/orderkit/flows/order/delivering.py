@@ -64,7 +64,7 @@ def await_commit(
         watch.look,
         lambda state: state.ready,
         timeout_s=timeout_s,
-        what=f"{order}: becoming Ready at {short(commit)}",
+        goal=f"{order}: becoming Ready at {short(commit)}",
         why_not=lambda state: f"{state.phase}: {state.reason}",
         advice=lambda state: state.advice,
         on_look=on_state,

@@ -231,7 +231,7 @@ def _wait(platform: Platform, entry: ledger.OrderEntry, wanted: OrderRequest) ->
         look,
         lambda report: report.state.ready,
         timeout_s=wanted.timeout_s,
-        what=f"{entry.order}: becoming Ready",
+        goal=f"{entry.order}: becoming Ready",
         why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
         on_look=ask,
     )

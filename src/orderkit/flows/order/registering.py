@@ -115,7 +115,7 @@ def _enter(
         Operation(
             f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered", wanted.proof
         ),
-        seen=seen,
+        base=seen,
     )
 
 

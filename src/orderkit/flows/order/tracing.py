@@ -69,15 +69,15 @@ def trace(platform: Platform, order: str) -> Trace:
     key = application_key(report.entry.order)
     application = platform.cluster.get(key)
     children = (_node(platform, report.xr, frozenset()),) if report.xr else ()
-    found = obstacle(platform, application) if application else None
-    root = _application_node(key, application, found, children)
+    hindrance = obstacle(platform, application) if application else None
+    root = _application_node(key, application, hindrance, children)
     return Trace(report, root, None if report.state.ready else _first_failing(root))
 
 
 def _application_node(
     key: ObjectKey,
     application: Manifest | None,
-    found: Hindrance | None,
+    hindrance: Hindrance | None,
     children: tuple[TraceNode, ...],
 ) -> TraceNode:
     if application is None:
@@ -85,36 +85,36 @@ def _application_node(
     health = dig(application, "status", "health", "status", default="Unknown")
     return TraceNode(
         key,
-        synced="False" if found else "True",
+        synced="False" if hindrance else "True",
         ready="True" if health == "Healthy" else "False",
-        reason=found.reason if found else "",
+        reason=hindrance.reason if hindrance else "",
         children=children,
     )
 
 
 def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> TraceNode:
-    found = get_object(platform, key)
-    if found is None:
+    manifest = get_object(platform, key)
+    if manifest is None:
         return TraceNode(key, "-", "-", _MISSING)
     children = tuple(
         _node(platform, child, above | {key})
-        for child in composed_keys(found)
+        for child in composed_keys(manifest)
         if child not in above
     )
     return TraceNode(
-        key, _status(found, "Synced"), _status(found, "Ready"), _reason(found), children
+        key, _status(manifest, "Synced"), _status(manifest, "Ready"), _reason(manifest), children
     )
 
 
-def _status(found: Manifest, type_: str) -> str:
-    entry = condition(found, type_)
+def _status(manifest: Manifest, type_: str) -> str:
+    entry = condition(manifest, type_)
     return str(entry["status"]) if entry else "-"
 
 
-def _reason(found: Manifest) -> str:
-    if metadata(found).get("deletionTimestamp"):
+def _reason(manifest: Manifest) -> str:
+    if metadata(manifest).get("deletionTimestamp"):
         return "is being deleted"
-    return order_state.object_unready(found)
+    return order_state.object_unready(manifest)
 
 
 def _first_failing(node: TraceNode) -> TraceNode | None:
@@ -124,7 +124,7 @@ def _first_failing(node: TraceNode) -> TraceNode | None:
     But an object is missing because of what should bring it.
     """
     for child in node.children:
-        found = _first_failing(child)
-        if found and not (found.reason == _MISSING and node.reason):
-            return found
+        failing = _first_failing(child)
+        if failing and not (failing.reason == _MISSING and node.reason):
+            return failing
     return node if node.reason else None

@@ -74,8 +74,8 @@ def set_plan_status(
     Raises:
         NotFoundError, RemoteError: The forge.
     """
-    said = shorten(judged.summary, limit=_DESCRIPTION_MAX).strip()
-    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, judged.state, said, url))
+    description = shorten(judged.summary, limit=_DESCRIPTION_MAX).strip()
+    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, judged.state, description, url))
 
 
 def comment_text(judged: JudgedPlan, head: CommitSha, notes: tuple[str, ...] = ()) -> str:

@@ -59,21 +59,21 @@ class FileResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as the command prints it."""
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "path": self.path,
             "outcome": self.outcome,
             "how": self.how,
             "target": self.target,
         }
         if self.error is None:
-            return found
+            return fields
         problem, line, column = str(self.error), None, None
         if isinstance(self.error, RenderError):
             problem = self.error.problem
             if self.error.position is not None:
                 line, column = self.error.position.line, self.error.position.column
         reason = {"problem": problem, "line": line, "column": column, "hint": self.error.hint}
-        return {**found, "error": reason}
+        return {**fields, "error": reason}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,12 @@ def read_values(path: Path) -> dict[str, Any]:
     if len(data) > VALUES_BYTES_MAX:
         raise InvalidInputError("values", str(path), f"is larger than {VALUES_BYTES_MAX} bytes")
     try:
-        found = json.loads(data) if path.suffix == ".json" else yaml12.load(data, name=path.name)
+        values = json.loads(data) if path.suffix == ".json" else yaml12.load(data, name=path.name)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError("values", str(path), f"is no readable JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise InvalidInputError("values", str(path), "is no map of names to values")
-    return found
+    return values
 
 
 def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
@@ -144,8 +144,8 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
 
 def _below(folder: Path) -> Iterator[Path]:
     with os.scandir(folder) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    for entry in found:
+        sorted_entries = sorted(entries, key=lambda entry: entry.name)
+    for entry in sorted_entries:
         if entry.is_dir(follow_symlinks=False):
             yield from _below(Path(entry.path))
         else:
@@ -187,7 +187,7 @@ def render(
     folder: Path,
     values: Mapping[str, Any],
     options: TreeOptions,
-    out: Path,
+    target_folder: Path,
     *,
     replace: bool = False,
     keep_going: bool = False,
@@ -196,21 +196,21 @@ def render(
     Render a skeleton into a folder; all of it, or nothing changes there.
 
     Args:
-        replace: Files that exist in `out` are replaced; else they stay as they are.
+        replace: Files that exist in `target_folder` are replaced; else they stay as they are.
         keep_going: Write what renders although other files are refused.
 
     Raises:
         OrderkitError: The first file that is refused, unless `keep_going`.
-        RefusedError: `out` is no folder, or a link in it leads elsewhere.
+        RefusedError: `target_folder` is no folder, or a link in it leads elsewhere.
     """
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise RefusedError(f"{out} is not a folder", hint="name a folder, or a new name")
+    if target_folder.is_symlink() or (target_folder.exists() and not target_folder.is_dir()):
+        raise RefusedError(f"{target_folder} is not a folder", hint="name a folder, or a new name")
     outcomes = _judged(folder, read_skeleton(folder), values, options)
     failed = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
     if failed is not None and not keep_going:
         raise failed
-    entries = _written(outcomes, out, replace=replace)
-    return SkeletonReport(out, entries)
+    entries = _written(outcomes, target_folder, replace=replace)
+    return SkeletonReport(target_folder, entries)
 
 
 def _judged(
@@ -239,21 +239,23 @@ def _entry(outcome: FileOutcome, word: str) -> FileResult:
 # --- writing
 
 
-def _written(outcomes: list[FileOutcome], out: Path, *, replace: bool) -> list[FileResult]:
-    """Write into a folder beside `out`, then put it in its place."""
-    parent = out.absolute().parent
+def _written(
+    outcomes: list[FileOutcome], target_folder: Path, *, replace: bool
+) -> list[FileResult]:
+    """Write into a folder beside `target_folder`, then put it in its place."""
+    parent = target_folder.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(prefix=f".{out.name[:100]}.", dir=parent))
-    fresh = place / "new"
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target_folder.name[:100]}.", dir=parent))
+    fresh = scratch / "new"
     try:
-        if out.exists():
-            shutil.copytree(out, fresh, symlinks=True)
+        if target_folder.exists():
+            shutil.copytree(target_folder, fresh, symlinks=True)
         else:
             fresh.mkdir()
         entries = [_placed(outcome, fresh, replace=replace) for outcome in outcomes]
-        _exchange(fresh, out)
+        _exchange(fresh, target_folder)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
     return entries
 
 
@@ -263,8 +265,8 @@ def _placed(outcome: FileOutcome, root: Path, *, replace: bool) -> FileResult:
         return entry
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for part in outcome.target.parts[:-1]:
-            folder = _stepped(folder, part, outcome.target)
+        for name in outcome.target.parts[:-1]:
+            folder = _stepped(folder, name, outcome.target)
         if not _created(folder, outcome.target, outcome.file, replace=replace):
             return FileResult(entry.path, "skipped", "skipped: it exists", entry.target)
     finally:
@@ -277,14 +279,14 @@ def _stepped(folder: int, name: str, target: PurePosixPath) -> int:
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=folder)
     try:
-        found = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+        subfolder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     except OSError as error:
         raise RefusedError(
             f"{target}: '{name}' is a link or a file in the target folder",
             hint="remove it, or render into another folder",
         ) from error
     os.close(folder)
-    return found
+    return subfolder
 
 
 def _created(folder: int, target: PurePosixPath, file: SkeletonFile, *, replace: bool) -> bool:
@@ -313,18 +315,18 @@ def _created(folder: int, target: PurePosixPath, file: SkeletonFile, *, replace:
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
-def _exchange(fresh: Path, out: Path) -> None:
-    """Put `fresh` in the place of `out` in one step; what was there is where `fresh` was."""
-    if not out.exists():
-        fresh.rename(out)
+def _exchange(fresh: Path, target_folder: Path) -> None:
+    """Swap `fresh` and `target_folder` in one step, so the old tree ends up at `fresh`."""
+    if not target_folder.exists():
+        fresh.rename(target_folder)
         return
     libc = ctypes.CDLL(None, use_errno=True)
     swap = getattr(libc, "renameat2", None)
-    names = (os.fsencode(fresh), os.fsencode(out.absolute()))
-    done = swap is not None and (
+    names = (os.fsencode(fresh), os.fsencode(target_folder.absolute()))
+    swapped = swap is not None and (
         swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0
     )
-    if not done:  # no such call here: two steps, with the old tree kept until the second
+    if not swapped:  # no such call here: two steps, with the old tree kept until the second
         old = fresh.with_name("old")
-        out.rename(old)
-        fresh.rename(out)
+        target_folder.rename(old)
+        fresh.rename(target_folder)

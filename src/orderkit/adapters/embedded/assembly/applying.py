@@ -79,7 +79,7 @@ def observe(site: ReconcilerContext, xr: Manifest, references: Sequence[Manifest
     Raises:
         ApplyError: An object lost the annotation that says which one it is, or cannot be read.
     """
-    found = Observed()
+    observed = Observed()
     for reference in references:
         if not reference.get("name"):
             continue
@@ -93,11 +93,11 @@ def observe(site: ReconcilerContext, xr: Manifest, references: Sequence[Manifest
                 "cannot get existing composed resources: encountered composed resource without "
                 f'required "{RESOURCE_NAME_ANNOTATION}" annotation'
             )
-        found.resources[name] = manifest
+        observed.resources[name] = manifest
         details = _connection_details(site, manifest)
         if details:
-            found.connection_details[name] = details
-    return found
+            observed.connection_details[name] = details
+    return observed
 
 
 def _read(site: ReconcilerContext, key: ObjectKey) -> Manifest | None:
@@ -128,11 +128,11 @@ def fetch(site: ReconcilerContext, selector: Selector) -> list[Manifest]:
     """
     kind = Kind.parse(selector.api_version, selector.kind)
     if selector.name:
-        found = site.cluster.get(ObjectKey(kind, selector.name, selector.namespace or ""))
-        return [found] if found else []
-    listed = site.cluster.list(kind, namespace=selector.namespace, labels=selector.labels or None)
+        manifest = site.cluster.get(ObjectKey(kind, selector.name, selector.namespace or ""))
+        return [manifest] if manifest else []
+    objects = site.cluster.list(kind, namespace=selector.namespace, labels=selector.labels or None)
     return sorted(
-        listed.items, key=lambda m: f"{metadata(m).get('namespace', '')}/{metadata(m)['name']}"
+        objects.items, key=lambda m: f"{metadata(m).get('namespace', '')}/{metadata(m)['name']}"
     )
 
 
@@ -185,7 +185,7 @@ def _collect(site: ReconcilerContext, name: str, manifest: Manifest) -> None:
     """Take our labels off an object that is not wanted any more and delete it, children first."""
     key, meta = ObjectKey.of(manifest), metadata(manifest)
     ours = {COMPOSITE_LABEL, *CLAIM_LABELS} & set(labels_of(manifest))
-    thing = f'"{name}" (a {key.kind.kind} named {key.name})'
+    description = f'"{name}" (a {key.kind.kind} named {key.name})'
     prefix = "cannot garbage collect composed resources that are no longer desired: "
     try:
         if ours:
@@ -196,14 +196,14 @@ def _collect(site: ReconcilerContext, name: str, manifest: Manifest) -> None:
     except ConflictError:
         raise
     except OrderkitError as error:
-        text = f"{prefix}cannot delete composed resource {thing}: {error}"
+        text = f"{prefix}cannot delete composed resource {description}: {error}"
         raise ApplyError(text) from error
 
 
 def _bare(xr: Manifest) -> Manifest:
     meta = metadata(xr)
-    place = {key: meta[key] for key in ("name", "namespace") if meta.get(key)}
-    return {"apiVersion": xr["apiVersion"], "kind": xr["kind"], "metadata": place}
+    identity = {key: meta[key] for key in ("name", "namespace") if meta.get(key)}
+    return {"apiVersion": xr["apiVersion"], "kind": xr["kind"], "metadata": identity}
 
 
 def _write_references(
@@ -224,9 +224,9 @@ def _write_references(
 
 def _write_status(site: ReconcilerContext, xr: Manifest, composed: Composed) -> Manifest:
     """Apply the whole desired status: what is no longer returned vanishes."""
-    wanted = {**_bare(xr), "status": dict(composed.status)}
+    status_patch = {**_bare(xr), "status": dict(composed.status)}
     try:
-        return site.cluster.apply(wanted, owner=COMPOSITE_OWNER, status=True)
+        return site.cluster.apply(status_patch, owner=COMPOSITE_OWNER, status=True)
     except OrderkitError as error:
         raise ApplyError(
             f"cannot apply composite resource status: {error}", invalid=_is_invalid(error)

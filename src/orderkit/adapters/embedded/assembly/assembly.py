@@ -81,9 +81,9 @@ class EmbeddedAssembly:
             except ConflictError:
                 return _AGAIN_S
 
-        made = Controller(name, self._site.cluster, patiently, workers=1, backoff=BACKOFF)
-        made.watch(kind)
-        return made
+        controller = Controller(name, self._site.cluster, patiently, workers=1, backoff=BACKOFF)
+        controller.watch(kind)
+        return controller
 
     def start(self) -> None:
         """Start everything; returns at once."""

@@ -174,8 +174,8 @@ class DefinitionReconciler:
 
 
 def _invalid(xrd: Manifest, wrong: tuple[str, ...]) -> str:
-    told = wrong[0] if len(wrong) == 1 else "[" + ", ".join(wrong) + "]"
-    return f'{CRD} "{metadata(xrd).get("name")}" is invalid: {told}'
+    problem = wrong[0] if len(wrong) == 1 else "[" + ", ".join(wrong) + "]"
+    return f'{CRD} "{metadata(xrd).get("name")}" is invalid: {problem}'
 
 
 def _version(manifest: Manifest) -> str:

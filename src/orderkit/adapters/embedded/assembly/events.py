@@ -114,17 +114,17 @@ class EventRecorder:
 
     def _write(self, about: Manifest, event: XrEvent) -> None:
         key = _key(about, event)
-        told = self._told.get(key)
+        recorded = self._told.get(key)
         now_s = self._clock.monotonic_s()
-        if told is None:
+        if recorded is None:
             if len(self._told) >= _REMEMBERED_MAX:
                 self._told.clear()
             self._told[key] = _Told(self._create(key, about, event), now_s)
             return
-        told.count += 1
-        if now_s - told.written_s >= _REWRITE_AFTER_S:
-            told.written_s = now_s
-            self._count(key, told.count)
+        recorded.count += 1
+        if now_s - recorded.written_s >= _REWRITE_AFTER_S:
+            recorded.written_s = now_s
+            self._count(key, recorded.count)
 
     def _create(self, key: ObjectKey, about: Manifest, event: XrEvent) -> int:
         """Create the Event, or count up one that an earlier process left; return the count."""
@@ -132,8 +132,8 @@ class EventRecorder:
         try:
             self._cluster.create(_manifest(key, about, event, now), owner=OWNER)
         except ConflictError:
-            found = self._cluster.get(key) or {}
-            count = int(found.get("count") or 0) + 1
+            existing = self._cluster.get(key) or {}
+            count = int(existing.get("count") or 0) + 1
             self._count(key, count)
             return count
         return 1
@@ -154,19 +154,19 @@ def text_of(time: datetime) -> str:
 
 def _reference(about: Manifest) -> Manifest:
     meta = metadata(about)
-    found = {
+    fields = {
         "apiVersion": about.get("apiVersion"),
         "kind": about.get("kind"),
         "name": meta.get("name"),
         "namespace": meta.get("namespace"),
         "uid": meta.get("uid"),
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 def _key(about: Manifest, event: XrEvent) -> ObjectKey:
-    said = "\0".join((str(about.get("uid")), event.type, event.reason, event.message))
-    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+    content = "\0".join((str(about.get("uid")), event.type, event.reason, event.message))
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     name = f"{str(about.get('name'))[:200]}.{digest}"
     return ObjectKey(EVENT, name, about.get("namespace") or CLUSTER_SCOPED_HOME)
 

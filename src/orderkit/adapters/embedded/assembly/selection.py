@@ -106,11 +106,11 @@ class CompositionSelector:
     def _matching(self, xr: Manifest, choice: Choice) -> str:
         labels = self._field(xr, "compositionSelector", "matchLabels") or {}
         kind = Kind.of(xr)
-        wanted = {"apiVersion": kind.api_version, "kind": kind.kind}
+        xr_type = {"apiVersion": kind.api_version, "kind": kind.kind}
         names = sorted(
-            str(metadata(found)["name"])
-            for found in self._site.cluster.list(COMPOSITION, labels=labels).items
-            if dig(found, "spec", "compositeTypeRef") == wanted
+            str(metadata(composition)["name"])
+            for composition in self._site.cluster.list(COMPOSITION, labels=labels).items
+            if dig(composition, "spec", "compositeTypeRef") == xr_type
         )
         if not names:
             text = "cannot select Composition: no compatible Compositions found"
@@ -122,14 +122,14 @@ class CompositionSelector:
         return name
 
     def _pinned(self, name: str) -> Manifest:
-        found = self._site.cluster.get(ObjectKey(COMPOSITION_REVISION, name))
-        if found is None:
+        revision = self._site.cluster.get(ObjectKey(COMPOSITION_REVISION, name))
+        if revision is None:
             raise CompositionSelectionError(
                 "cannot fetch Composition: cannot get CompositionRevision: "
                 + missing(COMPOSITION_REVISION, name),
                 COMPOSE_REASON,
             )
-        return found
+        return revision
 
     def _latest(self, xr: Manifest, name: str) -> Manifest:
         composition = self._site.cluster.get(ObjectKey(COMPOSITION, name))
@@ -150,9 +150,9 @@ class CompositionSelector:
         return latest
 
     def _revision_labels(self, xr: Manifest) -> dict[str, str]:
-        own = self._field(xr, "compositionRevisionSelector", "matchLabels")
+        xr_labels = self._field(xr, "compositionRevisionSelector", "matchLabels")
         default = dig(self._xrd, "spec", "defaultCompositionRevisionSelector", "matchLabels")
-        return dict(own or default or {})
+        return dict(xr_labels or default or {})
 
 
 def _text(value: object) -> str | None:

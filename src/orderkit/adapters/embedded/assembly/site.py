@@ -73,14 +73,14 @@ class ReconcilerContext:
             ConflictError: It changed since it was read.
         """
         present = metadata(manifest).get("finalizers") or []
-        rest = [entry for entry in present if entry != finalizer]
-        if rest == present:
+        remaining = [entry for entry in present if entry != finalizer]
+        if remaining == present:
             return manifest
         try:
-            left = self.patch_metadata(manifest, {"finalizers": rest or None})
+            patched = self.patch_metadata(manifest, {"finalizers": remaining or None})
         except NotFoundError:
             return None
-        return left if rest else None
+        return patched if remaining else None
 
     def patch_metadata(self, manifest: Manifest, changes: Manifest) -> Manifest:
         """Patch metadata of an object as it was read; ConflictError if it changed since."""

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ class CatalogRegistration:
 
     location: Location
     entities: tuple[Manifest, ...]
-    known: bool
+    is_known: bool
 
 
 class EmbeddedCatalog:
@@ -86,9 +87,9 @@ class EmbeddedCatalog:
             InvalidInputError: No file of the forge, or no good entity in it.
         """
         entities = tuple(read_entities(self._forge, target))
-        known = [location for location in self._store.locations() if location.target == target]
-        location = known[0] if known else Location("", target)
-        return CatalogRegistration(location, entities, bool(known))
+        registered = [location for location in self._store.locations() if location.target == target]
+        location = registered[0] if registered else Location("", target)
+        return CatalogRegistration(location, entities, bool(registered))
 
     def register(self, target: str) -> CatalogRegistration:
         """
@@ -124,10 +125,10 @@ class EmbeddedCatalog:
     def entity(self, ref: str) -> Manifest | None:
         return self._store.entity(ref)
 
-    def refresh(self, wanted: Callable[[Location], bool] = lambda _: True) -> None:
+    def refresh(self, selects: Callable[[Location], bool] = lambda _: True) -> None:
         """Read locations now. What cannot be read keeps its last good entities."""
         for location in self._store.locations():
-            if self._closing or not wanted(location):
+            if self._closing or not selects(location):
                 continue
             try:
                 entities = read_entities(self._forge, location.target)
@@ -139,9 +140,9 @@ class EmbeddedCatalog:
 
     def refresh_entity(self, ref: str) -> None:
         """Read the location of one entity again, soon."""
-        found = self.entity(ref)
-        if found is not None:
-            target = found["metadata"]["annotations"]["backstage.io/managed-by-location"]
+        entity = self.entity(ref)
+        if entity is not None:
+            target = entity["metadata"]["annotations"]["backstage.io/managed-by-location"]
             self.notify(source_of(target[len("url:") :], base_url=self._forge.base_url).repo)
 
     def _follow(self) -> None:
@@ -149,7 +150,7 @@ class EmbeddedCatalog:
         pushed: set[RepoId] | None = None
         while not self._closing:
             try:
-                self.refresh(lambda location, wanted=pushed: self._is_in(location, wanted))  # type: ignore[misc]  # mypy has no type for a bound default
+                self.refresh(partial(self._is_in, repositories=pushed))
             except Exception:
                 logger.exception("catalog: reading the locations failed")
             with self._wake:
@@ -157,10 +158,10 @@ class EmbeddedCatalog:
                     self._wake.wait(timeout=self._interval_s)
                 pushed, self._pushed = self._pushed or None, set()
 
-    def _is_in(self, location: Location, repos: set[RepoId] | None) -> bool:
-        if repos is None:
+    def _is_in(self, location: Location, repositories: set[RepoId] | None) -> bool:
+        if repositories is None:
             return True
         try:
-            return source_of(location.target, base_url=self._forge.base_url).repo in repos
+            return source_of(location.target, base_url=self._forge.base_url).repo in repositories
         except InvalidInputError:
             return False

@@ -66,9 +66,11 @@ class Policies:
         if not bindings:
             return ()
         names = {str(dig(binding, "spec", "policyName")) for binding in bindings}
-        found = self._store.scan(POLICY.group, POLICY.kind)
+        stored_policies = self._store.scan(POLICY.group, POLICY.kind)
         policies = {
-            metadata(p)["name"]: self._policy(p) for p in found if metadata(p)["name"] in names
+            metadata(p)["name"]: self._policy(p)
+            for p in stored_policies
+            if metadata(p)["name"] in names
         }
         ruling = judge(policies, bindings, self._review(request), self._look)
         if ruling.denials:
@@ -83,14 +85,14 @@ class Policies:
     def _policy(self, manifest: Manifest) -> Policy:
         """Return a policy, compiled once per version of it."""
         name, version = metadata(manifest)["name"], metadata(manifest)["resourceVersion"]
-        known = self._compiled.get(name)
-        if known is None or known[0] != version:
-            known = self._compiled[name] = version, Policy(manifest)
-        return known[1]
+        compiled = self._compiled.get(name)
+        if compiled is None or compiled[0] != version:
+            compiled = self._compiled[name] = version, Policy(manifest)
+        return compiled[1]
 
     def _review(self, request: AdmissionRequest) -> Review:
         namespace = str(request.meta.get("namespace") or "")
-        place = StorageKey(NAMESPACE.group, NAMESPACE.kind, "", namespace)
+        store_key = StorageKey(NAMESPACE.group, NAMESPACE.kind, "", namespace)
         return Review(
             operation=request.operation,
             kind=request.kind,
@@ -103,7 +105,7 @@ class Policies:
             user=USER,
             groups=GROUPS,
             dry_run=request.dry_run,
-            namespace_object=self._store.get(place) if namespace else None,
+            namespace_object=self._store.get(store_key) if namespace else None,
         )
 
     def _look(self, kind: Kind, namespace: str | None) -> Sequence[Manifest]:

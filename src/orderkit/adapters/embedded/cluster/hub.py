@@ -42,18 +42,18 @@ class Watcher:
 
     def push(self, changes: Iterable[JournalEntry]) -> None:
         """Queue the changes that are of interest and wake the reader."""
-        wanted = [
+        relevant = [
             change
             for change in changes
             if self._namespace is None or change.place.namespace == self._namespace
         ]
-        if not wanted:
+        if not relevant:
             return
         with self._condition:
-            if len(self._queue) + len(wanted) > BACKLOG_LIMIT:
+            if len(self._queue) + len(relevant) > BACKLOG_LIMIT:
                 self._overrun = self._closed = True
             if not self._closed:
-                self._queue.extend(wanted)
+                self._queue.extend(relevant)
             self._condition.notify_all()
         if self._on_ready is not None:
             self._on_ready()
@@ -67,9 +67,9 @@ class Watcher:
                 if left_s <= 0:
                     break
                 self._condition.wait(left_s)
-            found = list(self._queue)
+            changes = list(self._queue)
             self._queue.clear()
-            return found
+            return changes
 
     def close(self) -> None:
         with self._condition:

@@ -84,13 +84,14 @@ class Journal:
                 hint="another process has this state folder open: stop it, or choose another one",
             ) from error
         self._db.execute("PRAGMA synchronous=NORMAL")
-        (found,) = self._db.execute("PRAGMA user_version").fetchone()
-        if found > FORMAT:
+        (format_number,) = self._db.execute("PRAGMA user_version").fetchone()
+        if format_number > FORMAT:
             raise RefusedError(
-                f"{path.name}: written by a newer Orderkit (format {found}, known {FORMAT})",
+                f"{path.name}: written by a newer Orderkit (format {format_number},"
+                f" known {FORMAT})",
                 hint="use that version, or another state folder",
             )
-        if found == 0:
+        if format_number == 0:
             self._db.executescript(f"BEGIN; {_LAYOUT} PRAGMA user_version={FORMAT}; COMMIT;")
 
     def close(self) -> None:
@@ -108,8 +109,8 @@ class Journal:
     def objects(self) -> Iterator[tuple[StorageKey, Manifest]]:
         """Yield every object."""
         rows = self._db.execute("SELECT grp, kind, namespace, name, data FROM objects")
-        for *place, data in rows:
-            yield StorageKey(*place), decode(data)
+        for *key_columns, data in rows:
+            yield StorageKey(*key_columns), decode(data)
 
     def latest_versions(self) -> Iterator[tuple[str, str, int]]:
         """Yield group, kind and the version of the newest change the history holds of it."""

@@ -184,9 +184,9 @@ class Invalid(ApiRefusal, InvalidObjectError):
 class DeniedByPolicy(ApiRefusal, InvalidObjectError):
     """An admission policy refuses it."""
 
-    def __init__(self, subject: RefusalSubject, told: str, reason: str) -> None:
-        message = f'{subject.resource} "{subject.name}" is forbidden: {told}'
-        super().__init__(message, subject=subject, causes=[Cause("", told, "")])
+    def __init__(self, subject: RefusalSubject, reason_text: str, reason: str) -> None:
+        message = f'{subject.resource} "{subject.name}" is forbidden: {reason_text}'
+        super().__init__(message, subject=subject, causes=[Cause("", reason_text, "")])
         self.reason, self.code = reason, _CODES.get(reason, 422)
 
 

@@ -42,8 +42,8 @@ class ObjectStore:
         self._closed = False
         self._version = self._journal.version()
         self._changed_at = {(g, k): version for g, k, version in self._journal.latest_versions()}
-        for place, manifest in self._journal.objects():
-            self._index(place, manifest)
+        for store_key, manifest in self._journal.objects():
+            self._index(store_key, manifest)
 
     @property
     def version(self) -> int:
@@ -62,15 +62,19 @@ class ObjectStore:
                 self._hub.close_all()
                 self._journal.close()
 
-    def get(self, place: StorageKey) -> Manifest | None:
+    def get(self, store_key: StorageKey) -> Manifest | None:
         """Return the stored (shared) manifest."""
-        return self._tables.get((place.group, place.kind), {}).get((place.namespace, place.name))
+        return self._tables.get((store_key.group, store_key.kind), {}).get(
+            (store_key.namespace, store_key.name)
+        )
 
     def scan(self, group: str, kind: str, namespace: str | None = None) -> list[Manifest]:
         """Return the stored (shared) manifests of a kind, sorted by namespace and name."""
         with self.lock:
-            found = sorted(self._tables.get((group, kind), {}).items(), key=lambda item: item[0])
-        return [m for (where, _), m in found if namespace is None or where == namespace]
+            rows = sorted(self._tables.get((group, kind), {}).items(), key=lambda item: item[0])
+        return [
+            m for (row_namespace, _), m in rows if namespace is None or row_namespace == namespace
+        ]
 
     def places(self) -> list[StorageKey]:
         """Return where everything is."""
@@ -90,7 +94,7 @@ class ObjectStore:
         with self.lock:
             return sorted(self._by_namespace.get(namespace, ()))
 
-    def commit(self, type_: ChangeType, place: StorageKey, manifest: Manifest) -> Manifest:
+    def commit(self, type_: ChangeType, store_key: StorageKey, manifest: Manifest) -> Manifest:
         """
         Make one change durable and visible; return the manifest with its new version.
 
@@ -101,16 +105,16 @@ class ObjectStore:
                 raise RuntimeError("the cluster is closed")
             version = self._version + 1
             manifest["metadata"]["resourceVersion"] = str(version)
-            old = self.get(place)
+            old = self.get(store_key)
             old_labels = None if old is None else labels_of(old)
-            change = JournalEntry(version, type_, place, manifest, old_labels)
+            change = JournalEntry(version, type_, store_key, manifest, old_labels)
             self._journal.write(change)
             self._version = version
-            self._changed_at[place.group, place.kind] = version
+            self._changed_at[store_key.group, store_key.kind] = version
             if old is not None:
-                self._unindex(place, old)
+                self._unindex(store_key, old)
             if type_ != "DELETED":
-                self._index(place, manifest)
+                self._index(store_key, manifest)
             self._hub.publish(change)
             return manifest
 
@@ -125,22 +129,22 @@ class ObjectStore:
             for key, manifest in table.items():
                 table[key] = shape(manifest)
 
-    def _index(self, place: StorageKey, manifest: Manifest) -> None:
-        table = self._tables.setdefault((place.group, place.kind), {})
-        table[place.namespace, place.name] = manifest
-        self._by_uid[metadata(manifest)["uid"]] = place
+    def _index(self, store_key: StorageKey, manifest: Manifest) -> None:
+        table = self._tables.setdefault((store_key.group, store_key.kind), {})
+        table[store_key.namespace, store_key.name] = manifest
+        self._by_uid[metadata(manifest)["uid"]] = store_key
         for uid in owner_uids(manifest):
-            self._by_owner.setdefault(uid, set()).add(place)
-        if place.namespace:
-            self._by_namespace.setdefault(place.namespace, set()).add(place)
+            self._by_owner.setdefault(uid, set()).add(store_key)
+        if store_key.namespace:
+            self._by_namespace.setdefault(store_key.namespace, set()).add(store_key)
 
-    def _unindex(self, place: StorageKey, manifest: Manifest) -> None:
-        del self._tables[place.group, place.kind][place.namespace, place.name]
+    def _unindex(self, store_key: StorageKey, manifest: Manifest) -> None:
+        del self._tables[store_key.group, store_key.kind][store_key.namespace, store_key.name]
         del self._by_uid[metadata(manifest)["uid"]]
         for uid in owner_uids(manifest):
-            _discard(self._by_owner, uid, place)
-        if place.namespace:
-            _discard(self._by_namespace, place.namespace, place)
+            _discard(self._by_owner, uid, store_key)
+        if store_key.namespace:
+            _discard(self._by_namespace, store_key.namespace, store_key)
 
     @contextmanager
     def watching(
@@ -188,9 +192,9 @@ def owner_uids(manifest: Manifest) -> list[str]:
     return [reference["uid"] for reference in references]
 
 
-def _discard(index: dict[str, set[StorageKey]], key: str, place: StorageKey) -> None:
+def _discard(index: dict[str, set[StorageKey]], key: str, store_key: StorageKey) -> None:
     places = index.get(key)
     if places is not None:
-        places.discard(place)
+        places.discard(store_key)
         if not places:
             del index[key]

@@ -51,40 +51,46 @@ def _field(schema: Schema | None, name: str, value: Any) -> OwnedField:
 
 
 def _other_fields(schema: Schema | None) -> Schema | None:
-    found = (schema or {}).get("additionalProperties")
-    return found if isinstance(found, Mapping) else None
+    declared = (schema or {}).get("additionalProperties")
+    return declared if isinstance(declared, Mapping) else None
 
 
 def _items(value: list[Any], schema: Schema) -> list[OwnedField] | None:
     item_schema = schema.get("items")
     match schema.get("x-kubernetes-list-type"):
         case "set":
-            found = [OwnedField(f"v:{_json(item)}", item, None, keyed=True) for item in value]
+            item_children = [
+                OwnedField(f"v:{_json(item)}", item, None, keyed=True) for item in value
+            ]
         case "map":
             keys = schema.get("x-kubernetes-list-map-keys") or ()
             steps = [_item_step(item, keys, item_schema) for item in value]
             if None in steps:
                 return None
-            found = [
+            item_children = [
                 OwnedField(str(step), item, item_schema, keyed=True)
                 for step, item in zip(steps, value, strict=True)
             ]
         case _:
             return None
-    return found if len({child.step for child in found}) == len(found) else None
+    return (
+        item_children
+        if len({child.step for child in item_children}) == len(item_children)
+        else None
+    )
 
 
 def _item_step(item: Any, keys: Any, schema: Schema | None) -> str | None:
     if not isinstance(item, dict):
         return None
     declared = (schema or {}).get("properties") or {}
-    found = {}
+    key_values = {}
     for key in keys:
         value = item.get(key, declared.get(key, {}).get("default"))
         if value is None or isinstance(value, dict | list):
             return None
-        found[key] = value
-    return f"k:{_json(found)}"
+        key_values[key] = value
+    return f"k:{_json(key_values)}"
 
 
 def _json(value: Any) -> str:
@@ -102,7 +108,9 @@ def _claimed(child: OwnedField) -> FieldSet:
 
 
 def _everything(child: OwnedField) -> FieldSet:
-    inner = {part.step: _everything(part) for part in children(child.value, child.schema) or ()}
+    inner = {
+        nested.step: _everything(nested) for nested in children(child.value, child.schema) or ()
+    }
     return {SELF: {}, **inner} if inner else inner
 
 
@@ -127,9 +135,9 @@ def compare(old: Any, new: Any, schema: Schema | None) -> OwnedFieldChanges:
     return OwnedFieldChanges(touched, removed)
 
 
-def _types_differ(left: Any, right: Any) -> bool:
+def _types_differ(first: Any, second: Any) -> bool:
     """Say whether values that Python calls equal are different JSON (True and 1)."""
-    return isinstance(left, bool) != isinstance(right, bool)
+    return isinstance(first, bool) != isinstance(second, bool)
 
 
 def _compare_child(
@@ -152,21 +160,21 @@ def merge(live: Any, config: Any, schema: Schema | None) -> Any:
     if ours is None or theirs is None or type(live) is not type(config):
         return config
     if isinstance(config, dict):
-        out = dict(live)
+        merged = dict(live)
         for child in ours:
             name = child.step[2:]
-            out[name] = (
+            merged[name] = (
                 merge(live[name], child.value, child.schema) if name in live else child.value
             )
-        return out
-    wanted = {child.step: child for child in ours}
+        return merged
+    configured = {child.step: child for child in ours}
     kept = [
-        merge(child.value, wanted.pop(child.step).value, child.schema)
-        if child.step in wanted
+        merge(child.value, configured.pop(child.step).value, child.schema)
+        if child.step in configured
         else child.value
         for child in theirs
     ]
-    return kept + [child.value for child in wanted.values()]
+    return kept + [child.value for child in configured.values()]
 
 
 def prune(value: Any, given_up: FieldSet, kept: FieldSet, schema: Schema | None) -> Any:
@@ -179,16 +187,18 @@ def prune(value: Any, given_up: FieldSet, kept: FieldSet, schema: Schema | None)
 
 
 def _prune_child(child: OwnedField, given_up: FieldSet, kept: FieldSet) -> Any:
-    lost, owned = given_up.get(child.step), kept.get(child.step)
-    if lost is None:
+    given_up_fields, owned = given_up.get(child.step), kept.get(child.step)
+    if given_up_fields is None:
         return child.value
-    if not is_member(lost):
-        inner = prune(child.value, lost, owned or {}, child.schema)
+    if not is_member(given_up_fields):
+        inner = prune(child.value, given_up_fields, owned or {}, child.schema)
         emptied = not inner and bool(child.value) and (owned is None or not is_member(owned))
         return _GONE if emptied else inner
     if owned is None:
         return _GONE
-    if not any(step != SELF for step in owned) and not any(step != SELF for step in lost):
+    if not any(step != SELF for step in owned) and not any(
+        step != SELF for step in given_up_fields
+    ):
         return child.value
     return _extract(child, owned)
 
@@ -196,12 +206,14 @@ def _prune_child(child: OwnedField, given_up: FieldSet, kept: FieldSet) -> Any:
 def _extract(child: OwnedField, owned: FieldSet) -> Any:
     """Return only the owned parts of a container (the keys of a list-map item always stay)."""
 
-    def keep(part: OwnedField) -> Any:
-        inner = owned.get(part.step)
-        return _GONE if inner is None else _extract(part, inner)
+    def keep(nested: OwnedField) -> Any:
+        inner = owned.get(nested.step)
+        return _GONE if inner is None else _extract(nested, inner)
 
-    out = _rebuilt(child.value, child.schema, keep)
-    return {**json.loads(child.step[2:]), **out} if child.step.startswith("k:") else out
+    kept_parts = _rebuilt(child.value, child.schema, keep)
+    return (
+        {**json.loads(child.step[2:]), **kept_parts} if child.step.startswith("k:") else kept_parts
+    )
 
 
 _GONE: Any = object()
@@ -214,5 +226,9 @@ def _rebuilt(value: Any, schema: Schema | None, decide: Any) -> Any:
         return value
     decided = [(child, decide(child)) for child in parts]
     if isinstance(value, dict):
-        return {child.step[2:]: out for child, out in decided if out is not _GONE}
-    return [out for _, out in decided if out is not _GONE]
+        return {
+            child.step[2:]: decided_part
+            for child, decided_part in decided
+            if decided_part is not _GONE
+        }
+    return [decided_part for _, decided_part in decided if decided_part is not _GONE]

@@ -92,16 +92,16 @@ class Comparison:
     def status(self) -> SyncCode:
         if not self.is_loaded:
             return "Unknown"
-        counted = (one for one in self.resources if not one.is_extraneous)
-        return "Synced" if all(one.status == "Synced" for one in counted) else "OutOfSync"
+        counted = (resource for resource in self.resources if not resource.is_extraneous)
+        return "Synced" if all(resource.status == "Synced" for resource in counted) else "OutOfSync"
 
     @property
     def errors(self) -> tuple[ApplicationCondition, ...]:
         """The conditions that stop an operation."""
         return tuple(
-            found
-            for found in self.conditions
-            if found.type in ("ComparisonError", "InvalidSpecError")
+            condition
+            for condition in self.conditions
+            if condition.type in ("ComparisonError", "InvalidSpecError")
         )
 
 
@@ -127,7 +127,7 @@ class Comparer:
         app: str,
         source: ApplicationSource,
         revision: str,
-        place: DeliveryDestination,
+        context: DeliveryDestination,
         *,
         candidates: Iterable[ObjectKey],
     ) -> Comparison:
@@ -145,13 +145,13 @@ class Comparer:
                 ApplicationCondition("ComparisonError", f"Failed to load target state: {error}")
             )
             targets = None
-        placed = self._placed(app, place.namespace, targets, conditions)
-        seen = filter(place.project.permits, candidates)
+        targets_by_id = self._placed(app, context.namespace, targets, conditions)
+        permitted = filter(context.project.permits, candidates)
         resources = [
-            *self._wanted(app, placed, place, conditions),
-            *self._extra(app, placed, seen, is_loaded=targets is not None),
+            *self._wanted(app, targets_by_id, context, conditions),
+            *self._extra(app, targets_by_id, permitted, is_loaded=targets is not None),
         ]
-        resources.sort(key=lambda one: identity(one.key))
+        resources.sort(key=lambda resource: identity(resource.key))
         return Comparison(
             revision=targets.commit if targets else revision,
             resources=tuple(resources),
@@ -174,7 +174,7 @@ class Comparer:
         conditions: list[ApplicationCondition],
     ) -> dict[Identity, Manifest]:
         """Put each target into its namespace and mark it as ours; the last of equals wins."""
-        placed: dict[Identity, Manifest] = {}
+        targets_by_id: dict[Identity, Manifest] = {}
         counts: dict[Identity, int] = {}
         scopes: dict[Kind, bool | None] = {}
         for manifest in targets.manifests if targets else ():
@@ -185,13 +185,13 @@ class Comparer:
             if not _place(target, scopes[kind], destination):
                 conditions.append(_namespace_missing(target))
             key = ObjectKey.of(target)
-            noted = dict(annotations_of(target))
-            noted[TRACKING_ID] = tracking_id(app, key, destination)
-            target["metadata"]["annotations"] = noted
+            annotations = dict(annotations_of(target))
+            annotations[TRACKING_ID] = tracking_id(app, key, destination)
+            target["metadata"]["annotations"] = annotations
             counts[identity(key)] = counts.get(identity(key), 0) + 1
-            placed[identity(key)] = target
-        conditions += [_repeated(found, n) for found, n in counts.items() if n > 1]
-        return placed
+            targets_by_id[identity(key)] = target
+        conditions += [_repeated(target_id, n) for target_id, n in counts.items() if n > 1]
+        return targets_by_id
 
     def _scope(self, kind: Kind) -> bool | None:
         """Say whether a kind is namespaced; None while it is not served."""
@@ -203,16 +203,18 @@ class Comparer:
     def _wanted(
         self,
         app: str,
-        placed: dict[Identity, Manifest],
-        place: DeliveryDestination,
+        targets_by_id: dict[Identity, Manifest],
+        context: DeliveryDestination,
         conditions: list[ApplicationCondition],
     ) -> Iterator[ComparedResource]:
-        for target in placed.values():
+        for target in targets_by_id.values():
             key = ObjectKey.of(target)
-            refusal = self._refusal(place.project, key)
+            refusal = self._refusal(context.project, key)
             if refusal:
-                known = place.project.permits_kind(key.kind, is_namespaced=bool(key.namespace))
-                status: SyncCode = "OutOfSync" if known else "Unknown"
+                is_permitted = context.project.permits_kind(
+                    key.kind, is_namespaced=bool(key.namespace)
+                )
+                status: SyncCode = "OutOfSync" if is_permitted else "Unknown"
                 yield ComparedResource(key, target, None, status, refusal=refusal)
                 continue
             is_served, live = True, None
@@ -223,7 +225,7 @@ class Comparer:
             if live is not None and tracker(live) not in ("", app):
                 conditions.append(_shared(app, live))
             yield _compared(
-                ComparedResource(key, target, live, "OutOfSync", is_served), place.ignored
+                ComparedResource(key, target, live, "OutOfSync", is_served), context.ignored
             )
 
     def _refusal(self, project: Project, key: ObjectKey) -> str:
@@ -236,13 +238,13 @@ class Comparer:
     def _extra(
         self,
         app: str,
-        placed: dict[Identity, Manifest],
+        targets_by_id: dict[Identity, Manifest],
         candidates: Iterable[ObjectKey],
         *,
         is_loaded: bool,
     ) -> Iterator[ComparedResource]:
         for key in {identity(key): key for key in candidates}.values():
-            if identity(key) in placed:
+            if identity(key) in targets_by_id:
                 continue
             live = self.live(key)
             if live is not None and tracker(live) == app and not is_owned(live):
@@ -253,9 +255,9 @@ def _compared(resource: ComparedResource, ignored: tuple[IgnoreRule, ...]) -> Co
     target, live = resource.target, resource.live
     if target is None or live is None:
         return resource
-    wanted = as_it_is(target, live, ignored, resource.key)
-    status: SyncCode = "OutOfSync" if differs(wanted, live, owner=FIELD_MANAGER) else "Synced"
-    return replace(resource, status=status, respected=None if wanted is target else wanted)
+    respected = as_it_is(target, live, ignored, resource.key)
+    status: SyncCode = "OutOfSync" if differs(respected, live, owner=FIELD_MANAGER) else "Synced"
+    return replace(resource, status=status, respected=None if respected is target else respected)
 
 
 def _place(target: Manifest, is_namespaced: bool | None, destination: str) -> bool:  # noqa: FBT001 - a tri-state
@@ -277,10 +279,10 @@ def _namespace_missing(target: Manifest) -> ApplicationCondition:
     )
 
 
-def _repeated(found: Identity, count: int) -> ApplicationCondition:
+def _repeated(target_id: Identity, count: int) -> ApplicationCondition:
     return ApplicationCondition(
         "RepeatedResourceWarning",
-        f"Resource {'/'.join(found)} appeared {count} times among application resources.",
+        f"Resource {'/'.join(target_id)} appeared {count} times among application resources.",
     )
 
 

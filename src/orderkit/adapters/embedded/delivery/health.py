@@ -54,14 +54,14 @@ def application_health(
 def _verdicts(
     app: ObjectKey, resources: Iterable[ComparedResource], is_composite: IsComposite
 ) -> Iterator[Health]:
-    for one in resources:
-        if one.live is None:
-            verdict = MISSING if _has_check(one, is_composite) else None
-        elif one.key == app or annotations_of(one.live).get(IGNORE_HEALTH) == "true":
+    for resource in resources:
+        if resource.live is None:
+            verdict = MISSING if _has_check(resource, is_composite) else None
+        elif resource.key == app or annotations_of(resource.live).get(IGNORE_HEALTH) == "true":
             continue
         else:
-            verdict = live_health(one.live, is_composite)
-        if verdict is not None and not _is_silent_child(one.key, verdict):
+            verdict = live_health(resource.live, is_composite)
+        if verdict is not None and not _is_silent_child(resource.key, verdict):
             yield verdict
 
 

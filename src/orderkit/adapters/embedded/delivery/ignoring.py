@@ -65,10 +65,10 @@ def as_it_is(
     pointers = [pointer for rule in rules if rule.concerns(key) for pointer in rule.pointers]
     if not pointers:
         return target
-    wanted = copy.deepcopy(target)
+    respected = copy.deepcopy(target)
     for pointer in pointers:
-        _put(wanted, pointer, _found(live, pointer))
-    return wanted
+        _put(respected, pointer, _found(live, pointer))
+    return respected
 
 
 def _rule(entry: Mapping[str, Any]) -> IgnoreRule:
@@ -112,10 +112,10 @@ def _found(live: Manifest, pointer: Pointer) -> Any:
     return list(_steps(live, pointer))[-1] if pointer else _ABSENT
 
 
-def _put(wanted: Manifest, pointer: Pointer, value: Any) -> None:
+def _put(manifest: Manifest, pointer: Pointer, value: Any) -> None:
     """Set the field, or remove it where the object has none; without its parent do nothing."""
     *before, last = pointer or ("",)
-    parent = list(_steps(wanted, tuple(before)))[-1] if before else wanted
+    parent = list(_steps(manifest, tuple(before)))[-1] if before else manifest
     if isinstance(parent, dict):
         parent.pop(last, None)
         if value is not _ABSENT:

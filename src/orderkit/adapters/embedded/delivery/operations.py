@@ -59,8 +59,8 @@ def automatic(app: Manifest, spec: AppSpec, comparison: Comparison, now: datetim
     auto = spec.automated
     if auto is None or is_deleting(app) or comparison.status != "OutOfSync":
         return Decision()
-    open_ = [one for one in comparison.resources if one.status != "Synced"]
-    if not auto.prune and all(one.needs_pruning for one in open_):
+    open_ = [resource for resource in comparison.resources if resource.status != "Synced"]
+    if not auto.prune and all(resource.needs_pruning for resource in open_):
         return Decision()
     sync: dict[str, Any] = {"revision": comparison.revision, "prune": auto.prune}
     sync["syncOptions"] = sorted(spec.options)
@@ -69,7 +69,7 @@ def automatic(app: Manifest, spec: AppSpec, comparison: Comparison, now: datetim
         if decision.operation is None:
             return decision
         sync |= decision.operation
-    wipes_out = auto.prune and all(one.needs_pruning for one in comparison.resources)
+    wipes_out = auto.prune and all(resource.needs_pruning for resource in comparison.resources)
     if wipes_out and not auto.allow_empty:
         text = f"Skipping sync attempt to [{comparison.revision}]: {_WIPES_OUT}"
         return Decision(condition=ApplicationCondition("SyncError", text))
@@ -191,7 +191,7 @@ def _again(
         revision = dig(state, "syncResult", "revision", default=comparison.revision)
         text = f"Failed last sync attempt to [{revision}]: {state.get('message', '')}"
         return Decision(condition=ApplicationCondition("SyncError", text))
-    healable = [one for one in open_ if _can_heal(one, spec)]
+    healable = [resource for resource in open_ if _can_heal(resource, spec)]
     if spec.automated is None or not spec.automated.self_heal or not healable:
         return Decision()
     count = int(dig(state, "operation", "sync", "selfHealAttemptsCount", default=0))
@@ -201,7 +201,7 @@ def _again(
         count, pause_s = 0, 0.0
     if idle_s < pause_s:
         return Decision(again_s=pause_s - idle_s)
-    resources = [_selector(one) for one in healable]
+    resources = [_selector(resource) for resource in healable]
     return Decision({"resources": resources, "selfHealAttemptsCount": count + 1})
 
 

@@ -56,7 +56,9 @@ def prune_object(
         return PruneResult("PruneSkipped", "ignored (requires pruning)")
     if not may_prune(live):
         return PruneResult("PruneSkipped", "ignored (no prune)")
-    policies: list[Propagation] = [_PROPAGATION[one] for one in options if one in _PROPAGATION]
+    policies: list[Propagation] = [
+        _PROPAGATION[option] for option in options if option in _PROPAGATION
+    ]
     try:
         _delete(cluster, live, policies[0] if policies else "Foreground")
     except OrderkitError as error:
@@ -89,8 +91,8 @@ def _survives(live: Manifest) -> bool:
 
 
 def _keeps(live: Manifest, verb: str) -> bool:
-    own = sync_options(live)
-    return any(f"{verb}={value}" in own for value in _KEEP)
+    options = sync_options(live)
+    return any(f"{verb}={value}" in options for value in _KEEP)
 
 
 def _delete(cluster: Cluster, live: Manifest, policy: Propagation) -> None:

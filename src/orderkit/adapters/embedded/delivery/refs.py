@@ -124,16 +124,16 @@ class BareRepositories:
         return frozenset(file.path for delta in deltas for file in (delta.old_file, delta.new_file))
 
     def _folder(self, repo_url: str) -> Path:
-        prefix, _, rest = repo_url.partition(f"{self._base_url}/")
-        parts = rest.rstrip("/").removesuffix(".git").split("/")
+        prefix, _, repository_path = repo_url.partition(f"{self._base_url}/")
+        parts = repository_path.rstrip("/").removesuffix(".git").split("/")
         match parts:
             case [owner, name] if not prefix and _is_name(owner) and _is_name(name):
                 return self._root / owner / f"{name}.git"
         raise SourceError(_NO_REPOSITORY)
 
 
-def _is_name(part: str) -> bool:
-    return bool(_SAFE_NAME.fullmatch(part)) and part not in (".", "..")
+def _is_name(name: str) -> bool:
+    return bool(_SAFE_NAME.fullmatch(name)) and name not in (".", "..")
 
 
 def _open(folder: Path) -> pygit2.Repository:
@@ -148,9 +148,9 @@ def _loose_branch(folder: Path, revision: str) -> CommitSha | None:
     if not revision or revision == "HEAD" or not all(map(_is_name, revision.split("/"))):
         return None
     with suppress(OSError, UnicodeDecodeError):
-        found = (folder / "refs" / "heads" / revision).read_text("ascii").strip()
-        if _FULL_SHA.fullmatch(found):
-            return CommitSha(found)
+        sha = (folder / "refs" / "heads" / revision).read_text("ascii").strip()
+        if _FULL_SHA.fullmatch(sha):
+            return CommitSha(sha)
     return None
 
 
@@ -168,8 +168,8 @@ def _resolve(repository: pygit2.Repository, revision: str) -> CommitSha:
     )
     for name in names:
         with suppress(KeyError, ValueError, pygit2.GitError):
-            found = repository.references[name].resolve().peel(pygit2.Commit)
-            return CommitSha(str(found.id))
+            commit = repository.references[name].resolve().peel(pygit2.Commit)
+            return CommitSha(str(commit.id))
     raise SourceError(f"unable to resolve '{revision}' to a commit SHA")
 
 

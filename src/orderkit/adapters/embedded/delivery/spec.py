@@ -191,9 +191,9 @@ def _automated(policy: Mapping[str, Any]) -> Automated | None:
 def _seconds(text: object, *, default: float) -> float:
     if text in (None, ""):
         return default
-    found = _DURATION.findall(str(text))
-    if "".join(number + unit for number, unit in found) == str(text):
-        return sum(float(number) * _UNIT_S[unit] for number, unit in found)
+    parts = _DURATION.findall(str(text))
+    if "".join(number + unit for number, unit in parts) == str(text):
+        return sum(float(number) * _UNIT_S[unit] for number, unit in parts)
     if str(text).isdigit():
         return float(str(text))
     raise InvalidSpecError(f"{text!r} is no duration such as 5s or 3m")
@@ -206,8 +206,8 @@ def scope(app: Manifest, path: str) -> tuple[str, ...]:
     From the annotation ``manifest-generate-paths``: entries separated by ``;``, from the
     repository's root with a leading slash, else from the Application's own path. Empty: all.
     """
-    given = annotations_of(app).get(GENERATE_PATHS, "")
-    entries = [entry.strip() for entry in given.split(";") if entry.strip()]
+    annotation = annotations_of(app).get(GENERATE_PATHS, "")
+    entries = [entry.strip() for entry in annotation.split(";") if entry.strip()]
     folders = (
         entry.lstrip("/") if entry.startswith("/") else posixpath.join(path, entry)
         for entry in entries

@@ -66,7 +66,7 @@ def compared(
         },
     }
     status["health"] = _health(status, health.status, health.message, now)
-    status["resources"] = [_resource(one) for one in comparison.resources]
+    status["resources"] = [_resource(resource) for resource in comparison.resources]
     status["conditions"] = _conditions(status, [*comparison.conditions, *extra], now)
     status["sourceType"] = "Directory"
     status["resourceHealthSource"] = "appTree"
@@ -140,10 +140,10 @@ def _conditions(
 ) -> list[Status]:
     """Keep the time of a condition that says what it said before."""
     before = {
-        (one.get("type"), one.get("message")): one.get("lastTransitionTime")
-        for one in dig(status, "conditions", default=()) or ()
+        (condition.get("type"), condition.get("message")): condition.get("lastTransitionTime")
+        for condition in dig(status, "conditions", default=()) or ()
     }
-    unique = sorted({(one.type, one.message) for one in conditions})
+    unique = sorted({(condition.type, condition.message) for condition in conditions})
     return [
         {
             "type": type_,

@@ -126,15 +126,17 @@ class Syncer:
             return refused
         tasks = _tasks(work)
         namespace = self._missing_namespace(work)
-        invalid = [found for task in tasks if (found := self._invalid(task, tasks, work))]
+        invalid = [
+            invalid_task for task in tasks if (invalid_task := self._invalid(task, tasks, work))
+        ]
         if namespace and (refusal := work.project.refusal(NAMESPACE, None)):
             resource = ComparedResource(ObjectKey.of(namespace), namespace, None, "OutOfSync")
             invalid.append(_unfit(SyncTask(apply_step(namespace), resource), refusal))
         if invalid:
             return _outcome("Failed", "one or more synchronization tasks are not valid", invalid)
-        made = self._apply(namespace) if namespace else PruneResult("Synced", "")
-        if made.code == "SyncFailed":
-            text = f"the namespace failed to apply, reason: {made.message}"
+        namespace_result = self._apply(namespace) if namespace else PruneResult("Synced", "")
+        if namespace_result.code == "SyncFailed":
+            text = f"the namespace failed to apply, reason: {namespace_result.message}"
             return SyncOutcome("Failed", text, [])
         outcome = self._run(tasks, work)
         return replace(outcome, results=_with_finished(work.results, tasks, outcome.results))
@@ -166,15 +168,15 @@ class Syncer:
 
     def _run_wave(self, tasks: list[SyncTask], wave: int, work: SyncOperation) -> list[SyncTask]:
         """Prune first, then apply kind by kind; a failure stops after its kind."""
-        done: dict[ObjectKey, SyncTask] = {}
+        results: dict[ObjectKey, SyncTask] = {}
         mine = [task for task in tasks if task.step.wave == wave and not task.phase]
         for task in sorted(mine, key=lambda task: not task.step.prune):
-            failed = [one for one in done.values() if one.phase == "Failed"]
+            failed = [task_run for task_run in results.values() if task_run.phase == "Failed"]
             if failed and failed[-1].key.kind != task.key.kind:
                 break
             result = self._do(task, work)
-            done[task.key] = replace(task, result=result, phase=_PHASES[result.code])
-        return [done.get(task.key, task) for task in tasks]
+            results[task.key] = replace(task, result=result, phase=_PHASES[result.code])
+        return [results.get(task.key, task) for task in tasks]
 
     def _do(self, task: SyncTask, work: SyncOperation) -> PruneResult:
         if task.step.prune:
@@ -186,16 +188,16 @@ class Syncer:
         return self._apply(respected or task.resource.target or {})
 
     def _apply(self, target: Manifest) -> PruneResult:
-        wanted = copy.deepcopy(target)
+        manifest = copy.deepcopy(target)
         for server_set in _SERVER_SET:
-            metadata(wanted).pop(server_set, None)
+            metadata(manifest).pop(server_set, None)
         try:
-            self._cluster.apply(wanted, owner=FIELD_MANAGER, force=True)
+            self._cluster.apply(manifest, owner=FIELD_MANAGER, force=True)
         except OrderkitError as error:
             return PruneResult("SyncFailed", str(error))
-        key = ObjectKey.of(wanted)
+        key = ObjectKey.of(manifest)
         if (key.kind.group, key.kind.kind) == (CRD.group, CRD.kind):
-            self._await_served(wanted)
+            self._await_served(manifest)
         return PruneResult("Synced", f"{_said(key)} serverside-applied")
 
     def _await_served(self, crd: Manifest) -> None:
@@ -259,7 +261,7 @@ class Syncer:
         if "CreateNamespace=true" not in work.options or not namespace:
             return None
         key = ObjectKey(NAMESPACE, namespace)
-        if any(identity(one.key) == identity(key) for one in work.comparison.resources):
+        if any(identity(resource.key) == identity(key) for resource in work.comparison.resources):
             return None
         if self._comparer.live(key) is not None and not work.namespace_metadata:
             return None
@@ -280,7 +282,11 @@ def _refusal(work: SyncOperation) -> SyncOutcome | None:
     if errors:
         text = ";".join(f"{error.type}: {error.message}" for error in errors)
         return SyncOutcome("Error", text, list(work.results))
-    shared = [one for one in work.comparison.conditions if one.type == "SharedResourceWarning"]
+    shared = [
+        condition
+        for condition in work.comparison.conditions
+        if condition.type == "SharedResourceWarning"
+    ]
     if shared and "FailOnSharedResource=true" in work.options:
         return SyncOutcome("Failed", f"Shared resource found: {shared[0].message}", [])
     return None
@@ -288,15 +294,21 @@ def _refusal(work: SyncOperation) -> SyncOutcome | None:
 
 def _tasks(work: SyncOperation) -> list[SyncTask]:
     """Order what the operation has to do and add what it did before."""
-    resources = {one.key: one for one in work.comparison.resources if _is_selected(one, work.only)}
+    resources = {
+        resource.key: resource
+        for resource in work.comparison.resources
+        if _is_selected(resource, work.only)
+    }
     steps = [
-        apply_step(one.target) if one.target is not None else prune_step(one.live or {})
-        for one in resources.values()
+        apply_step(resource.target)
+        if resource.target is not None
+        else prune_step(resource.live or {})
+        for resource in resources.values()
     ]
     last = {
         key
-        for key, one in resources.items()
-        if "PruneLast=true" in work.options | sync_options(one.live or {})
+        for key, resource in resources.items()
+        if "PruneLast=true" in work.options | sync_options(resource.live or {})
     }
     before = {_result_identity(result): result for result in work.results}
     return [
@@ -308,8 +320,8 @@ def _tasks(work: SyncOperation) -> list[SyncTask]:
 def _is_selected(resource: ComparedResource, only: frozenset[Identity] | None) -> bool:
     if only is None:
         return True
-    group, kind, _, name = found = identity(resource.key)
-    return found in only or (group, kind, "", name) in only
+    group, kind, _, name = resource_id = identity(resource.key)
+    return resource_id in only or (group, kind, "", name) in only
 
 
 def _result_identity(result: dict[str, Any]) -> Identity:
@@ -333,7 +345,7 @@ def _with_finished(
 ) -> list[dict[str, Any]]:
     """Keep the results of objects that are gone since (pruned in an earlier wave)."""
     present = {identity(task.key) for task in tasks}
-    return [one for one in before if _result_identity(one) not in present] + now
+    return [result for result in before if _result_identity(result) not in present] + now
 
 
 def _noted(result: PruneResult, verdict: Health | None) -> PruneResult:
@@ -342,10 +354,11 @@ def _noted(result: PruneResult, verdict: Health | None) -> PruneResult:
 
 def _unserved(task: SyncTask, destination: str) -> SyncTask:
     kind = task.key.kind
-    place = f"{task.key.namespace or destination}/{task.key.name}"
+    namespaced_name = f"{task.key.namespace or destination}/{task.key.name}"
     text = (
         f"The Kubernetes API could not find {kind.group}/{kind.kind} for requested resource "
-        f'{place}. Make sure the "{kind.kind}" CRD is installed on the destination cluster.'
+        f'{namespaced_name}. Make sure the "{kind.kind}" CRD is installed on the destination '
+        "cluster."
     )
     return _unfit(task, text)
 
@@ -355,14 +368,14 @@ def _unfit(task: SyncTask, text: str) -> SyncTask:
     return replace(task, result=PruneResult("SyncFailed", text), phase="")
 
 
-def _waiting(what: str, tasks: Sequence[SyncTask]) -> str:
-    more = f" and {len(tasks) - 1} more resources" if len(tasks) > 1 else ""
-    return f"waiting for {what} {tasks[0]}{more}"
+def _waiting(phase: str, tasks: Sequence[SyncTask]) -> str:
+    rest_note = f" and {len(tasks) - 1} more resources" if len(tasks) > 1 else ""
+    return f"waiting for {phase} {tasks[0]}{rest_note}"
 
 
 def _failed(text: str, failed: Sequence[SyncTask], tasks: Sequence[SyncTask]) -> SyncOutcome:
     results = [task.result for task in failed if task.result]
-    reasons = sorted({one.message for one in results if one.code == "SyncFailed"})
+    reasons = sorted({result.message for result in results if result.code == "SyncFailed"})
     reason = f", reason: {','.join(reasons)}" if reasons else ""  # a bad health is no reason
     return _outcome("Failed", f"{text}{reason}", tasks)
 

@@ -46,7 +46,7 @@ _SECRET_KEYS = ("private_key", "attribute.private_key")
 
 
 @dataclass(frozen=True, slots=True)
-class CloudWanted:
+class CloudSettings:
     """Which kinds a twin looks after, and how long its things take to be ready."""
 
     kinds: tuple[Kind, ...]
@@ -72,20 +72,20 @@ def external_crd() -> Manifest:
 class CloudTwin:
     """The controllers of the managed kinds of one provider."""
 
-    def __init__(self, site: ReconcilerContext, wanted: CloudWanted) -> None:
-        self._site, self._delay_s = site, wanted.delay_s
-        self._controllers = [self._controller(kind) for kind in wanted.kinds]
+    def __init__(self, site: ReconcilerContext, cloud: CloudSettings) -> None:
+        self._site, self._delay_s = site, cloud.delay_s
+        self._controllers = [self._controller(kind) for kind in cloud.kinds]
 
     def _controller(self, kind: Kind) -> Controller:
-        made = Controller(
+        controller = Controller(
             f"cloud/{kind}",
             self._site.cluster,
             lambda key: reconcile(self._site, key, self._visit, self._leave),
             workers=1,
             backoff=Backoff(first_s=0.2, longest_s=10.0),
         )
-        made.watch(kind)
-        return made
+        controller.watch(kind)
+        return controller
 
     def start(self) -> None:
         for running in self._controllers:
@@ -94,24 +94,24 @@ class CloudTwin:
     def stop(self) -> None:
         side_by_side([running.stop for running in self._controllers])
 
-    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
+    def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
         name = annotations_of(managed).get(EXTERNAL_NAME)
         if not name:
-            own = {EXTERNAL_NAME: metadata(managed)["name"]}
-            self._site.patch_metadata(managed, {"annotations": own})
+            external_name = {EXTERNAL_NAME: metadata(managed)["name"]}
+            self._site.patch_metadata(managed, {"annotations": external_name})
             return VisitOutcome(CREATING, again_s=0.0)
         existing = self._site.cluster.get(record_key(managed, name))
-        if existing is None and not allowed.create:
+        if existing is None and not policies.create:
             return VisitOutcome(UNAVAILABLE)
         created = str(dig(existing or {}, "spec", "createdAt", default="")) or self._now()
-        if existing is None or allowed.update:
+        if existing is None or policies.update:
             self._site.cluster.apply(_record(managed, name, created), owner=OWNER)
         left_s = self._delay_s - self._age_s(created)
         if left_s > 0:
             return VisitOutcome(CREATING, again_s=left_s)
         self._write_secret(managed, name)
-        known = {**dig(managed, "spec", "forProvider", default={}), "id": name}
-        return VisitOutcome(AVAILABLE, status={"atProvider": known})
+        provided = {**dig(managed, "spec", "forProvider", default={}), "id": name}
+        return VisitOutcome(AVAILABLE, status={"atProvider": provided})
 
     def _now(self) -> str:
         return self._site.clock.now().isoformat()
@@ -119,9 +119,9 @@ class CloudTwin:
     def _age_s(self, created: str) -> float:
         return (self._site.clock.now() - datetime.fromisoformat(created)).total_seconds()
 
-    def _leave(self, managed: Manifest, allowed: Allowed) -> bool:
+    def _leave(self, managed: Manifest, policies: Allowed) -> bool:
         name = annotations_of(managed).get(EXTERNAL_NAME)
-        if not name or not allowed.delete:
+        if not name or not policies.delete:
             return True
         return not self._site.cluster.delete(record_key(managed, name))
 
@@ -129,7 +129,7 @@ class CloudTwin:
         reference = dig(managed, "spec", "writeConnectionSecretToRef", default=None)
         if not reference:
             return
-        said = base64.b64encode(f"of the embedded platform, for {name}".encode()).decode()
+        secret_text = base64.b64encode(f"of the embedded platform, for {name}".encode()).decode()
         meta = metadata(managed)
         owner = {
             "apiVersion": managed["apiVersion"],
@@ -148,7 +148,7 @@ class CloudTwin:
                 "ownerReferences": [owner],
             },
             "type": "connection.crossplane.io/v1alpha1",
-            "data": dict.fromkeys(_SECRET_KEYS, said),
+            "data": dict.fromkeys(_SECRET_KEYS, secret_text),
         }
         self._site.cluster.apply(secret, owner=OWNER)
 

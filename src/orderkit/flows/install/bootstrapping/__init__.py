@@ -14,7 +14,7 @@ from orderkit.flows.install.bootstrapping.bootstrap_run import (
     plan,
     steps_of,
 )
-from orderkit.flows.install.bootstrapping.probe_order import ProbeWanted
+from orderkit.flows.install.bootstrapping.probe_order import ProbeRequest
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapRequest,
     BootstrapStep,
@@ -29,7 +29,7 @@ __all__ = [
     "BootstrapStep",
     "Bootstrapped",
     "Look",
-    "ProbeWanted",
+    "ProbeRequest",
     "RepositoryAccess",
     "StepDone",
     "StepVerdict",

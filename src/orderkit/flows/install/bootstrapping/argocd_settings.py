@@ -43,18 +43,18 @@ _MANAGER = "argocd-controller"
 
 def wanted_settings(site: BootstrapContext) -> dict[str, str]:
     """Return the entries of argocd-cm that the pack asks for."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for manifest in site.manifests(SETTINGS_FOLDER):
         if ObjectKey.of(manifest) == ARGOCD_CM:
-            found |= manifest.get("data") or {}
-    return found
+            settings |= manifest.get("data") or {}
+    return settings
 
 
-def unforced(platform: Platform, wanted: dict[str, str]) -> Sequence[str]:
+def unforced(platform: Platform, settings: dict[str, str]) -> Sequence[str]:
     """Return the entries that argocd-cm lacks or has otherwise, sorted."""
     live = dig(get_object(platform, ARGOCD_CM) or {}, "data", default={}) or {}
     return sorted(
-        key for key, value in wanted.items() if str(live.get(key, "")).strip() != value.strip()
+        key for key, value in settings.items() if str(live.get(key, "")).strip() != value.strip()
     )
 
 
@@ -69,11 +69,13 @@ class SettingsStep:
         live = get_object(self.site.platform, ARGOCD_CM)
         if live is None:
             return Look(StepVerdict.CREATE, "ConfigMap argocd/argocd-cm")
-        left = [m for m in self._objects() if not _is_so(self.site.platform, m)]
-        if not left:
+        unapplied = [m for m in self._objects() if not _is_so(self.site.platform, m)]
+        if not unapplied:
             return Look(StepVerdict.DONE, "tracking and health checks are in force")
         keys = unforced(self.site.platform, wanted_settings(self.site))
-        return Look(StepVerdict.CHANGE, f"argocd-cm: {', '.join(keys)}" if keys else _names(left))
+        return Look(
+            StepVerdict.CHANGE, f"argocd-cm: {', '.join(keys)}" if keys else _names(unapplied)
+        )
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         before = self.look()
@@ -107,13 +109,13 @@ class InForceStep:
         return Look(StepVerdict.DONE, "argocd-cm is as the pack asks")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
-        found = self.look()
-        if found.verdict is not StepVerdict.DONE:
+        look = self.look()
+        if look.verdict is not StepVerdict.DONE:
             raise IncompleteError(
-                f"Argo CD's settings were overwritten after we wrote them: {found.detail}",
-                hint=found.advice,
+                f"Argo CD's settings were overwritten after we wrote them: {look.detail}",
+                hint=look.advice,
             )
-        return found
+        return look
 
 
 def reverted_by(site: BootstrapContext) -> str:
@@ -128,9 +130,9 @@ def reverted_by(site: BootstrapContext) -> str:
     return "repeat 'orderkit bootstrap'; if it comes back, find who writes argocd-cm"
 
 
-def _is_so(platform: Platform, wanted: Manifest) -> bool:
-    live = get_object(platform, ObjectKey.of(wanted))
-    return live is not None and holds(live, wanted)
+def _is_so(platform: Platform, manifest: Manifest) -> bool:
+    live = get_object(platform, ObjectKey.of(manifest))
+    return live is not None and holds(live, manifest)
 
 
 def _names(manifests: Sequence[Manifest]) -> str:

@@ -47,30 +47,30 @@ class AddressesStep:
 
     def look(self) -> Look:
         platform = self.site.platform
-        where = idpbuilder.addresses(platform.forge.base_url)
+        addresses = idpbuilder.addresses(platform.forge.base_url)
         try:
-            found = platform.cluster.list(LOCALBUILD).items
+            builds = platform.cluster.list(LOCALBUILD).items
         except NoSuchKindError as error:
             raise RefusedError(
                 "idpbuilder did not make this cluster: it serves no Localbuild",
                 hint="check cluster.context in platform.yaml, or let spec.target be 'cluster'",
             ) from error
-        if not found:
+        if not builds:
             raise NotFoundError(
                 "idpbuilder has noted no build in this cluster",
                 hint="run 'idpbuilder create' to its end first",
             )
-        noted = str(dig(found[0], "status", "gitea", "externalURL", default="")).rstrip("/")
-        if noted and noted != platform.forge.base_url:
+        noted_url = str(dig(builds[0], "status", "gitea", "externalURL", default="")).rstrip("/")
+        if noted_url and noted_url != platform.forge.base_url:
             raise InvalidInputError(
                 "spec.forge.url",
                 platform.forge.base_url,
-                f"is not where idpbuilder put Gitea: {noted}",
+                f"is not where idpbuilder put Gitea: {noted_url}",
                 hint="write that address, render again and create again",
             )
-        routing = "paths" if where.path_routing else "subdomains"
+        routing = "paths" if addresses.path_routing else "subdomains"
         return Look(
-            StepVerdict.DONE, f"{metadata(found[0]).get('name')}, {where.gitea}, by {routing}"
+            StepVerdict.DONE, f"{metadata(builds[0]).get('name')}, {addresses.gitea}, by {routing}"
         )
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
@@ -94,16 +94,16 @@ class IdpbuilderSettingsStep:
         before, platform = self.look(), self.site.platform
         if before.verdict is StepVerdict.DONE:
             return before
-        wanted = wanted_settings(self.site)
-        self._write(wanted)
+        settings = wanted_settings(self.site)
+        self._write(settings)
         refresh(platform, _ARGOCD)
         say(f"Application '{_ARGOCD}' delivering {self._repo()}")
         until(
             platform.clock,
-            lambda: unforced(platform, wanted),
+            lambda: unforced(platform, settings),
             lambda keys: not keys,
             timeout_s=self.site.wanted.timeout_s,
-            what="idpbuilder's Argo CD taking its settings",
+            goal="idpbuilder's Argo CD taking its settings",
             why_not=", ".join,
         )
         return before
@@ -111,13 +111,13 @@ class IdpbuilderSettingsStep:
     def _repo(self) -> RepoId:
         return idpbuilder.core_repository(_ARGOCD, cluster=_cluster(self.site))
 
-    def _write(self, wanted: dict[str, str]) -> None:
+    def _write(self, settings: dict[str, str]) -> None:
         repo, forge = self._repo(), self.site.platform.forge
-        for seen in _yaml_files(self.site, repo):
-            data = with_settings(seen.data, wanted)
+        for revision in _yaml_files(self.site, repo):
+            data = with_settings(revision.data, settings)
             if data is not None:
-                change = FileChange(seen.path, data, seen.sha)
-                forge.write(repo, [change], _operation(self.site, f"settings-{seen.sha[:12]}"))
+                change = FileChange(revision.path, data, revision.sha)
+                forge.write(repo, [change], _operation(self.site, f"settings-{revision.sha[:12]}"))
                 return
         raise NotFoundError(
             f"{repo}: no ConfigMap argocd-cm in it",
@@ -133,10 +133,10 @@ class TemplatesStep:
     name: str = "portal"
 
     def look(self) -> Look:
-        seen = self._seen()
-        if seen is None:
+        revision = self._seen()
+        if revision is None:
             return PortalStep(self.site).look()
-        missing = [url for url in template_urls(self.site) if url not in _targets(seen.data)]
+        missing = [url for url in template_urls(self.site) if url not in _targets(revision.data)]
         if not missing:
             return Look(StepVerdict.DONE, f"templates are targets in {self._repo()}")
         return Look(
@@ -144,14 +144,14 @@ class TemplatesStep:
         )
 
     def ensure(self, say: Say) -> Look:
-        seen = self._seen()
-        if seen is None:
+        revision = self._seen()
+        if revision is None:
             return PortalStep(self.site).ensure(say)
         before = self.look()
         if before.verdict is not StepVerdict.DONE:
-            data = with_targets(seen.data, template_urls(self.site))
-            change = FileChange(seen.path, data, seen.sha)
-            why = _operation(self.site, f"templates-{seen.sha[:12]}")
+            data = with_targets(revision.data, template_urls(self.site))
+            change = FileChange(revision.path, data, revision.sha)
+            why = _operation(self.site, f"templates-{revision.sha[:12]}")
             self.site.platform.forge.write(self._repo(), [change], why)
         return before
 
@@ -164,7 +164,7 @@ class TemplatesStep:
         return forge.read(self._repo(), _LOCATIONS, "main") if forge.head(self._repo()) else None
 
 
-def with_settings(data: bytes, wanted: dict[str, str]) -> bytes | None:
+def with_settings(data: bytes, settings: dict[str, str]) -> bytes | None:
     """
     Return a file of manifests with these entries in its ``argocd-cm``; None if it has none.
 
@@ -177,13 +177,13 @@ def with_settings(data: bytes, wanted: dict[str, str]) -> bytes | None:
     for number, text in enumerate(documents):
         if "name: argocd-cm\n" not in f"{text}\n":
             continue
-        found = yaml12.load(text.encode(), name="argocd-cm")
-        if (Kind.of(found), metadata(found).get("name")) != (CONFIG_MAP, "argocd-cm"):
+        config_map = yaml12.load(text.encode(), name="argocd-cm")
+        if (Kind.of(config_map), metadata(config_map).get("name")) != (CONFIG_MAP, "argocd-cm"):
             continue
-        live = found.get("data") or {}
+        live = config_map.get("data") or {}
         edits = [
             Edit(("data", key), value=value)
-            for key, value in wanted.items()
+            for key, value in settings.items()
             if str(live.get(key, "")).strip() != value.strip()
         ]
         documents[number] = edit(f"{text}\n".encode(), edits, name="argocd-cm").decode()[:-1]
@@ -235,17 +235,17 @@ def _cluster(site: BootstrapContext) -> str:
 
 def _yaml_files(site: BootstrapContext, repo: RepoId) -> Iterator[FileRevision]:
     platform = site.platform
-    seen = snapshot(platform, repo)
-    if seen is None or get_object(platform, application_key(_ARGOCD)) is None:
+    files = snapshot(platform, repo)
+    if files is None or get_object(platform, application_key(_ARGOCD)) is None:
         raise NotFoundError(
             f"{repo} is missing: idpbuilder's Argo CD is not delivered from there",
             hint="run 'idpbuilder create' to its end first",
         )
-    for path in sorted(seen.blobs):
-        found = platform.forge.read(repo, path, seen.commit) if path.suffix == ".yaml" else None
-        if found is not None:
-            yield found
+    for path in sorted(files.blobs):
+        revision = platform.forge.read(repo, path, files.commit) if path.suffix == ".yaml" else None
+        if revision is not None:
+            yield revision
 
 
-def _operation(site: BootstrapContext, what: str) -> Operation:
-    return Operation(f"idpbuilder-{what}", site.wanted.requester, "what Orderkit's pack needs")
+def _operation(site: BootstrapContext, subject: str) -> Operation:
+    return Operation(f"idpbuilder-{subject}", site.wanted.requester, "what Orderkit's pack needs")

@@ -94,33 +94,33 @@ class LayerStep:
         return str(metadata(self.layer)["name"])
 
     def look(self) -> Look:
-        found = get_object(self.site.platform, application_key(self._application))
-        if found is None:
+        application = get_object(self.site.platform, application_key(self._application))
+        if application is None:
             return Look(StepVerdict.CREATE, f"wave {wave_of(self.layer)}")
-        if not holds(found.get("spec"), self.layer.get("spec")):
+        if not holds(application.get("spec"), self.layer.get("spec")):
             return Look(StepVerdict.CHANGE, "its Application differs from the pack")
-        waiting = self._waits(found, self._commit())
+        waiting = self._waits(application, self._commit())
         return (
             Look(StepVerdict.WAIT, waiting)
             if waiting
-            else Look(StepVerdict.DONE, _delivered(found))
+            else Look(StepVerdict.DONE, _delivered(application))
         )
 
     def ensure(self, say: Say) -> Look:
         platform, before, commit = self.site.platform, self.look(), self._commit()
         if before.verdict is not StepVerdict.DONE and commit:
             nudge(platform, self._application, commit)
-        told = _Told(platform, say)
-        found = until(
+        report = _Told(platform, say)
+        application = until(
             platform.clock,
             lambda: get_object(platform, application_key(self._application)),
-            lambda found: not self._waits(found, commit),
+            lambda live: not self._waits(live, commit),
             timeout_s=self.site.wanted.timeout_s,
-            what=f"layer {self._application} becoming healthy",
-            why_not=lambda found: self._waits(found, commit),
-            on_look=lambda found: told(self._waits(found, commit)),
+            goal=f"layer {self._application} becoming healthy",
+            why_not=lambda live: self._waits(live, commit),
+            on_look=lambda live: report(self._waits(live, commit)),
         )
-        return Look(before.verdict, _delivered(found or {}))
+        return Look(before.verdict, _delivered(application or {}))
 
     def _commit(self) -> CommitSha | None:
         """Return the commit that a layer of the pack must be at; others may be at any."""
@@ -128,9 +128,9 @@ class LayerStep:
         ours = _delivers(self.layer, platform.pack_repo)
         return platform.forge.head(platform.pack_repo) if ours else None
 
-    def _waits(self, found: Manifest | None, commit: CommitSha | None) -> str:
-        reason = not_healthy(self.site.platform, found, commit)
-        if not reason and not holds((found or {}).get("spec"), self.layer.get("spec")):
+    def _waits(self, application: Manifest | None, commit: CommitSha | None) -> str:
+        reason = not_healthy(self.site.platform, application, commit)
+        if not reason and not holds((application or {}).get("spec"), self.layer.get("spec")):
             return "its Application is not the pack's yet"
         return reason
 
@@ -185,8 +185,8 @@ def not_healthy(
         return waiting
     health = dig(application, "status", "health", "status", default="Unknown")
     message = dig(application, "status", "health", "message", default="")
-    told = f"its health is {health}" + (f": {message}" if message else "")
-    return "" if health == "Healthy" else told + _unready(application)
+    problem = f"its health is {health}" + (f": {message}" if message else "")
+    return "" if health == "Healthy" else problem + _unready(application)
 
 
 def _unready(application: Manifest) -> str:
@@ -209,9 +209,9 @@ def _delivers(application: Manifest, repo: RepoId) -> bool:
     return url.removesuffix(".git").endswith(f"/{repo}")
 
 
-def _is_so(platform: Platform, wanted: Manifest) -> bool:
-    live = get_object(platform, ObjectKey.of(wanted))
-    return live is not None and holds(live.get("spec"), wanted.get("spec"))
+def _is_so(platform: Platform, manifest: Manifest) -> bool:
+    live = get_object(platform, ObjectKey.of(manifest))
+    return live is not None and holds(live.get("spec"), manifest.get("spec"))
 
 
 def _names(manifests: Sequence[Manifest]) -> str:

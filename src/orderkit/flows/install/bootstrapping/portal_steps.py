@@ -69,5 +69,5 @@ class PortalStep:
         return before
 
     def _missing(self) -> Sequence[str]:
-        known = {location.target for location in self.site.platform.catalog.locations()}
-        return [url for url in template_urls(self.site) if url not in known]
+        registered = {location.target for location in self.site.platform.catalog.locations()}
+        return [url for url in template_urls(self.site) if url not in registered]

@@ -106,18 +106,18 @@ class ArgoCdStep:
     name: str = "argocd"
 
     def look(self) -> Look:
-        platform, wanted = self.site.platform, self.site.wanted
+        platform, request = self.site.platform, self.site.wanted
         missing = [k for k in (APPLICATION, APP_PROJECT) if not platform.cluster.serves(k)]
         if missing:
             raise RefusedError(
                 f"Argo CD is missing: the cluster serves no {', '.join(map(str, missing))}",
                 hint="install Argo CD 3.0 to 3.2 into namespace argocd, then repeat",
             )
-        if wanted.installation.target is PlatformTarget.EMBEDDED:
+        if request.installation.target is PlatformTarget.EMBEDDED:
             return Look(StepVerdict.DONE, "the embedded deliverer stands for it")
-        version = argocd_version(platform) or (wanted.installation.argocd_version or "")
-        problem, known = judge_version(version)
-        if problem and known:
+        version = argocd_version(platform) or (request.installation.argocd_version or "")
+        problem, certain = judge_version(version)
+        if problem and certain:
             raise RefusedError(problem, hint="install Argo CD 3.0 to 3.2")
         return Look(StepVerdict.DONE, problem or f"Argo CD {version}")
 
@@ -149,10 +149,10 @@ class CrossplaneStep:
 
 def judge_version(version: str) -> tuple[str, bool]:
     """Return what is wrong with a version of Argo CD (empty: nothing), and if that is certain."""
-    found = _VERSION.match(version)
-    if found is None:
+    match = _VERSION.match(version)
+    if match is None:
         return "Argo CD is there; its version cannot be seen (spec.argocd.version names it)", False
-    release = int(found[1]), int(found[2])
+    release = int(match[1]), int(match[2])
     if release < OLDEST:
         return (
             f"Argo CD {version} is older than 3.0: it tracks by labels and judges otherwise",
@@ -167,10 +167,10 @@ def argocd_version(platform: Platform) -> str:
     """Return the version in the images of Argo CD's workloads; "" where none can be seen."""
     for kind in _WORKLOADS:
         try:
-            found = platform.cluster.list(kind, namespace=ARGOCD_NAMESPACE).items
+            workloads = platform.cluster.list(kind, namespace=ARGOCD_NAMESPACE).items
         except (NoSuchKindError, AccessError):
             continue
-        for workload in found:
+        for workload in workloads:
             for container in dig(workload, "spec", "template", "spec", "containers", default=()):
                 image = _IMAGE.search(str(container.get("image", "")))
                 if image:

@@ -44,14 +44,17 @@ class AccessStep:
     name: str = "repositories"
 
     def look(self) -> Look:
-        wanted = self._wanted()
-        if not wanted:
+        manifests = self._wanted()
+        if not manifests:
             return Look(StepVerdict.DONE, "public, and of an authority that is trusted")
-        told = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in wanted)
-        live = [get_object(self.site.platform, ObjectKey.of(manifest)) for manifest in wanted]
-        if all(found and holds(found, _stored(m)) for found, m in zip(live, wanted, strict=True)):
-            return Look(StepVerdict.DONE, told)
-        return Look(StepVerdict.CREATE if None in live else StepVerdict.CHANGE, told)
+        names = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in manifests)
+        live = [get_object(self.site.platform, ObjectKey.of(manifest)) for manifest in manifests]
+        if all(
+            live_object and holds(live_object, _stored(m))
+            for live_object, m in zip(live, manifests, strict=True)
+        ):
+            return Look(StepVerdict.DONE, names)
+        return Look(StepVerdict.CREATE if None in live else StepVerdict.CHANGE, names)
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         before = self.look()
@@ -62,14 +65,14 @@ class AccessStep:
 
     def _wanted(self) -> Sequence[Manifest]:
         access, url = self.site.wanted.access, self.site.platform.forge.base_url
-        found = []
+        manifests = []
         if access.token:
             data = {"type": "git", "url": url, "username": access.user, "password": access.token}
-            found.append(_secret(data))
+            manifests.append(_secret(data))
         if access.ca_pem:
             host = urlsplit(url).hostname or ""
-            found.append(_certificates({host: access.ca_pem}))
-        return found
+            manifests.append(_certificates({host: access.ca_pem}))
+        return manifests
 
 
 def _secret(data: dict[str, str]) -> Manifest:

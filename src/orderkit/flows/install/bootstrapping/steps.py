@@ -22,7 +22,7 @@ from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit.flows.platform import Platform
 
 if TYPE_CHECKING:
-    from orderkit.flows.install.bootstrapping.probe_order import ProbeWanted
+    from orderkit.flows.install.bootstrapping.probe_order import ProbeRequest
 
 SETTINGS_FOLDER = PurePosixPath("gitops", "argocd")
 """Argo CD's own settings in a pack."""
@@ -111,7 +111,7 @@ class BootstrapRequest:
     access: RepositoryAccess = RepositoryAccess()
     replace_pack: bool = True
     """Publish over another pack or another platform's."""
-    probe: ProbeWanted | None = None
+    probe: ProbeRequest | None = None
     """None: no probe order is placed."""
     portal_problem: str = ""
     """Why the portal cannot be asked; empty: it can."""
@@ -122,8 +122,8 @@ class BootstrapRequest:
 class BootstrapContext:
     """The platform, the request, and the pack rendered for it: what every step is given."""
 
-    def __init__(self, platform: Platform, wanted: BootstrapRequest) -> None:
-        self.platform, self.wanted = platform, wanted
+    def __init__(self, platform: Platform, request: BootstrapRequest) -> None:
+        self.platform, self.wanted = platform, request
 
     @cached_property
     def files(self) -> Mapping[PurePosixPath, bytes]:
@@ -150,12 +150,16 @@ class BootstrapContext:
         ]
 
 
-def holds(live: object, wanted: object) -> bool:
-    """Say whether everything in `wanted` stands in `live`: maps may hold more, lists not."""
-    if isinstance(wanted, Mapping):
+def holds(live: object, expected: object) -> bool:
+    """Say whether everything in `expected` stands in `live`: maps may hold more, lists not."""
+    if isinstance(expected, Mapping):
         return isinstance(live, Mapping) and all(
-            key in live and holds(live[key], value) for key, value in wanted.items()
+            key in live and holds(live[key], value) for key, value in expected.items()
         )
-    if isinstance(wanted, list):
-        return isinstance(live, list) and len(live) == len(wanted) and all(map(holds, live, wanted))
-    return live == wanted
+    if isinstance(expected, list):
+        return (
+            isinstance(live, list)
+            and len(live) == len(expected)
+            and all(map(holds, live, expected))
+        )
+    return live == expected

@@ -22,9 +22,9 @@ class TeamStep:
         return f"team {self.team}"
 
     def look(self) -> Look:
-        seen = snapshot(self.site.platform, self.site.platform.ledger)
-        known = set(ledger.teams(seen.blobs)) if seen else set()
-        if self.team in known and self.site.platform.forge.has_org(self.team):
+        ledger_files = snapshot(self.site.platform, self.site.platform.ledger)
+        teams = set(ledger.teams(ledger_files.blobs)) if ledger_files else set()
+        if self.team in teams and self.site.platform.forge.has_org(self.team):
             return Look(StepVerdict.DONE, "may order")
         return Look(StepVerdict.CREATE, "organisation, AppProject, its part of the ledger")
 

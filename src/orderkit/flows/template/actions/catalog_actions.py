@@ -70,28 +70,28 @@ def _target(inputs: Inputs) -> str:
 
 
 def _fetch(context: ActionContext, inputs: Inputs) -> Outputs:
-    one, many = inputs.get("entityRef"), inputs.get("entityRefs")
-    if not one and many is None:
+    ref_input, ref_inputs = inputs.get("entityRef"), inputs.get("entityRefs")
+    if not ref_input and ref_inputs is None:
         if inputs.get("optional"):
             return {}
-        raise InvalidInputError("entityRef", one, "is missing, and so is entityRefs")
+        raise InvalidInputError("entityRef", ref_input, "is missing, and so is entityRefs")
     outputs: Outputs = {}
-    if one:
-        outputs["entity"] = _entity(context, one, inputs)
-    if many is not None:
-        outputs["entities"] = [_entity(context, ref, inputs) for ref in many]
+    if ref_input:
+        outputs["entity"] = _entity(context, ref_input, inputs)
+    if ref_inputs is not None:
+        outputs["entities"] = [_entity(context, ref, inputs) for ref in ref_inputs]
     return outputs
 
 
 def _entity(context: ActionContext, ref: str, inputs: Inputs) -> Any:
-    found = context.services.catalog.entity(_full_ref(ref, inputs))
-    if found is None and not inputs.get("optional"):
+    entity = context.services.catalog.entity(_full_ref(ref, inputs))
+    if entity is None and not inputs.get("optional"):
         raise NotFoundError(
             f"{ref}: the catalog has no such entity",
             hint="check the reference, or set optional: true to go on with null",
         )
-    context.log(f"{ref} {'is not in the catalog' if found is None else 'fetched'}")
-    return found
+    context.log(f"{ref} {'is not in the catalog' if entity is None else 'fetched'}")
+    return entity
 
 
 def _full_ref(ref: str, inputs: Inputs) -> str:

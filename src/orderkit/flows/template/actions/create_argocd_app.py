@@ -60,9 +60,9 @@ def application(inputs: Inputs) -> Manifest:
 
 
 def _create(context: ActionContext, inputs: Inputs) -> Outputs:
-    wanted = application(inputs)
-    context.services.cluster.apply(wanted, owner=FIELD_OWNER)
-    context.log(f"Application {wanted['metadata']['name']} in {ARGOCD_NAMESPACE}")
+    manifest = application(inputs)
+    context.services.cluster.apply(manifest, owner=FIELD_OWNER)
+    context.log(f"Application {manifest['metadata']['name']} in {ARGOCD_NAMESPACE}")
     return {}
 
 

@@ -89,17 +89,17 @@ def _plain(context: ActionContext, inputs: Inputs) -> Outputs:
 
 
 def _file(source: FetchedPath) -> SkeletonFile:
-    found = source.file()
-    if found.symlink is not None:
+    file = source.file()
+    if file.symlink is not None:
         raise RefusedError(f"{source.url}: is a symbolic link", hint="put a file there")
-    if is_executable(found):
+    if is_executable(file):
         raise InvalidInputError(
             "url",
             source.url,
             "is executable, and Backstage loses the mode of single files",
             hint="fetch its folder with fetch:template or fetch:plain, which keep modes",
         )
-    return found
+    return file
 
 
 _REQUIRED = ("url", "targetPath")

@@ -50,13 +50,13 @@ def _rendered(
     """Render in this process what is vouched for, everything else in a child with limits."""
     if source.folder.trusted:
         return render_tree(source.tree(), values, options)
-    found: dict[PurePosixPath, SkeletonFile] = {}
+    files: dict[PurePosixPath, SkeletonFile] = {}
     for outcome in judge_confined(source.tree(), values, options):
         if outcome.error is not None:
             raise outcome.error
         if outcome.target is not None and outcome.file is not None:
-            found[outcome.target] = outcome.file
-    return found
+            files[outcome.target] = outcome.file
+    return files
 
 
 def tree_options(inputs: Inputs) -> TreeOptions:
@@ -102,9 +102,9 @@ def _place(
     """Put files below ``targetPath``; what an earlier step wrote wins unless `overwrite`."""
     folder = target_path(inputs.get("targetPath", "."))
     for path, file in files.items():
-        place = folder / path
-        if overwrite or place not in context.workspace:
-            context.put(place, file)
+        target = folder / path
+        if overwrite or target not in context.workspace:
+            context.put(target, file)
     check_tree(context.workspace)
     context.log(f"{len(files)} files in {folder}")
 

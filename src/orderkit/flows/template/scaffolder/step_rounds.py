@@ -30,7 +30,7 @@ class Round:
     """One run of an action: its inputs, and the same with secrets masked."""
 
     inputs: Mapping[str, Any]
-    shown: Mapping[str, Any]
+    shown_inputs: Mapping[str, Any]
 
 
 def rounds(task: TemplateTask, step: TemplateStep, action: TemplateAction) -> list[Round]:
@@ -57,20 +57,20 @@ def rounds(task: TemplateTask, step: TemplateStep, action: TemplateAction) -> li
 
 def _items(task: TemplateTask, step: TemplateStep) -> Iterator[dict[str, Any]]:
     name = f"steps.{step.id}.each"
-    found = _rendered(step.each, task.secret_scope(shown="plain"), name)
+    items = _rendered(step.each, task.secret_scope(visibility="plain"), name)
     if task.has_secrets:
-        task.masker.learn(found, _without_secrets(task, step.each, {}))
-    if isinstance(found, list):
-        found = {str(at): item for at, item in enumerate(found)}
-    if not isinstance(found, dict):
-        shown = None if isinstance(found, Undefined) else task.masker.value(found)
+        task.masker.learn(items, _without_secrets(task, step.each, {}))
+    if isinstance(items, list):
+        items = {str(at): item for at, item in enumerate(items)}
+    if not isinstance(items, dict):
+        masked = None if isinstance(items, Undefined) else task.masker.value(items)
         raise InvalidInputError(
             name,
-            shown,
+            masked,
             "is neither a list nor a map",
             hint="write `${{ x or [] }}` if it may be missing",
         )
-    for key, value in ordered(found):
+    for key, value in ordered(items):
         yield {"each": {"key": key, "value": value}}
 
 
@@ -78,7 +78,7 @@ def _round(
     task: TemplateTask, step: TemplateStep, action: TemplateAction, item: dict[str, Any]
 ) -> Round:
     name = f"steps.{step.id}.input"
-    inputs = _rendered(dict(step.input), task.secret_scope(shown="plain", **item), name)
+    inputs = _rendered(dict(step.input), task.secret_scope(visibility="plain", **item), name)
     if not task.has_secrets:
         _check(task, step, action, inputs, item)
         return Round(inputs, inputs)
@@ -103,7 +103,7 @@ def _check(
 def _without_secrets(task: TemplateTask, source: Any, item: dict[str, Any]) -> Any:
     """Render as if there were no secret; nothing at all if that fails."""
     try:
-        return render_data(source, task.secret_scope(shown="none", **item), name="")
+        return render_data(source, task.secret_scope(visibility="none", **item), name="")
     except RenderError:
         return None
 
@@ -119,10 +119,10 @@ def _wanted(task: TemplateTask, step: TemplateStep, item: dict[str, Any]) -> boo
     """Judge ``if``: an empty list is false; after a failure it must ask for the failure."""
     if step.condition is None:
         return task.failure is None
-    found, asked = _judged(task, step, item)
-    if task.failure and not asked:
+    condition, calls_status = _judged(task, step, item)
+    if task.failure and not calls_status:
         return False
-    return len(found) > 0 if isinstance(found, list) else truthy(found)
+    return len(condition) > 0 if isinstance(condition, list) else truthy(condition)
 
 
 def _asks(task: TemplateTask, step: TemplateStep) -> bool:
@@ -134,11 +134,11 @@ def _asks(task: TemplateTask, step: TemplateStep) -> bool:
 
 def _judged(task: TemplateTask, step: TemplateStep, item: dict[str, Any]) -> tuple[Any, bool]:
     """Return what ``if`` renders to, and whether it called ``always()`` or ``failure()``."""
-    asked = False
+    calls_status = False
 
     def ask(*, answer: bool) -> bool:
-        nonlocal asked
-        asked = True
+        nonlocal calls_status
+        calls_status = True
         return answer
 
     functions = {
@@ -147,6 +147,6 @@ def _judged(task: TemplateTask, step: TemplateStep, item: dict[str, Any]) -> tup
     }
     scope = {**task.scope(**item), **functions}
     try:
-        return render_data(step.condition, scope, name=f"steps.{step.id}.if"), asked
+        return render_data(step.condition, scope, name=f"steps.{step.id}.if"), calls_status
     except RenderError as error:
         raise hinted(error, RUNS_ANYWAY) from error

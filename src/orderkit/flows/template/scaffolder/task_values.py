@@ -88,12 +88,12 @@ class TemplateTask:
             **extra,
         }
 
-    def secret_scope(self, *, shown: Literal["plain", "masked", "none"], **extra: Any) -> Any:
+    def secret_scope(self, *, visibility: Literal["plain", "masked", "none"], **extra: Any) -> Any:
         """Return the names that ``input`` and ``each`` may use, secrets as asked."""
         scope = self.scope(**extra)
-        own, installed = self.options.secrets, self.options.environment.secrets
-        scope["secrets"] = _shown(own, shown)
-        scope["environment"]["secrets"] = _shown(installed, shown)
+        template_secrets, installed = self.options.secrets, self.options.environment.secrets
+        scope["secrets"] = _shown(template_secrets, visibility)
+        scope["environment"]["secrets"] = _shown(installed, visibility)
         return scope
 
     @property

@@ -34,7 +34,7 @@ def _header_text(text: str) -> str:
 def representation(accept: str) -> Representation:
     """Return what the first understood alternative of an Accept header asks for."""
     for alternative in accept.split(","):
-        parameters = {part.strip().lower() for part in alternative.split(";")}
+        parameters = {parameter.strip().lower() for parameter in alternative.split(";")}
         if "as=table" in parameters:
             return "table"
         if parameters & {"as=partialobjectmetadata", "as=partialobjectmetadatalist"}:

@@ -79,13 +79,13 @@ def kubeconfig(url: str, token: str) -> Manifest:
 
 
 def _knows(request: Request, token: str) -> bool:
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "basic":
         try:
-            given = base64.b64decode(given).decode().partition(":")[2]
+            credentials = base64.b64decode(credentials).decode().partition(":")[2]
         except (binascii.Error, UnicodeDecodeError):
             return False
-    return secrets.compare_digest(given.strip().encode(), token.encode())
+    return secrets.compare_digest(credentials.strip().encode(), token.encode())
 
 
 async def _answer(cluster: EmbeddedCluster, request: Request) -> Response:
@@ -96,10 +96,10 @@ async def _answer(cluster: EmbeddedCluster, request: Request) -> Response:
     target = find_target(cluster.registry, path)
     if target is not None:
         return await _resource(cluster, request, target)
-    found = await run_in_threadpool(_described, cluster, path)
-    if found is None:
+    description = await run_in_threadpool(_described, cluster, path)
+    if description is None:
         return answers.document(answers.NO_SUCH_PATH, code=404)
-    return answers.document(found)
+    return answers.document(description)
 
 
 async def _resource(cluster: EmbeddedCluster, request: Request, target: RequestTarget) -> Response:

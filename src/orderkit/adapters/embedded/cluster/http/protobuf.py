@@ -174,19 +174,19 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def _read(data: bytes, message: Message) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for number, raw in _fields(data):
         field = message.get(number)
         if field is None:
             continue
         value = _value(field, raw)
         if field.type == "map":
-            out.setdefault(field.name, {}).update(value)
+            fields.setdefault(field.name, {}).update(value)
         elif field.repeated:
-            out.setdefault(field.name, []).append(value)
+            fields.setdefault(field.name, []).append(value)
         elif value not in ("", None):
-            out[field.name] = value
-    return out
+            fields[field.name] = value
+    return fields
 
 
 def _value(field: ProtobufField, raw: int | bytes) -> Any:
@@ -258,8 +258,8 @@ def text(number: int, value: str) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    out = []
+    septets = []
     while value > 0x7F:  # noqa: PLR2004 - seven bits per byte is what a varint is
-        out.append(value & 0x7F | 0x80)
+        septets.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*out, value])
+    return bytes([*septets, value])

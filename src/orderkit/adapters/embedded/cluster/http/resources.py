@@ -93,8 +93,8 @@ def selection(call: ClusterRequest) -> Selection:
         call.query.get("fieldSelector", ""), events=call.target.served.kind == EVENT
     )
     if call.target.name:
-        name, others = call.target.name, fields
-        fields = lambda m: metadata(m)["name"] == name and (others is None or others(m))  # noqa: E731 - one name for both cases
+        name, field_test = call.target.name, fields
+        fields = lambda m: metadata(m)["name"] == name and (field_test is None or field_test(m))  # noqa: E731 - one name for both cases
     return Selection(label_selector(call.query.get("labelSelector", "")), fields)
 
 
@@ -116,10 +116,10 @@ def get(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
         NotFound: It does not exist.
     """
     target = call.target
-    found = cluster.store.get(place_of(target.served, target.where, target.name))
-    if found is None:
+    stored = cluster.store.get(place_of(target.served, target.where, target.name))
+    if stored is None:
         raise NotFound(target.served.subject(target.name))
-    return _object(call, found)
+    return _object(call, stored)
 
 
 def _object(
@@ -143,11 +143,11 @@ def list_(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     Raises:
         BadRequest: A selector cannot be read.
     """
-    served, wanted = call.target.served, selection(call)
+    served, selected = call.target.served, selection(call)
     with cluster.store.lock:
         version = str(cluster.store.version)
-        found = cluster.store.scan(served.kind.group, served.kind.kind, call.target.namespace)
-    items = [shown(served, manifest) for manifest in found if wanted(manifest)]
+        stored = cluster.store.scan(served.kind.group, served.kind.kind, call.target.namespace)
+    items = [shown(served, manifest) for manifest in stored if selected(manifest)]
     if call.wants == "table":
         return answers.document(table(served, items, version=version, include=call.include))
     if call.wants == "partial":
@@ -226,9 +226,9 @@ def _apply(cluster: EmbeddedCluster, call: ClusterRequest, write: Write) -> Resp
             "for apply patch"
         )
     manifest = bodies.read_object(call.body, "application/yaml", target)
-    there = cluster.store.get(place_of(target.served, target.where, target.name)) is not None
+    exists = cluster.store.get(place_of(target.served, target.where, target.name)) is not None
     new = cluster.writes.apply(target.served, manifest, write, force=call.flag("force"))
-    return _object(call, new, code=200 if there else 201, write=write)
+    return _object(call, new, code=200 if exists else 201, write=write)
 
 
 def _edit(call: ClusterRequest) -> Callable[[Manifest], Manifest]:
@@ -271,10 +271,10 @@ def _write(call: ClusterRequest) -> Write:
     )
 
 
-def _dry_run(stated: object) -> bool:
-    if stated not in {None, "", "All"}:
-        raise BadRequest(f'dryRun: Unsupported value: "{stated}": supported values: "All"')
-    return stated == "All"
+def _dry_run(text: object) -> bool:
+    if text not in {None, "", "All"}:
+        raise BadRequest(f'dryRun: Unsupported value: "{text}": supported values: "All"')
+    return text == "All"
 
 
 def delete(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
@@ -285,10 +285,10 @@ def delete(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
         Refusal: See ``Writes.delete``.
     """
     target = call.target
-    done = cluster.writes.delete(target.served, target.where, target.name, _deletion(call))
-    if not done.gone:
-        return _object(call, done.manifest)
-    uid = metadata(done.manifest)["uid"]
+    deleted = cluster.writes.delete(target.served, target.where, target.name, _deletion(call))
+    if not deleted.is_gone:
+        return _object(call, deleted.manifest)
+    uid = metadata(deleted.manifest)["uid"]
     return answers.document(answers.success(target.served.subject(target.name), uid))
 
 
@@ -299,13 +299,15 @@ def delete_collection(cluster: EmbeddedCluster, call: ClusterRequest) -> Respons
     Raises:
         Refusal: See ``Writes.delete``.
     """
-    served, wanted, how = call.target.served, selection(call), _deletion(call)
-    found = cluster.store.scan(served.kind.group, served.kind.kind, call.target.namespace)
+    served, selected, how = call.target.served, selection(call), _deletion(call)
+    stored = cluster.store.scan(served.kind.group, served.kind.kind, call.target.namespace)
     items = []
-    for manifest in filter(wanted, found):
-        where, name = metadata(manifest).get("namespace", ""), metadata(manifest)["name"]
+    for manifest in filter(selected, stored):
+        namespace, name = metadata(manifest).get("namespace", ""), metadata(manifest)["name"]
         try:
-            items.append(shown(served, cluster.writes.delete(served, where, name, how).manifest))
+            items.append(
+                shown(served, cluster.writes.delete(served, namespace, name, how).manifest)
+            )
         except NotFound:
             continue  # somebody was faster, which is what was wanted
     return answers.document(
@@ -325,18 +327,18 @@ def _deletion(call: ClusterRequest) -> Deletion:
     options = bodies.read_document(call.body, call.content_type) if call.body else {}
     if not isinstance(options, dict):
         raise BadRequest("DeleteOptions must be an object")
-    stated = options.get("propagationPolicy") or call.query.get("propagationPolicy") or None
+    policy = options.get("propagationPolicy") or call.query.get("propagationPolicy") or None
     orphan = options.get("orphanDependents", call.flag("orphanDependents") or None)
-    if stated is None and orphan is not None:
-        stated = "Orphan" if orphan else "Background"
-    if stated is not None and stated not in _PROPAGATIONS:
+    if policy is None and orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    if policy is not None and policy not in _PROPAGATIONS:
         raise BadRequest(
-            f'propagationPolicy: Unsupported value: "{stated}": supported values: "Foreground", '
+            f'propagationPolicy: Unsupported value: "{policy}": supported values: "Foreground", '
             '"Background", "Orphan"'
         )
     dry_run = (options.get("dryRun") or [call.query.get("dryRun")])[0]
     return Deletion(
-        propagation=cast("Propagation | None", stated),
+        propagation=cast("Propagation | None", policy),
         uid=dig(options, "preconditions", "uid") or "",
         resource_version=dig(options, "preconditions", "resourceVersion") or "",
         dry_run=_dry_run(dry_run),

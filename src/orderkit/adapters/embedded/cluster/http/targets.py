@@ -29,13 +29,13 @@ class RequestTarget:
 def find_target(registry: KindRegistry, path: str) -> RequestTarget | None:
     """Return what a path means, or None if nothing is served there."""
     match [step for step in path.split("/") if step]:
-        case ["api", version, *rest]:
+        case ["api", version, *steps_below]:
             group = ""
-        case ["apis", group, version, *rest]:
+        case ["apis", group, version, *steps_below]:
             pass
         case _:
             return None
-    match rest:
+    match steps_below:
         case [plural, namespace, *below] if plural == _NAMESPACES and len(below) > 0:
             if not group and below[0] in {"status", "finalize"} and len(below) == 1:
                 return _target(registry, (group, version, plural), None, [namespace, *below])

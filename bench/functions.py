@@ -19,7 +19,7 @@ from orderkit.core.crossplane.station import INPUT, Station, station_runner
 
 PARTS, RUNS, AT_ONCE = 22, 200, 4
 _STATION = """
-    from orderkit.core.crossplane.station import StationRequest, StationResponse
+    from orderkit.stations import StationRequest, StationResponse
 
     def station(request: StationRequest) -> StationResponse:
         response = StationResponse.to(request)

@@ -19,7 +19,7 @@ from orderkit.core.platform.delivery_tree import layers_of
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from whisperops.commands import main, root
-from whisperops.demo.pods import NAMES, arguments
+from whisperops.demo.processes import DEPLOYMENTS, arguments
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 CONTROLLERS = PACK / "gitops" / "controllers"
@@ -77,13 +77,13 @@ def configure(cluster: EmbeddedCluster, **data: str) -> None:
     cluster.apply(made, owner="person")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DEPLOYMENTS)
 def test_a_deployment_says_what_its_controller_understands(
     delivered: EmbeddedCluster, name: str
 ) -> None:
     configure(delivered, bucket="gs://data", catalog="a/b", prometheus="http://mimir")
 
-    command, *options = arguments(delivered, name, settings_file=Path("here.yaml"))
+    command, *options = arguments(delivered, name, platform_file=Path("here.yaml"))
 
     understood: click.Command = root.commands[command]
     context = understood.make_context(command, [*options])
@@ -98,12 +98,12 @@ def test_what_is_not_configured_is_told(delivered: EmbeddedCluster) -> None:
     configure(delivered, bucket="gs://data")
 
     with pytest.raises(NotFoundError, match="whisperops-controllers has no key catalog"):
-        arguments(delivered, NAMES[0], settings_file=Path("here.yaml"))
+        arguments(delivered, DEPLOYMENTS[0], platform_file=Path("here.yaml"))
 
 
 def test_another_packs_platform_is_told(cluster: EmbeddedCluster) -> None:
     with pytest.raises(NotFoundError, match="no Deployment whisperops/dataset-watcher"):
-        arguments(cluster, NAMES[0], settings_file=Path("here.yaml"))
+        arguments(cluster, DEPLOYMENTS[0], platform_file=Path("here.yaml"))
 
 
 def test_twins_are_for_embedded_platforms_alone(

@@ -158,11 +158,7 @@ def test_what_has_no_price_is_named_once_for_all_orders(bench: Bench) -> None:
 def test_two_versions_of_the_same_module_do_not_meet(bench: Bench) -> None:
     """Also what a station leaves in a module that both sides share stays on its side."""
     mark = "import string\nstring.painted = getattr(string, 'painted', '') + 'x'\n"
-    bench.edit(
-        STATION,
-        "from orderkit.core.crossplane.station",
-        mark + "from orderkit.core.crossplane.station",
-    )
+    bench.edit(STATION, "from orderkit.stations", mark + "from orderkit.stations")
     bench.edit(STATION, '"team": team}', '"team": team, "paint": string.painted}')
     bench.commit()
     bench.edit(STATION, "string.painted}", "string.painted + '!'}")

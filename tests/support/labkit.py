@@ -130,7 +130,7 @@ spec:
   package: registry.example.org/crossplane-contrib/function-auto-ready:v0.7.0
 """
 STATION = """\
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
 
 def station(request: StationRequest) -> StationResponse:

@@ -88,9 +88,20 @@ def expect(holds: object, what: str) -> None:
         raise ExpectationError(f"expected: {what}")
 
 
-def wait(what: str, look: Callable[[], T], done: Callable[[T], bool]) -> T:
-    """Look until it is done; raises IncompleteError after half a minute."""
-    return until(SystemClock(), look, done, timeout_s=PATIENCE_S, what=what)
+def wait(
+    what: str,
+    look: Callable[[], T],
+    done: Callable[[T], bool],
+    *,
+    timeout_s: float = PATIENCE_S,
+) -> T:
+    """
+    Call `look` until `done` accepts its result; return that result.
+
+    Raises:
+        IncompleteError: `timeout_s` passed; the message says `what` did not happen.
+    """
+    return until(SystemClock(), look, done, timeout_s=timeout_s, what=what)
 
 
 def expect_sheet(running: Running, stage: str) -> None:

@@ -20,7 +20,7 @@ _IMPURE = {
     *("threading", "time", "urllib", "uuid", "kubernetes", "pygit2", "click"),
 }
 """Modules that reach outside or into time. uuid and datetime have pure parts; seldom needed."""
-_ALLOWED = "orderkit.core.crossplane.station"
+_PUBLIC = "orderkit.stations"
 
 
 def check_station_sources(subject: KitUnderCheck) -> Iterator[Located]:
@@ -62,8 +62,8 @@ def _imported(node: ast.AST) -> list[str]:
 def _doubt(module: str) -> str:
     if module.partition(".")[0] in _IMPURE:
         return f"imports {module}"
-    if module.startswith("orderkit") and module != _ALLOWED:
-        return f"imports {module}: of Orderkit a station may use {_ALLOWED} alone"
+    if module.startswith("orderkit") and module != _PUBLIC:
+        return f"imports {module}: of Orderkit, a station may import {_PUBLIC} only"
     return ""
 
 

@@ -37,31 +37,31 @@ class KitRule(Coded):
         "unreadable",
         _E,
         "A file of the kit cannot be read as YAML of Kubernetes objects.",
-        "mend the file",
+        "fix the file",
     )
     YAML_STYLE = (
         "yaml-style",
         _E,
         "yamllint finds an error in a YAML file of the kit.",
-        "mend it, or change the rule in the pack's .yamllint",
+        "fix it, or change the rule in the pack's .yamllint",
     )
     YAML_STYLE_WARNING = (
         "yaml-style-warning",
         _W,
         "yamllint finds something doubtful in a YAML file of the kit.",
-        "mend it, or change the rule in the pack's .yamllint",
+        "fix it, or change the rule in the pack's .yamllint",
     )
     DRIFT = (
         "drift",
         _E,
-        "A generated file is not what its sources give.",
+        "A generated file differs from what its sources give.",
         "run 'orderkit kit generate' and commit the result",
     )
     HAND_WRITTEN = (
         "hand-written",
         _N,
         "A file that could be generated was written by hand; its form is checked as it is.",
-        "bring what it says into kit.yaml, delete it and run 'orderkit kit generate'",
+        "move its content into kit.yaml, delete it and run 'orderkit kit generate'",
     )
 
     # kit.yaml and the form
@@ -98,7 +98,7 @@ class KitRule(Coded):
     CHANGE_DIRECTION = (
         "change-direction",
         _E,
-        "A change goes a direction that its field does not have.",
+        "A change has a direction that its field does not support.",
         "grow and step need numbers or enums (grow: lists too)",
     )
     CHANGE_CONFLICT = (
@@ -110,7 +110,7 @@ class KitRule(Coded):
     FORM_FIELD_UNKNOWN = (
         "form-field-unknown",
         _E,
-        "The form asks for something the XRD lacks: it is offered and ignored.",
+        "The form asks for something that the XRD lacks: the answer is ignored.",
         "add the field to the XRD, or take it out of the form",
     )
     FORM_FIELD_MISSING = (
@@ -134,7 +134,7 @@ class KitRule(Coded):
     NO_EXAMPLE = (
         "no-example",
         _W,
-        "No order could be made up to try the pipeline with, and kit.yaml has no example.",
+        "kit.yaml has no example, and no order could be made up to try the pipeline.",
         "add spec.examples to kit.yaml",
     )
 
@@ -143,13 +143,13 @@ class KitRule(Coded):
         "xrd-refused",
         _E,
         "The API server would refuse the XRD's CRD; Crossplane says so in an event only.",
-        "mend the schema",
+        "fix the schema",
     )
     XRD_RULE = (
         "xrd-rule",
         _E,
         "A CEL rule of the XRD does not compile.",
-        "mend the rule",
+        "fix the rule",
     )
     XRD_FORM = (
         "xrd-form",
@@ -160,8 +160,8 @@ class KitRule(Coded):
     XRD_CUT = (
         "xrd-cut",
         _E,
-        "Crossplane drops this part of the schema in silence.",
-        "say it where Crossplane keeps it",
+        "Crossplane drops this part of the schema without a word.",
+        "write it where Crossplane keeps it",
     )
     XRD_SCOPE = (
         "xrd-scope",
@@ -225,14 +225,14 @@ class KitRule(Coded):
     COMPOSITION_MODE = (
         "composition-mode",
         _E,
-        "The Composition is none of a pipeline; other modes and fields were removed.",
+        "The Composition has no pipeline; other modes and fields were removed.",
         "write mode: Pipeline and spec.pipeline",
     )
     COMPOSITION_STEPS = (
         "composition-steps",
         _E,
-        "Step names are missing or there twice, or there are no steps, or more than 99.",
-        "give every step a name of its own",
+        "Step names are missing or repeated, or there are no steps, or more than 99.",
+        "give every step its own name",
     )
     FUNCTION_UNDECLARED = (
         "function-undeclared",
@@ -277,7 +277,7 @@ class KitRule(Coded):
         "station-broken",
         _E,
         "A station cannot be imported.",
-        "mend stations/<name>/station.py",
+        "fix stations/<name>/station.py",
     )
     STATION_IMPORTS = (
         "station-imports",
@@ -303,7 +303,7 @@ class KitRule(Coded):
         "pipeline-fails",
         _E,
         "The pipeline fails for an order that the XRD accepts.",
-        "mend the station, or refuse such orders in the XRD",
+        "fix the station, or refuse such orders in the XRD",
     )
     NEEDS_FACTS = (
         "needs-facts",

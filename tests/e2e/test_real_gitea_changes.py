@@ -20,9 +20,9 @@ from bays import XR, Bay, ask, new_bay, set_
 from changingcrowd import Crowd
 from changingpack import changing_pack
 from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
+from lab.realgitea import Gitea, add_token, add_user, serving
 from published import Up
 from pullhand import Hand
-from tests.lab.realgitea import Gitea, add_token, add_user, serving
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE

@@ -102,7 +102,7 @@ def test_a_change_form_shows_what_was_entered_into_the_order_form(
     form = change_form(made, change.name)
 
     @given(values=VALUES)
-    @settings(max_examples=chances.count(60, 5000), deadline=None)
+    @settings(max_examples=chances.count(20, 5000), deadline=None)
     def holds(values: dict[str, Any]) -> None:
         spec = made.xr({"teamName": "ae", **values})["spec"]
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from orderkit.adapters.processes.confined_rendering import ChildLimits
 from orderkit.core.portal.render import (
     builtins,
     cookiecutter,
@@ -27,7 +28,6 @@ from orderkit.core.portal.render.operands import LIST_MAX
 from orderkit.core.portal.render.parser import BLOCKS_MAX, LOOPS_MAX, TAGS
 from orderkit.core.portal.render.predicates import Test
 from orderkit.core.portal.render.unsupported import UnsupportedConstruct
-from orderkit.flows.confinement import ChildLimits
 
 PAGE = Path(__file__).parents[1] / "docs" / "rendering.md"
 

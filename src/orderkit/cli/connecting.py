@@ -7,9 +7,10 @@ The embedded platform is reached like any other: over HTTP, by its addresses.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
@@ -29,6 +30,7 @@ from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 
 if TYPE_CHECKING:
+    from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
     from orderkit.web.auditing import AuditLog
     from orderkit.web.operations import ServiceOptions
 
@@ -191,9 +193,21 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         clock=SystemClock(),
         pack_repo=settings.pack,
         ledger=settings.ledger,
+        confined=_LazyRenderer(),
         teams=settings.teams,
         functions=settings.functions,
     )
+
+
+class _LazyRenderer:
+    """Import the renderer once something has to be rendered: few commands do."""
+
+    def __call__(
+        self, files: Tree, values: Mapping[str, Any] | None, options: TreeOptions
+    ) -> list[FileOutcome]:
+        from orderkit.adapters.processes.confined_rendering import judge_confined
+
+        return judge_confined(files, values, options)
 
 
 def _trusting(settings: PlatformSettings, cluster: Cluster) -> Endpoint:

@@ -27,6 +27,7 @@ from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 from orderkit.ports.forge import FileChange, Forge, Operation, Written
 from orderkit.ports.portal import Portal
+from orderkit.ports.processes import ConfinedRenderer
 
 _KIT_FILES = ("templates/*/kit.yaml", "gitops/apis/*/definition.yaml")
 """What describes a kit; everything else of the pack is read only for the kit at hand."""
@@ -44,6 +45,8 @@ class Platform:
     clock: Clock
     pack_repo: RepoId
     ledger: RepoId
+    confined: ConfinedRenderer
+    """Renders templates that nobody vouches for."""
     teams: Sequence[str] = ()
     functions: Sequence[FunctionProcess] = ()
     """Composition functions that plans may call as processes of their own."""

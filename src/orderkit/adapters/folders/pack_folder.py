@@ -44,6 +44,12 @@ def reference_pack() -> Path:
     )
 
 
+def is_reference_pack(folder: Path) -> bool:
+    """Say whether a skeleton belongs to the pack that comes with this installation."""
+    rooms = [(reference_pack() / room).resolve() for room in ("templates", "day2", "skeletons")]
+    return any(folder.resolve().is_relative_to(room) for room in rooms)
+
+
 def read_folder(folder: Path, *, docs: bool = False) -> Files:
     """
     Read ``pack.yaml`` and the pack's rooms.

@@ -6,7 +6,7 @@ conditions, results, time to live. Whole numbers arrive as integers, as ``core.c
 gives them to a station in process; what a Kubernetes object cannot hold is refused in both
 directions. What a station cannot know (credentials, schemas, ``extra_resources``) is not looked at.
 
-Called by ``nursery``, by ``function_server`` for the refusals it words itself, and by
+Called by ``station_answers``, by ``function_server`` for the refusals it words itself, and by
 ``outgoing_requests``.
 """
 

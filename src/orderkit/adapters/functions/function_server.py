@@ -32,7 +32,7 @@ from orderkit.adapters.functions.function_messages import (
     refusal,
     station_named,
 )
-from orderkit.adapters.functions.workers import CallLimits, StoppedError, Workers
+from orderkit.adapters.processes.station_workers import CallLimits, StoppedError, Workers
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 
 CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from orderkit.adapters.processes.child_process import LocalProcesses
 from orderkit.cli.inputs import prices_of
 from orderkit.cli.views import fleet_views
 from orderkit.core.plan.fleet_json import fleet_exit_code
@@ -74,4 +75,6 @@ def _fleet_request(
 ) -> fleet_planning.FleetRequest:
     orders = OrderSelection(request.orders, request.teams)
     limits = FleetLimits(request.lanes, request.limit_s)
-    return fleet_planning.FleetRequest(request.kit or "", *packs, orders, limits, prices)
+    return fleet_planning.FleetRequest(
+        request.kit or "", *packs, LocalProcesses(), orders, limits, prices
+    )

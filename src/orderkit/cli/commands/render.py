@@ -66,11 +66,14 @@ def render_command(
     """
     from pathlib import Path
 
+    from orderkit.adapters.folders.pack_folder import is_reference_pack
+    from orderkit.adapters.processes.confined_rendering import judge_confined
     from orderkit.flows.template import rendering
 
+    confined = None if is_reference_pack(Path(skeleton)) else judge_confined
     options = _options(verbatim, extension, compat, trim_blocks, lstrip_blocks)
     if only_check:
-        report = rendering.check(Path(skeleton), options)
+        report = rendering.check(Path(skeleton), options, confined)
         _show(report, as_json)
         return _FAILED if report.refused else 0
     if values_file is None or out_folder is None:
@@ -80,6 +83,7 @@ def render_command(
         rendering.read_values(Path(values_file)),
         options,
         Path(out_folder),
+        confined=confined,
         replace=replace,
         keep_going=keep_going,
     )

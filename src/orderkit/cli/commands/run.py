@@ -103,15 +103,15 @@ def _platform(platform_file: str | None) -> Platform | None:
 
 
 def _source(template_name: str, platform: Platform | None) -> TemplateSource:
+    from orderkit.adapters.folders.pack_folder import is_reference_pack
     from orderkit.adapters.folders.template_folder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
     from orderkit.flows.order import interpreting
-    from orderkit.flows.template.rendering import is_own
 
     path = template_path(template_name)
     if path is not None:
         data = read_limited(path, field="template")
-        folder = DiskFolder(path.parent, trusted=is_own(path.parent))
+        folder = DiskFolder(path.parent, trusted=is_reference_pack(path.parent))
         return interpreting.template_of(template_name, data, folder)
     if platform is None:
         raise NotFoundError(
@@ -124,12 +124,14 @@ def _source(template_name: str, platform: Platform | None) -> TemplateSource:
 def _options(
     secrets: tuple[str, ...], environment_file: str | None, *, dry_run: bool
 ) -> TaskOptions:
+    from orderkit.adapters.processes.confined_rendering import judge_confined
     from orderkit.flows.template.scaffolder import Environment, TaskOptions
 
     return TaskOptions(
         secrets=dict(_secret(text) for text in secrets),
         environment=Environment(_map(environment_file, "--environment")),
         dry_run=dry_run,
+        confined=judge_confined,
     )
 
 

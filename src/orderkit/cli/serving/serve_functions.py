@@ -79,7 +79,7 @@ def serve(options: FunctionOptions) -> None:
             hint="install them with: pip install 'orderkit[functions]'",
         )
     from orderkit.adapters.functions import function_server
-    from orderkit.adapters.functions.workers import CallLimits
+    from orderkit.adapters.processes.station_workers import CallLimits
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     server_options = function_server.FunctionServerOptions(

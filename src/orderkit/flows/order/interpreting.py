@@ -172,6 +172,7 @@ def _services(
         cluster=platform.cluster,
         portal=platform.portal,
         publish=publish_files,
+        confined=platform.confined,
     )
 
 

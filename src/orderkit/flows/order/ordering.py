@@ -210,6 +210,7 @@ def _services(platform: Platform, prepared: _Prepared, team: TeamFile) -> scaffo
         cluster=platform.cluster,
         portal=platform.portal,
         publish=publish_order,
+        confined=platform.confined,
     )
 
 

@@ -44,9 +44,7 @@ from orderkit.flows.plan.pricing import PRICES
 from orderkit.flows.plan.published_pack import needed_files
 from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
 from orderkit.flows.platform import Platform, pack_files
-
-MEMORY_BYTES = 1 << 30
-"""Data memory of one process that runs stations."""
+from orderkit.ports.processes import Processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,7 @@ class FleetRequest:
     kit: str
     base: FleetPack
     candidate: FleetPack
+    processes: Processes
     selection: OrderSelection = field(default_factory=OrderSelection)
     limits: FleetLimits = field(default_factory=FleetLimits)
     prices: PriceTable | None = None
@@ -209,10 +208,10 @@ class _Fleet:
         )
         same_laws = _laws(base) == _laws(other)
         packs = (
-            AssemblerSetup(base, MEMORY_BYTES),
-            AssemblerSetup(other, MEMORY_BYTES, self._defaults, same_laws, self._prices),
+            AssemblerSetup(base),
+            AssemblerSetup(other, self._defaults, same_laws, self._prices),
         )
-        return plan_all(work, packs, self._place, self._wanted.limits)
+        return plan_all(work, packs, self._place, self._wanted.limits, self._wanted.processes)
 
     def _work(self, fleet_order: ReadOrder) -> OrderToPlan | OrderPlan:
         """Return what there is to plan of an order, or why it cannot be."""

@@ -12,15 +12,10 @@ from __future__ import annotations
 import os
 import pickle
 import queue
-import socket
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
@@ -30,15 +25,24 @@ from orderkit.core.plan.assembly import selector_text
 from orderkit.core.plan.fleet_plan import OrderPlan
 from orderkit.core.plan.folding import OWN
 from orderkit.flows.plan.assembler import (
+    ENTRY,
     AssemblerSetup,
     PlanAfter,
     PlanBefore,
     TaskAnswer,
-    receive,
-    send,
+    pickled,
 )
 from orderkit.flows.plan.cluster_questions import Lookup, looked_up
+from orderkit.ports.processes import (
+    ChildEndedError,
+    ChildProcess,
+    ChildTimeoutError,
+    Processes,
+    ProcessLimits,
+)
 
+MEMORY_BYTES = 1 << 30
+"""Data memory of one process that runs stations."""
 START_S = 60.0
 """How long a process may take to load a pack."""
 LOOKS_MAX = 5
@@ -47,7 +51,6 @@ _ORDERS_PER_LANE = 8
 _HABITS_MAX = 50
 _SILENT_MAX = 3
 """So many orders without an answer, and a pack is given up."""
-_RUN = "from orderkit.flows.plan.assembler import main; main({})"
 
 
 class SilentError(OrderkitError):
@@ -81,29 +84,22 @@ class FleetLimits:
 class Assembler:
     """One process with one pack. Not for several threads."""
 
-    def __init__(self, title: str, setup: AssemblerSetup, limit_s: float, folder: Path) -> None:
+    def __init__(
+        self, title: str, setup: AssemblerSetup, limit_s: float, processes: Processes
+    ) -> None:
         self.title = title
-        self._setup, self._limit_s, self._folder = setup, limit_s, folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
+        self._setup, self._limit_s, self._processes = setup, limit_s, processes
+        self._child: ChildProcess | None = None
         self._is_ready = False
         self.silent = 0
         """How often in a row it gave no answer."""
 
-    def start(self) -> None:
+    def start(self) -> ChildProcess:
         """Start loading the pack; `ask` waits for it."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-P", "-c", _RUN.format(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                env={**os.environ, "TMPDIR": str(self._folder)},
-            )
-        ours.settimeout(START_S)
-        self._socket, self._is_ready = ours, False
-        send(ours, self._setup)
+        child = self._processes.start(ENTRY, ProcessLimits(data_bytes=MEMORY_BYTES))
+        self._child, self._is_ready = child, False
+        child.send(pickled(self._setup), START_S)
+        return child
 
     def ask(self, task: PlanBefore | PlanAfter) -> TaskAnswer:
         """
@@ -113,55 +109,44 @@ class Assembler:
             SilentError: There was none in time, and the process was killed.
             OrderkitError: The pack cannot be loaded.
         """
-        if self._socket is None:
-            self.start()
         try:
-            answer = self._asked(task)
-        except TimeoutError as error:
+            answer = self._asked(self._child or self.start(), task)
+        except ChildTimeoutError as error:
             self.stop()
             self.silent += 1
             raise SilentError(
                 f"the stations of {self.title} gave no answer within {self._limit_s:g} s"
             ) from error
-        except (OSError, EOFError) as error:
+        except ChildEndedError as error:
             self.stop()
             self.silent += 1
             raise SilentError(f"the stations of {self.title} ended their process") from error
         self.silent = 0
         return answer
 
-    def _asked(self, task: PlanBefore | PlanAfter) -> TaskAnswer:
-        place = self._socket
-        assert place is not None  # noqa: S101 - ask has started it
+    def _asked(self, child: ChildProcess, task: PlanBefore | PlanAfter) -> TaskAnswer:
         if not self._is_ready:
-            loaded = _answer(place)
+            loaded = _answer(child, START_S)
             if loaded.error:
                 raise OrderkitError(f"{self.title}: {loaded.error}")
-            place.settimeout(self._limit_s)
             self._is_ready = True
-        send(place, task)
-        return _answer(place)
+        child.send(pickled(task), self._limit_s)
+        return _answer(child, self._limit_s)
 
     def kill(self) -> None:
         """End the process from another thread than the one that asks."""
-        if self._process is not None:
-            self._process.kill()
+        if self._child is not None:
+            self._child.kill()
 
     def stop(self) -> None:
         """End the process, whatever it does. Safe to call twice."""
-        if self._socket is not None:
-            self._socket.close()
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._socket = self._process = None
+        if self._child is not None:
+            self._child.stop()
+        self._child = None
 
 
-def _answer(place: socket.socket) -> TaskAnswer:
-    data = receive(place)
-    if data is None:
-        raise EOFError
-    found: TaskAnswer = pickle.loads(data)  # noqa: S301 - from a process of ours
+def _answer(child: ChildProcess, timeout_s: float) -> TaskAnswer:
+    found: TaskAnswer = pickle.loads(child.receive(timeout_s))  # noqa: S301 - from a process of ours
     return found
 
 
@@ -204,6 +189,12 @@ class OrderPlanner:
     candidate: Assembler
     place: Lookup | None
     habits: _Habits = field(default_factory=_Habits)
+
+    def start(self) -> None:
+        """Start loading both packs; a process that ends at once is noticed by the first order."""
+        for side in (self.base, self.candidate):
+            with suppress(ChildTimeoutError, ChildEndedError):
+                side.start()
 
     def plan(self, work: OrderToPlan) -> OrderPlan:
         """Plan one order; what goes wrong is told in its plan's place."""
@@ -289,6 +280,7 @@ def plan_all(
     packs: tuple[AssemblerSetup, AssemblerSetup],
     place: Lookup | None,
     limits: FleetLimits,
+    processes: Processes,
 ) -> list[OrderPlan]:
     """
     Plan every order, in the order they are given. Nothing is left behind, whatever happens.
@@ -299,13 +291,12 @@ def plan_all(
     """
     number = limits.lanes or len(os.sched_getaffinity(0))
     number = max(1, min(number, -(-len(work) // _ORDERS_PER_LANE)))
-    with tempfile.TemporaryDirectory(prefix="orderkit-plan-") as name, ExitStack() as undo:
+    with ExitStack() as undo:
         free: queue.SimpleQueue[OrderPlanner] = queue.SimpleQueue()
-        lanes = [_lane(packs, place, limits, Path(name)) for _ in range(number)]
+        lanes = [_lane(packs, place, limits, processes) for _ in range(number)]
         for lane in lanes:
             undo.callback(lane.stop)
-            lane.base.start()
-            lane.candidate.start()
+            lane.start()
             free.put(lane)
 
         def plan(one: OrderToPlan) -> OrderPlan:
@@ -329,11 +320,11 @@ def _lane(
     packs: tuple[AssemblerSetup, AssemblerSetup],
     place: Lookup | None,
     limits: FleetLimits,
-    folder: Path,
+    processes: Processes,
 ) -> OrderPlanner:
     base, candidate = packs
     return OrderPlanner(
-        Assembler("the pack as it is", base, limits.order_s, folder),
-        Assembler("the other pack", candidate, limits.order_s, folder),
+        Assembler("the pack as it is", base, limits.order_s, processes),
+        Assembler("the other pack", candidate, limits.order_s, processes),
         place,
     )

@@ -4,7 +4,7 @@ Render a skeleton on disk into a folder, or judge it: the flow behind ``orderkit
 Either the whole tree appears under its name, or nothing changes there: everything is written
 into a folder beside the target, which then takes its place in one step. Skeletons inside the
 pack that comes with this installation are rendered in this process; every other one in a
-child with limits (``flows.confinement``).
+child with limits (`ConfinedRenderer`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
 from orderkit.core.portal.render import (
     FileOutcome,
@@ -42,7 +41,7 @@ from orderkit.core.portal.render.tree import (
     TREE_BYTES_MAX,
 )
 from orderkit.core.yaml import yaml12
-from orderkit.flows.confinement import judge_confined
+from orderkit.ports.processes import ConfinedRenderer
 
 VALUES_BYTES_MAX = 1 << 20
 
@@ -172,14 +171,17 @@ def _unfollowed(path: str, flags: int) -> int:
 # --- rendering
 
 
-def check(folder: Path, options: TreeOptions) -> SkeletonReport:
+def check(folder: Path, options: TreeOptions, confined: ConfinedRenderer | None) -> SkeletonReport:
     """
     Compile every file and path of a skeleton, without values.
+
+    Args:
+        confined: Reads it where it can do no harm; None: somebody vouches for it.
 
     Raises:
         NotFoundError: There is no such folder. LimitError: It is too large.
     """
-    outcomes = _judged(folder, read_skeleton(folder), None, options)
+    outcomes = _judged(read_skeleton(folder), None, options, confined)
     return SkeletonReport(None, [_entry(outcome, "fits") for outcome in outcomes])
 
 
@@ -189,6 +191,7 @@ def render(
     options: TreeOptions,
     target_folder: Path,
     *,
+    confined: ConfinedRenderer | None,
     replace: bool = False,
     keep_going: bool = False,
 ) -> SkeletonReport:
@@ -196,6 +199,7 @@ def render(
     Render a skeleton into a folder; all of it, or nothing changes there.
 
     Args:
+        confined: Renders it where it can do no harm; None: somebody vouches for it.
         replace: Files that exist in `target_folder` are replaced; else they stay as they are.
         keep_going: Write what renders although other files are refused.
 
@@ -205,7 +209,7 @@ def render(
     """
     if target_folder.is_symlink() or (target_folder.exists() and not target_folder.is_dir()):
         raise RefusedError(f"{target_folder} is not a folder", hint="name a folder, or a new name")
-    outcomes = _judged(folder, read_skeleton(folder), values, options)
+    outcomes = _judged(read_skeleton(folder), values, options, confined)
     failed = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
     if failed is not None and not keep_going:
         raise failed
@@ -214,18 +218,15 @@ def render(
 
 
 def _judged(
-    folder: Path, files: Tree, values: Mapping[str, Any] | None, options: TreeOptions
+    files: Tree,
+    values: Mapping[str, Any] | None,
+    options: TreeOptions,
+    confined: ConfinedRenderer | None,
 ) -> list[FileOutcome]:
-    """Judge in this process what this installation brings, everything else in a child."""
-    if not is_own(folder):
-        return judge_confined(files, values, options)
+    """Judge in this process what is vouched for, everything else in a child."""
+    if confined is not None:
+        return confined(files, values, options)
     return lint_tree(files, options) if values is None else judge_tree(files, values, options)
-
-
-def is_own(folder: Path) -> bool:
-    """Say whether a skeleton belongs to the pack that comes with this installation."""
-    rooms = [(reference_pack() / room).resolve() for room in ("templates", "day2", "skeletons")]
-    return any(folder.resolve().is_relative_to(room) for room in rooms)
 
 
 def _entry(outcome: FileOutcome, word: str) -> FileResult:

@@ -6,7 +6,7 @@ has used either. An own front end (``lexer``, ``grammar``, ``parser``) emits Jin
 tree, Jinja2 compiles it, and ``operations`` do what it means. What is outside the common part
 is refused: before rendering where the syntax shows it, else at the operation, with line and
 column; ``refusals`` is the table. Bounded: source, nesting, loop rounds, calls, texts, lists,
-output; not time, which ``flows.confinement`` bounds for templates that nobody vouches for.
+output; not time, which ``adapters.processes`` bounds for templates that nobody vouches for.
 
 Compiled templates are kept: the 2,048 used last, up to 64 KB each. One environment serves all.
 """

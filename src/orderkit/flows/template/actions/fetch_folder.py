@@ -2,7 +2,7 @@
 ``fetch:template`` and ``fetch:plain``: bring a folder into the workspace, rendered or as it is.
 
 Modes survive. ``token`` is ignored, as Backstage's Gitea reader does. What comes from elsewhere
-than the platform's own pack is rendered in a child with limits (``flows.confinement``).
+than the platform's own pack is rendered in a child with limits (`ConfinedRenderer`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from orderkit.core.portal.render import (
     check_tree,
     render_tree,
 )
-from orderkit.flows.confinement import judge_confined
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     MAP,
@@ -39,19 +38,23 @@ from orderkit.flows.template.actions.file_sources import FetchedPath, source_of
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
     options = tree_options(inputs)
-    rendered = _rendered(source_of(context, inputs["url"]), inputs.get("values") or {}, options)
+    source, values = source_of(context, inputs["url"]), inputs.get("values") or {}
+    rendered = _rendered(context, source, values, options)
     _place(context, rendered, inputs, overwrite=bool(inputs.get("replace")))
     return {}
 
 
 def _rendered(
-    source: FetchedPath, values: Mapping[str, Any], options: TreeOptions
+    context: ActionContext,
+    source: FetchedPath,
+    values: Mapping[str, Any],
+    options: TreeOptions,
 ) -> Mapping[PurePosixPath, SkeletonFile]:
     """Render in this process what is vouched for, everything else in a child with limits."""
     if source.folder.trusted:
         return render_tree(source.tree(), values, options)
     files: dict[PurePosixPath, SkeletonFile] = {}
-    for outcome in judge_confined(source.tree(), values, options):
+    for outcome in context.confined(source.tree(), values, options):
         if outcome.error is not None:
             raise outcome.error
         if outcome.target is not None and outcome.file is not None:

@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.portal.render import SkeletonFile
+from orderkit.core.errors import OrderkitError, RefusedError
+from orderkit.core.portal.render import FileOutcome, SkeletonFile, Tree, TreeOptions
 from orderkit.core.portal.render.integrations import integrations
 from orderkit.core.portal.template import Template, TemplateStep
 from orderkit.flows.template.actions.action_context import (
@@ -83,6 +83,7 @@ def run(
         _known(user, template, services),
         task_id,
         lambda line: log.append(masker.text(line)),
+        options.confined or (services.confined if services else _refused),
         options.dry_run,
     )
     task = TemplateTask(template, values, context, options, masker, on_step, log)
@@ -92,6 +93,14 @@ def run(
         if task.failure:
             raise task.failure
         return _result(task)
+
+
+def _refused(
+    files: Tree,  # noqa: ARG001 - the port's signature
+    values: Mapping[str, Any] | None,  # noqa: ARG001
+    options: TreeOptions,  # noqa: ARG001
+) -> list[FileOutcome]:
+    raise RefusedError("templates that nobody vouches for cannot be rendered here")
 
 
 def _hosts(services: Services | None) -> list[str] | None:

@@ -12,6 +12,7 @@ from orderkit.core.portal.render import SkeletonFile
 from orderkit.core.portal.template import Template
 from orderkit.flows.template.actions.action_context import ActionContext
 from orderkit.flows.template.scaffolder.masking import MASK, Masker
+from orderkit.ports.processes import ConfinedRenderer
 
 State = Literal["done", "planned", "skipped", "failed"]
 
@@ -48,6 +49,8 @@ class TaskOptions:
     environment: Environment = field(default_factory=Environment)
     dry_run: bool = False
     """Run only what touches nothing but the workspace; the rest gives example outputs."""
+    confined: ConfinedRenderer | None = None
+    """Renders what nobody vouches for; None: what the platform's services bring."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ DEV := $(VENV)/.dev-installed
 help: ## say what each verb does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
 
-$(RUN): requirements.lock pyproject.toml
+$(RUN): requirements.lock pyproject.toml packs/agents/controllers/pyproject.toml
 	scripts/install.sh "$(PYTHON)" requirements.lock
 	touch $@
 

@@ -21,17 +21,17 @@ from pathlib import Path
 
 from bench.figure import Figure, timed_s
 from bench.platform import REQUESTER, running
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.core.change import FieldEdit
 from orderkit.core.kit.model import How
 from orderkit.core.names import RepoId
-from orderkit.flows import ordering
-from orderkit.flows.changing import ChangeRequest, change
-from orderkit.flows.delivering import await_commit
-from orderkit.flows.history import history
+from orderkit.core.order.change import FieldEdit
+from orderkit.flows.change import ChangeRequest, change
+from orderkit.flows.order import ordering
+from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.order_history import history
 from orderkit.flows.platform import Platform
-from orderkit.flows.teams import add_team
+from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import MergeStyle, Operation
 from orderkit.ports.requesters import Requester
 

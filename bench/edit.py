@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 from bench.editors import EDITORS, Editor
 from bench.figure import Figure, timed_s
-from orderkit.core import yamledit
-from orderkit.core.assignments import parse
+from orderkit.core.yaml import edit as yamledit
+from orderkit.core.yaml.assignments import parse
 
 SIZES = {3: 0.3, 42: 4.0, 427: 45.0}
 """Blocks of a manifest, and the aim in milliseconds."""

@@ -14,8 +14,8 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from orderkit.core.assignments import Assignment, parse
-from orderkit.core.yamledit import Op
+from orderkit.core.yaml.assignments import Assignment, parse
+from orderkit.core.yaml.edit import Op
 
 Editor = Callable[[str, str], str]
 

@@ -20,10 +20,10 @@ import yaml
 from jsonschema import Draft4Validator
 
 from bench.figure import Figure
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.core.validate.findings import Severity
-from orderkit.flows.kits import generating
-from orderkit.flows.kits.checking import check_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.core.schema.validate.findings import FindingSeverity
+from orderkit.flows.kit import generate_kits
+from orderkit.flows.kit.check_kits import check_pack
 
 KITS, RUNS = 50, 3
 _ROOMS = ("templates", "stations", "gitops/apis")
@@ -34,11 +34,11 @@ def figures() -> Iterator[Figure]:
         pack = Path(folder)
         fifty(pack)
         shutil.copytree(reference_pack() / "gitops/functions", pack / "gitops/functions")
-        generating.apply_generation(pack, generating.plan_generation(pack))
-        generate_s = cpu_s(lambda: generating.plan_generation(pack))
+        generate_kits.apply_generation(pack, generate_kits.plan_generation(pack))
+        generate_s = cpu_s(lambda: generate_kits.plan_generation(pack))
         yield Figure(f"kits.generate-{KITS}", generate_s, "s of CPU", aim="<= 1")
         verdict = check_pack(pack)
-        assert verdict.count(Severity.ERROR) == 0, verdict.findings
+        assert verdict.count(FindingSeverity.ERROR) == 0, verdict.findings
         check_s = cpu_s(lambda: check_pack(pack))
         peer_s = cpu_s(lambda: _schemas_alone(pack))
         yield Figure(

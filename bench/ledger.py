@@ -21,20 +21,21 @@ from typing import Any
 
 from bench.figure import Figure
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.connecting import connect
-from orderkit.core import ledger, yamltext
-from orderkit.core.kit.kinds import kinds_of
-from orderkit.core.ledger import OrderEntry, TeamPlace
+from orderkit.core.kit.deliverable_kinds import kinds_of
+from orderkit.core.kit.pack import read_pack
 from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, Kind, Manifest
-from orderkit.core.pack import read_pack
-from orderkit.core.settings import PlatformSettings
-from orderkit.core.xrd import crd_for
-from orderkit.flows import orders
+from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind, Manifest
+from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry, TeamPlace
+from orderkit.core.platform.settings import PlatformSettings
+from orderkit.core.schema.xrd import crd_for
+from orderkit.core.yaml import yaml11
+from orderkit.flows.order import listing
+from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform
-from orderkit.flows.registering import Registration, register
-from orderkit.flows.teams import add_team
+from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import FileChange, Operation
 
 REQUESTER = "user:default/bench"
@@ -84,7 +85,7 @@ def write_ledger(platform: Platform, *, teams: int = TEAMS, orders_: int = ORDER
     for number in range(orders_):
         entry = entry_of(number, teams)
         made = ledger.order_application(entry, kit="garage", forge_url=url)
-        files[entry.application_path] = yamltext.dump(made)
+        files[entry.application_path] = yaml11.dump(made)
     paths = sorted(files)
     for at in range(0, len(paths), BATCH):
         changes = [FileChange(path, files[path].encode(), None) for path in paths[at : at + BATCH]]
@@ -132,7 +133,7 @@ def _publish(platform: Platform, repo: RepoId) -> None:
         "metadata": {"name": repo.name},
         "spec": {"kit": "garage", "team": repo.owner, "requester": REQUESTER, "ordered": {}},
     }
-    data = yamltext.dump(record).encode()
+    data = yaml11.dump(record).encode()
     change = FileChange(PurePosixPath(".orderkit/order.yaml"), data, None)
     platform.forge.write(repo, [change], Operation("bench", REQUESTER, "bench"))
 
@@ -207,10 +208,10 @@ def _xr(entry: OrderEntry, api_version: str, kind: str) -> Manifest:
 def _looking(name: str, platform: Platform) -> Iterator[Figure]:
     """A cold client has read nothing yet, as a command; a warm one is the service's."""
     begin_s = time.perf_counter()
-    orders.status(platform, entry_of(77).order)
+    listing.status(platform, entry_of(77).order)
     yield Figure(f"ledger.status.{name}", time.perf_counter() - begin_s, "s", aim="<= 1")
     wall_s, cpu_s = time.perf_counter(), time.process_time()
-    found = orders.list_orders(platform)
+    found = listing.list_orders(platform)
     wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
     assert len(found) == ORDERS + REGISTERED
     assert sum(each.state.ready for each in found) == ORDERS

@@ -22,9 +22,9 @@ from pathlib import Path
 
 from bench.figure import Figure, timed_s
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.flows import ordering
+from orderkit.flows.order import ordering
 from orderkit.flows.platform import Platform
-from orderkit.flows.teams import add_team
+from orderkit.flows.team.teams import add_team
 
 REQUESTER = "user:default/bench"
 SINGLE, BULK, WORKERS = 50, 200, 8

@@ -2,7 +2,7 @@
 Validating 1,000 XRs: with and without CEL rules, against the jsonschema library alone.
 
 The peer judges the same ``spec`` by the same schema in its own dialect (no defaults, no unknown
-fields, no rules, no metadata): less than what `core.validate` does.
+fields, no rules, no metadata): less than what `core.schema.validate` does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from jsonschema import Draft4Validator
 
 from bench.figure import Figure, median_s
-from orderkit.core.validate import Validator
+from orderkit.core.schema.validate import Validator
 
 XRS, RUNS = 1_000, 7
 RULES = [

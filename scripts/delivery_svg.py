@@ -10,8 +10,8 @@ import sys
 from html import escape
 from pathlib import Path
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core.deliverytree import Layer, layers_of
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.core.platform.delivery_tree import Layer, layers_of
 
 PICTURE = Path(__file__).parents[1] / "docs" / "delivery.svg"
 SAYS = {

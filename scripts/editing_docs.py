@@ -12,9 +12,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orderkit.core import assignments, yamledit
-from orderkit.core.yamledit import LIMITS, EditRefusedError, Reason
-from orderkit.core.yamledit.edits import HINTS
+from orderkit.core.yaml import assignments
+from orderkit.core.yaml import edit as yamledit
+from orderkit.core.yaml.edit import LIMITS, EditRefusal, EditRefusedError
+from orderkit.core.yaml.edit.edits import HINTS
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
@@ -94,7 +95,12 @@ stay; comments stay; refusals are of a known kind. [Figures](figures.md) has the
 A soak of 100,000 texts (seed {seed}): {edited} edited, {refused} refused, 0 wrong for any of the four readers
 (most refusals: a list operation on something that is not a list, a path that does not exist). It ran 15 minutes on two busy cores.
 """  # noqa: E501 - a page's lines
-UNKNOWABLE = (Reason.DOCUMENT, Reason.NOT_UNIQUE, Reason.MISSING, Reason.WRONG_KIND)
+UNKNOWABLE = (
+    EditRefusal.DOCUMENT,
+    EditRefusal.NOT_UNIQUE,
+    EditRefusal.MISSING,
+    EditRefusal.WRONG_KIND,
+)
 SOAK = {"seed": "530608", "edited": "87,559", "refused": "12,441"}
 """What the last full run said."""
 
@@ -106,7 +112,8 @@ def page() -> str:
     rows = [_row(case) for case in CASES]
     return "\n".join((
         INTRODUCTION,
-        "## Refusals\n\n" + _table(("Code", "Way out"), [(f"`{c}`", HINTS[c]) for c in Reason]),
+        "## Refusals\n\n"
+        + _table(("Code", "Way out"), [(f"`{c}`", HINTS[c]) for c in EditRefusal]),
         LIMITED.format(limits=LIMITS),
         f"## {len(rows)} awkward texts\n\n{ABOUT_TABLE}",
         _summary(rows),
@@ -194,7 +201,7 @@ def _judged(case: Case, after: str) -> str:
 
 
 def _wanted_changes(case: Case) -> int:
-    return 1 if isinstance(case.after, Reason) else _changed(case.text, case.after)
+    return 1 if isinstance(case.after, EditRefusal) else _changed(case.text, case.after)
 
 
 def _changed(old: str, new: str) -> int:
@@ -228,7 +235,7 @@ def _intended(case: Case, old: list[Any]) -> list[Any]:
     from yamlproof import apply
     from yamlreaders import typed
 
-    from orderkit.core.yamledit import Edit, Op
+    from orderkit.core.yaml.edit import Edit, Op
 
     wish = assignments.parse(case.edit).edit()
     if wish.op is Op.REMOVE:

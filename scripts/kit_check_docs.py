@@ -1,7 +1,7 @@
 """
 Write docs/kit-check.md from the table of rules that the check enforces; ``--check`` only compares.
 
-Run it after a change in ``core/kit/checking/rules.py``.
+Run it after a change in ``core/check/rules.py``.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from orderkit.core.kit.checking.orders import VARIATIONS_MAX
-from orderkit.core.kit.checking.rules import Rule
-from orderkit.core.kit.checking.sincerules import SinceRule
-from orderkit.core.kit.checking.table import markdown
-from orderkit.core.simulating import ROUNDS_MAX
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.rules_markdown import markdown
+from orderkit.core.check.since_rules import SinceRule
+from orderkit.core.check.trial_orders import VARIATIONS_MAX
+from orderkit.core.crossplane.simulation import ROUNDS_MAX
 
 PAGE = Path(__file__).parents[1] / "docs" / "kit-check.md"
 
@@ -66,7 +66,7 @@ one counts as tighter. The check does not see the orders that really live (run `
 
 def page() -> str:
     """Return the whole page."""
-    return f"{INTRODUCTION}## Rules\n\n{markdown(Rule)}\n\n{SINCE}{markdown(SinceRule)}\n"
+    return f"{INTRODUCTION}## Rules\n\n{markdown(KitRule)}\n\n{SINCE}{markdown(SinceRule)}\n"
 
 
 def main() -> int:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from orderkit.core.kit.schema import KIT_SCHEMA
-from orderkit.core.plan.prices import PRICES_SCHEMA
+from orderkit.core.kit.kit_schema import KIT_SCHEMA
+from orderkit.core.plan.price_table import PRICES_SCHEMA
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 SCHEMAS: dict[str, tuple[str, dict[str, Any]]] = {

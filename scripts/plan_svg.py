@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.adapters.stationfolder import load_stations
-from orderkit.core.objects import Manifest
-from orderkit.core.pack import read_pack
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan, assemble, compare
 from orderkit.core.plan.graph import graph_of
-from orderkit.core.plan.svg import to_svg
-from orderkit.flows.planning.published import workshop_of
+from orderkit.core.plan.graph_svg import to_svg
+from orderkit.flows.plan.published_pack import workshop_of
 
 ROOT = Path(__file__).parents[1]
 PICTURE, PACK = ROOT / "docs" / "plan.svg", ROOT / "packs" / "agents"

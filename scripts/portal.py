@@ -26,7 +26,7 @@ from orderkit.cli.connecting import load_settings
 from orderkit.cli.options import state_path
 from orderkit.cli.signals import set_by_signal
 from orderkit.core.errors import NotFoundError, OrderkitError
-from orderkit.core.settings import PlatformSettings
+from orderkit.core.platform.settings import PlatformSettings
 
 _UP_S = 120.0
 _PROVE = "to prove them: orderkit up --signed-by {}"

@@ -1,7 +1,7 @@
 """
 Write docs/rendering.md from the tables that the renderer enforces; ``--check`` only compares.
 
-The page lists what renders and what is refused. Run it after a change in ``core/render``.
+The page lists what renders and what is refused. Run it after a change in ``core/portal/render``.
 """
 
 from __future__ import annotations
@@ -11,15 +11,23 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from orderkit.core.render import cookiecutter, engine, library, methods, refusals, scopes, tree
-from orderkit.core.render import javascript as js
-from orderkit.core.render.lexer import SOURCE_MAX
-from orderkit.core.render.methods import Method
-from orderkit.core.render.operands import LIST_MAX
-from orderkit.core.render.parser import BLOCKS_MAX, LOOPS_MAX, TAGS
-from orderkit.core.render.predicates import Test
-from orderkit.core.render.refusals import Refusal
-from orderkit.flows.confinement import Limits
+from orderkit.core.portal.render import (
+    builtins,
+    cookiecutter,
+    engine,
+    methods,
+    scopes,
+    tree,
+    unsupported,
+)
+from orderkit.core.portal.render import javascript as js
+from orderkit.core.portal.render.lexer import SOURCE_MAX
+from orderkit.core.portal.render.methods import Method
+from orderkit.core.portal.render.operands import LIST_MAX
+from orderkit.core.portal.render.parser import BLOCKS_MAX, LOOPS_MAX, TAGS
+from orderkit.core.portal.render.predicates import Test
+from orderkit.core.portal.render.unsupported import UnsupportedConstruct
+from orderkit.flows.confinement import ChildLimits
 
 PAGE = Path(__file__).parents[1] / "docs" / "rendering.md"
 
@@ -60,11 +68,11 @@ def page() -> str:
         INTRODUCTION,
         _tags(),
         "## Filters\n\n" + _table(("Filter", "Arguments", "What it does"), _filters()),
-        f"Refused: {_names(library.FILTERS_REFUSED)}.\n",
+        f"Refused: {_names(builtins.FILTERS_REFUSED)}.\n",
         "## Tests\n\n"
         + _names(f"{name}(x)" if test.arguments else name for name, test in _tests())
         + "\n",
-        "## Functions\n\n" + _names(library.FUNCTIONS) + "; in steps also `always`, `failure`.\n",
+        "## Functions\n\n" + _names(builtins.FUNCTIONS) + "; in steps also `always`, `failure`.\n",
         "## Methods\n\n" + _table(("Of", "Methods"), _methods()),
         STRICTER,
         "## Refused before rendering\n\n" + _refusals(early=True),
@@ -92,11 +100,11 @@ def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
 
 
 def _tests() -> list[tuple[str, Test]]:
-    return sorted(library.TESTS.items())
+    return sorted(builtins.TESTS.items())
 
 
 def _filters() -> Iterator[tuple[str, str, str]]:
-    for name, found in sorted(library.FILTERS.items()):
+    for name, found in sorted(builtins.FILTERS.items()):
         least, most = found.arguments
         names = list(inspect.signature(found.run).parameters)[1 : most + 1]
         shown = [
@@ -134,18 +142,18 @@ def _methods() -> Iterator[tuple[str, str]]:
 
 
 def _refusals(*, early: bool) -> str:
-    def row(name: str, refusal: Refusal) -> tuple[str, ...]:
+    def row(name: str, refusal: UnsupportedConstruct) -> tuple[str, ...]:
         texts = (refusal.what, refusal.why, refusal.instead)
-        case = refusals.CASES[name].replace("\n", "⏎")
+        case = unsupported.CASES[name].replace("\n", "⏎")
         return *(text.replace("{}", "…") for text in texts), f"`` {case} ``"
 
-    found = refusals.table().items()
+    found = unsupported.table().items()
     rows = (row(name, refusal) for name, refusal in found if refusal.early is early)
     return _table(("What", "Why", "Write instead", "A case"), rows)
 
 
 def _limits() -> Iterator[tuple[str, str]]:
-    limits = Limits()
+    limits = ChildLimits()
     yield "files in a skeleton", f"{tree.FILES_MAX}"
     yield "one file, before and after", f"{tree.FILE_BYTES_MAX >> 20} MiB"
     yield "all files, before and after", f"{tree.TREE_BYTES_MAX >> 20} MiB"

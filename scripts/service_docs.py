@@ -12,7 +12,7 @@ from pathlib import Path
 
 from orderkit.cli.connecting import SECRET_HEADER
 from orderkit.web.openapi import document
-from orderkit.web.table import operations
+from orderkit.web.operation_table import operations
 
 COPY = Path(__file__).parents[1] / "docs" / "openapi.json"
 

@@ -14,10 +14,10 @@ from commands import Command, in_process
 from jobroom import Portal, furnish, runner_of
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.running import Running, RunRequest, running
-from orderkit.core.manifests import parse_manifests
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.names import RepoId
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, dig
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, dig
+from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from whisperops.demo.kagent import DEPLOYMENT, Operators
@@ -39,7 +39,7 @@ SOON_S = 180.0
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """The whole pack with twins of what it needs, two datasets, and a room for Jobs."""
     folder = tmp_path_factory.mktemp("ways")
-    request = RunRequest(folder / "state", PACK, Ports(0, 0, 0, 0), (TEAM,), values=VALUES)
+    request = EmbeddedRunRequest(folder / "state", PACK, Ports(0, 0, 0, 0), (TEAM,), values=VALUES)
     with running(request, on_step=lambda *_: None) as found:
         cluster = found.platform.cluster
         operators = Operators(cluster)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects import EVENT, annotations_of
+from orderkit.core.objects.kube_objects import EVENT, annotations_of
+from whisperops.comparing import LossRule
 from whisperops.confirming import CONFIRM
-from whisperops.planning import LossRule
 
 
 def fill(shop: Any, count: int) -> Any:

@@ -20,8 +20,8 @@ from daemons import Daemon
 
 from orderkit.adapters.embedded.cluster.http import cluster_app, kubeconfig
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.core.objects import ObjectKey
-from whisperops.leading import LEASE
+from orderkit.controllers import LEASE
+from orderkit.core.objects.kube_objects import ObjectKey
 
 TOKEN = "a" * 40
 READY_S = 180.0

@@ -14,8 +14,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from signer import EVE, Key, Signer, signing
 
-from orderkit.adapters import publishedkeys
-from orderkit.adapters.backstage.signatures import BackstageRequesters
+from orderkit.adapters.tokens import published_keys
+from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
 from orderkit.core.errors import UnreachableError
 from orderkit.ports.requesters import UnprovedError
 
@@ -127,7 +127,7 @@ def test_other_headers_prove_nobody(header: str, signer: Signer) -> None:
 
 
 def test_keys_are_fetched_once_and_again_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishedkeys, "REFETCH_S", 0.0)
+    monkeypatch.setattr(published_keys, "REFETCH_S", 0.0)
     with signing() as signer:
         requesters = BackstageRequesters(signer.url)
         for _ in range(5):

@@ -13,7 +13,7 @@ import pytest
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.controller import Backoff, Controller, Reconcile
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import CONFIG_MAP, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
 
 DEADLINE_S = 60.0
 

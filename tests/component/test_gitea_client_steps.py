@@ -18,22 +18,22 @@ from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge, transport, turns
 from orderkit.adapters.gitea.answers import LostAnswerError
-from orderkit.core.errors import BusyError, RefusedError
+from orderkit.core.errors import InProgressError, RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import (
     CommitStatus,
     FileChange,
-    Label,
     MergeStyle,
     Operation,
     PullDraft,
-    Right,
+    PullLabel,
+    TeamRight,
     Webhook,
 )
 
 USER, PASSWORD = "warden", "warden-pw1"
 DRAFT = PullDraft("Title", "Body", "change")
-LABEL = Label("day2", "ff0000")
+LABEL = PullLabel("day2", "ff0000")
 STATUS = CommitStatus("plan", "success")
 HOOK = Webhook("http://127.0.0.1:9/x", secret="s3cret-0123")
 _numbers = itertools.count(1)
@@ -194,7 +194,7 @@ STEPS = [
     Step(
         "team",
         lambda w, _: w.client.ensure_access(
-            w.repo.owner, "devs", right=Right.WRITE, members=[USER]
+            w.repo.owner, "devs", right=TeamRight.WRITE, members=[USER]
         ),
         team_is_right,
     ),
@@ -285,7 +285,7 @@ def test_a_merge_that_is_checked_for_too_long_is_busy_and_can_be_repeated(world:
     number = world.open()
     world.proxy.plan = Listed([Decision(Fault.REFUSE_BEFORE, CHECKING)] * 1000)
 
-    with pytest.raises(BusyError, match="still checking") as caught:
+    with pytest.raises(InProgressError, match="still checking") as caught:
         merge(world, number, deadline_s=0.3)
 
     assert caught.value.retryable

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from orderkit.cli.main import run
-from orderkit.core import idpbuilder
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId
-from orderkit.flows.actions.publishing import repository_of
+from orderkit.core.platform import idpbuilder
+from orderkit.flows.template.actions.publish_gitea import repository_of
 
 EXAMPLES = Path(__file__).parents[2] / "bootstrap" / "idpbuilder"
 BY_PATH = "https://cnoe.localtest.me:8443/gitea"

@@ -12,7 +12,7 @@ import pytest
 from orderkit.cli.main import run
 
 SETS = """
-from orderkit.core.station import StationRequest, StationResponse
+from orderkit.core.crossplane.station import StationRequest, StationResponse
 
 PARTS = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta"}
 

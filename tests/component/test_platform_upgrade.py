@@ -11,11 +11,11 @@ from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.main import run
-from orderkit.cli.running import Running, RunRequest, running
-from orderkit.core.applicationstate import pinned
-from orderkit.core.objects import CONFIG_MAP, FUNCTION, ObjectKey, dig
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.argocd.application import pinned
+from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, ObjectKey, dig
+from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.platform import Platform
-from orderkit.flows.refreshing import application_key
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 
@@ -36,7 +36,7 @@ def pack(place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def platform(place: Path, pack: Path) -> Iterator[Running]:
-    request = RunRequest(place / "state", pack, Ports(0, 0, 0, 0), ())
+    request = EmbeddedRunRequest(place / "state", pack, Ports(0, 0, 0, 0), ())
     with running(request, on_step=lambda *_: None) as found:
         yield found
 

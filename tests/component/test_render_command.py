@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli import main
-from orderkit.flows import rendering
+from orderkit.flows.template import rendering
 
 Skeleton = dict[str, str]
 

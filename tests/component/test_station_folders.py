@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.stationfolder import BrokenStation, load_stations
-from orderkit.core.station import State, StationRequest
+from orderkit.adapters.folders.station_folder import BrokenStation, load_stations
+from orderkit.core.crossplane.station import State, StationRequest
 
 SEVERAL = """
-from orderkit.core.station import StationResponse
+from orderkit.core.crossplane.station import StationResponse
 from .told import word
 
 

@@ -19,10 +19,18 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.core.names import CommitSha, RepoId, TeamName
-from orderkit.core.objects import APPLICATION, CONFIG_MAP, NAMESPACE, Kind, ObjectKey, dig, metadata
-from orderkit.flows import orders
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    CONFIG_MAP,
+    NAMESPACE,
+    Kind,
+    ObjectKey,
+    dig,
+    metadata,
+)
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order import listing
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
-from orderkit.flows.refreshing import application_key
 from orderkit.ports.forge import OPERATION_TRAILER
 
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
@@ -232,7 +240,7 @@ def repo_of(team: str) -> RepoId:
 def order_is_whole(platform: Platform, state: Path, team: str, stage: str, *, edits: int) -> None:
     """Assert that a live order is there once in every part: commits, ledger, catalog, cluster."""
     order = order_of(team)
-    assert orders.status(platform, order).state.ready
+    assert listing.status(platform, order).state.ready
     assert len(commits(state, repo_of(team))) == 1 + edits
     path = f"apps/{team}/{order}.yaml"
     assert len(commits(state, LEDGER, "--diff-filter=A", "--", path)) == 1

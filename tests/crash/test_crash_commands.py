@@ -19,7 +19,7 @@ from tests.crash.durable import Side
 from tests.crash.judging import order_of
 
 from orderkit.core.names import RepoId
-from orderkit.flows.teams import add_team
+from orderkit.flows.team.teams import add_team
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

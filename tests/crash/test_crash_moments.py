@@ -23,7 +23,7 @@ from tests.crash.laboratory import COMMAND_DEADLINE_S
 from tests.crash.processes import Process
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import CONFIG_MAP, ObjectKey, metadata
+from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, metadata
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

@@ -10,8 +10,8 @@ from published import Up, read_kit, wanted_repository
 from realbackstage import GUEST
 from scaffolderapi import Scaffolder
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core.pack import read_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.core.kit.pack import read_pack
 
 KITS = [kit.name for kit in read_pack(read_folder(reference_pack())).kits()]
 VALUES: Mapping[str, list[dict[str, Any]]] = {

@@ -20,8 +20,8 @@ from realbackstage import GUEST, Backstage
 from scaffolderapi import Scaffolder
 
 from orderkit.core.names import RepoId
-from orderkit.flows import ordering
-from orderkit.flows.ordering import OrderRequest
+from orderkit.flows.order import ordering
+from orderkit.flows.order.ordering import OrderRequest
 
 READY_S = 180.0
 

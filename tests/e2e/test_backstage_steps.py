@@ -13,10 +13,10 @@ from published import Up
 from realbackstage import GUEST
 from scaffolderapi import Scaffolder
 
-from orderkit.core.render import RenderError
-from orderkit.core.render.integrations import BUILT_IN
-from orderkit.core.template import parse_template
-from orderkit.flows import scaffolding
+from orderkit.core.portal.render import RenderError
+from orderkit.core.portal.render.integrations import BUILT_IN
+from orderkit.core.portal.template import parse_template
+from orderkit.flows.template import scaffolder as scaffolding
 
 
 @dataclass(frozen=True)

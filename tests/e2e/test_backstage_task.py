@@ -21,8 +21,8 @@ from realbackstage import GUEST, Backstage
 from scaffolderapi import Scaffolder
 
 from orderkit.core.names import RepoId
-from orderkit.flows import ordering
-from orderkit.flows.ordering import OrderRequest
+from orderkit.flows.order import ordering
+from orderkit.flows.order.ordering import OrderRequest
 from orderkit.ports.forge import Forge
 
 PROFILE = "natural"

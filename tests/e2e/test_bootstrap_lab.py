@@ -15,9 +15,16 @@ from labplatform import LabPlatform
 from tests.lab.binaries import LOGS
 
 from orderkit.core.names import RepoId
-from orderkit.core.objects import APP_PROJECT, APPLICATION, NAMESPACE, XRD, ObjectKey, metadata
-from orderkit.flows.bootstrapping.settings import ARGOCD_CM
-from orderkit.flows.refreshing import application_key
+from orderkit.core.objects.kube_objects import (
+    APP_PROJECT,
+    APPLICATION,
+    NAMESPACE,
+    XRD,
+    ObjectKey,
+    metadata,
+)
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
 
 
 @pytest.fixture(scope="module")

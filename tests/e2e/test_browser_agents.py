@@ -17,7 +17,7 @@ from published import Up
 from realbackstage import Backstage
 
 from orderkit.cli.connecting import token
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     CONFIG_MAP,
     NAMESPACE,
     Kind,

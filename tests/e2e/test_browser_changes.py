@@ -15,8 +15,8 @@ from published import Up, read_kit
 from realbackstage import GUEST, Backstage
 from scaffolderapi import Scaffolder
 
-from orderkit.core import ledger
-from orderkit.core.objects import ObjectKey
+from orderkit.core.objects.kube_objects import ObjectKey
+from orderkit.core.order import ledger
 from orderkit.ports.forge import MergeStyle, Operation
 
 PROFILE = "changing"

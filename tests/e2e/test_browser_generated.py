@@ -12,8 +12,8 @@ from published import Up
 from realbackstage import Backstage
 from tests.e2e.conftest import SYSTEM
 
-from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import RepoId
+from orderkit.core.yaml.manifests import parse_manifests
 
 PROFILE = "corpus"
 TEAM = "ae86"

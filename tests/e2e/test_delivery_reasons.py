@@ -29,8 +29,8 @@ from tests.lab.realgitea import Gitea
 
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.applicationstate import hindrance
-from orderkit.core.objects import NAMESPACE, Manifest, ObjectKey, dig
+from orderkit.core.argocd.application import hindrance
+from orderkit.core.objects.kube_objects import NAMESPACE, Manifest, ObjectKey, dig
 
 ORGANISATION = "lab"
 

@@ -26,16 +26,17 @@ from rogues import ROGUES, XGARAGE, Pair
 from tests.lab.realgitea import add_token, add_user
 
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.cli.bootstrapping import Wanted, prepared
-from orderkit.core import ledger
+from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.errors import OrderkitError
-from orderkit.core.ledger import OrderEntry
-from orderkit.core.objects import NAMESPACE, ObjectKey
-from orderkit.flows import destroying, orders, tracing
-from orderkit.flows.bootstrapping import bootstrap
+from orderkit.core.objects.kube_objects import NAMESPACE, ObjectKey
+from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.argocd.refreshing import RepeatedRefresh, nudge, refresh
+from orderkit.flows.end import destroying
+from orderkit.flows.install.bootstrapping import bootstrap
+from orderkit.flows.order import listing, tracing
 from orderkit.flows.platform import Platform, write_ledger
-from orderkit.flows.refreshing import Asking, nudge, refresh
-from orderkit.flows.teams import TeamChange, change_team
+from orderkit.flows.team.teams import TeamChange, change_team
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
@@ -76,7 +77,7 @@ def site(
     pack = rogues.rogue_pack(folder / "pack")
     with contextlib.ExitStack() as undo:
         lab = undo.enter_context(labplatform.serving(_made(folder), teams=TEAMS, pack=pack))
-        wanted = Wanted(str(lab.file), str(pack), ASKER, timeout_s=400.0, probe=False)
+        wanted = BootstrapOptions(str(lab.file), str(pack), ASKER, timeout_s=400.0, probe=False)
         platform, bootstrapping = undo.enter_context(prepared(wanted))
         bootstrap(platform, bootstrapping, on_step=lambda *_: None)
         person = add_user(lab.gitea, "mallory")
@@ -105,7 +106,7 @@ def test_nineteen_of_twenty_orders_get_ready_and_the_broken_one_alone_is_red(sit
 
     reports = until(
         SystemClock(),
-        lambda: orders.list_orders(site.platform),
+        lambda: listing.list_orders(site.platform),
         lambda found: (
             sum(each.state.ready for each in found) == EVERYTHING_READY
             and any(each.state.phase == "Failing" for each in found)
@@ -113,7 +114,7 @@ def test_nineteen_of_twenty_orders_get_ready_and_the_broken_one_alone_is_red(sit
         timeout_s=SETTLED_S,
         what="19 Ready, one Failing",
         why_not=_unsettled,
-        on_look=functools.partial(_ask_again, Asking(site.platform)),
+        on_look=functools.partial(_ask_again, RepeatedRefresh(site.platform)),
     )
 
     assert sorted(placed, key=str) == sorted(ENTRIES, key=str)
@@ -137,14 +138,14 @@ def _break(site: Site) -> None:
     nudge(site.platform, BROKEN.order, commit)  # else Argo CD sees it minutes later
 
 
-def _ask_again(asking: Asking, found: list[orders.OrderReport]) -> None:
+def _ask_again(asking: RepeatedRefresh, found: list[listing.OrderReport]) -> None:
     """Nobody waits for a single order here, who would ask again for one that a refresh missed."""
     for each in found:
         if each.state.phase == "Registered":
             asking.look(ledger.team_application(each.entry.team))
 
 
-def _unsettled(found: list[orders.OrderReport]) -> str:
+def _unsettled(found: list[listing.OrderReport]) -> str:
     left = [each for each in found if not each.state.ready]
     return "; ".join(f"{each.entry.order}: {each.state.phase} {each.state.reason}" for each in left)
 
@@ -221,4 +222,4 @@ def test_a_destroyed_order_leaves_nothing(site: Site) -> None:
     assert site.lab.cluster.get(ObjectKey(XGARAGE, entry.order)) is None
     assert site.lab.cluster.get(ObjectKey(NAMESPACE, entry.order)) is None
     with pytest.raises(OrderkitError, match="has ended"):
-        orders.status(site.platform, entry.order)
+        listing.status(site.platform, entry.order)

@@ -13,8 +13,8 @@ from tests.lab.realgitea import Gitea
 
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.objects import CONFIG_MAP, Manifest, ObjectKey, dig
-from orderkit.flows.refreshing import REFRESH
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey, dig
+from orderkit.flows.argocd.refreshing import REFRESH
 
 ORGANISATION = "lab"
 

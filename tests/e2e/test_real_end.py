@@ -28,11 +28,10 @@ from labplatform import LabPlatform
 
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.cli.bootstrapping import Wanted, prepared
 from orderkit.cli.connecting import connect, service_options, token
-from orderkit.core.ledger import tombstones
+from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.names import RepoId
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     APPLICATION,
     CONFIG_MAP,
     NAMESPACE,
@@ -41,10 +40,11 @@ from orderkit.core.objects import (
     ObjectKey,
     metadata,
 )
-from orderkit.core.settings import Endpoint
-from orderkit.flows.bootstrapping import bootstrap
+from orderkit.core.order.ledger import tombstones
+from orderkit.core.platform.settings import Endpoint
+from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.platform import Platform, ledger_snapshot
-from orderkit.flows.teams import add_team
+from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.cluster import ExpiredError
 from orderkit.web.service import service_app
@@ -110,7 +110,7 @@ def site(
         pytest.skip("a real lab: needs --e2e")
     with contextlib.ExitStack() as undo:
         lab = undo.enter_context(labplatform.serving(tmp_path_factory.mktemp("lab"), teams=()))
-        wanted = Wanted(str(lab.file), None, ASKER, timeout_s=END_S, probe=False)
+        wanted = BootstrapOptions(str(lab.file), None, ASKER, timeout_s=END_S, probe=False)
         platform, bootstrapping = undo.enter_context(prepared(wanted))
         bootstrap(platform, bootstrapping, on_step=lambda *_: None)
         file = _with_portal_and_service(lab, undo)

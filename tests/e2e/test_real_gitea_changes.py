@@ -26,17 +26,17 @@ from tests.lab.realgitea import Gitea, add_token, add_user, serving
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
-from orderkit.adapters.packfolder import pack_commit, read_folder
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.main import run
-from orderkit.core.change import FieldConflictError, FieldEdit
 from orderkit.core.errors import ConflictError
 from orderkit.core.names import CommitSha
-from orderkit.core.settings import LOCAL_REGISTRY
-from orderkit.flows.bootstrapping import BootstrapRequest, bootstrap
-from orderkit.flows.delivering import await_commit
-from orderkit.flows.history import history
-from orderkit.flows.packrendering import PlatformValues
-from orderkit.flows.reverting import RevertRequest, revert
+from orderkit.core.order.change import FieldConflictError, FieldEdit
+from orderkit.core.platform.settings import LOCAL_REGISTRY
+from orderkit.flows.change.reverting import RevertRequest, revert
+from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.install.pack_rendering import PlatformValues
+from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.order_history import history
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import MergeStyle, Operation, PullRequest
 from orderkit.ports.requesters import Requester

@@ -29,13 +29,13 @@ from tests.lab.realgitea import Gitea, add_token, add_user
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
-from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.names import RepoId
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
-from orderkit.core.settings import LOCAL_REGISTRY, Endpoint
-from orderkit.flows.bootstrapping import Bootstrapped, BootstrapRequest, bootstrap
-from orderkit.flows.packrendering import PlatformValues, render_pack
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
+from orderkit.core.platform.settings import LOCAL_REGISTRY, Endpoint
+from orderkit.flows.install.bootstrapping import Bootstrapped, BootstrapRequest, bootstrap
+from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 

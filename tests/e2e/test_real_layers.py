@@ -15,9 +15,9 @@ from tests.lab.realgitea import Gitea
 from orderkit.adapters.embedded.assembly.crds import crossplane_crds
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.healthlua import LAYER_LABEL
-from orderkit.core.objects import FUNCTION, Manifest, ObjectKey, dig
-from orderkit.flows.refreshing import REFRESH, application_key
+from orderkit.core.argocd.health_lua import LAYER_LABEL
+from orderkit.core.objects.kube_objects import FUNCTION, Manifest, ObjectKey, dig
+from orderkit.flows.argocd.refreshing import REFRESH, application_key
 
 WITHIN_S = 180.0
 

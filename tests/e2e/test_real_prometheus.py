@@ -15,7 +15,7 @@ from tests.lab import realprometheus
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.core.errors import RemoteError
-from orderkit.core.objects import CONFIG_MAP, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
 from orderkit.ports.clock import SystemClock
 from whisperops.metering import Meter
 from whisperops.metrics import Metrics

@@ -11,9 +11,9 @@ from commands import Done, as_process
 from labplatform import LabPlatform
 from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 
-from orderkit.core.applicationstate import pinned
-from orderkit.core.objects import CONFIG_MAP, FUNCTION, Manifest, ObjectKey, dig
-from orderkit.flows.refreshing import application_key
+from orderkit.core.argocd.application import pinned
+from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, Manifest, ObjectKey, dig
+from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 

@@ -12,10 +12,10 @@ from accessreviews import may
 from tests.lab.realkube import Kube
 
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.baking import SENTINEL
-from orderkit.core.objects import NAMESPACE as NAMESPACE_KIND
-from orderkit.core.objects import Kind
-from orderkit.core.runnerjob import ACCOUNT, NAMESPACE, RunnerJob, manifest
+from orderkit.core.objects.kube_objects import NAMESPACE as NAMESPACE_KIND
+from orderkit.core.objects.kube_objects import Kind
+from orderkit.core.platform.baking import SENTINEL
+from orderkit.core.portal.runner_job import ACCOUNT, NAMESPACE, RunnerJob, manifest
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster, InvalidObjectError

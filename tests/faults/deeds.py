@@ -24,17 +24,17 @@ from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.forge import (
     CommitStatus,
     FileChange,
-    Label,
     MergeStyle,
     Operation,
     PullDraft,
-    Right,
+    PullLabel,
+    TeamRight,
     Webhook,
 )
 
 BRANCH = "change"
 HOOK = "http://127.0.0.1:9/hook"
-LABELS = (Label("plan", "00aa00", "A plan"), Label("late", "aa0000"))
+LABELS = (PullLabel("plan", "00aa00", "A plan"), PullLabel("late", "aa0000"))
 _numbers = itertools.count(1)
 
 
@@ -155,7 +155,7 @@ def _status(spec: Spec) -> CommitStatus:
 
 def _access(forge: GiteaForge, spec: Spec) -> None:
     forge.ensure_access(
-        spec.org, f"t-{spec.name}", right=Right.WRITE, members=[], repositories=[spec.name]
+        spec.org, f"t-{spec.name}", right=TeamRight.WRITE, members=[], repositories=[spec.name]
     )
 
 
@@ -274,7 +274,7 @@ DEEDS: Mapping[str, Deed] = {
     "squash": Deed(_squash, _merged, needs="pull"),
     "comment": Deed(_comment, _comments, needs="pull", only_once=False),
     "label": Deed(
-        lambda forge, spec: forge.ensure_label(spec.repo, Label("new", "123456")),
+        lambda forge, spec: forge.ensure_label(spec.repo, PullLabel("new", "123456")),
         _labels,
         only_once=False,
     ),

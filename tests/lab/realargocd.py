@@ -35,7 +35,7 @@ from tests.lab.loopback import HOST, free_ports, taken
 from tests.lab.realkube import Kube
 
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.objects import APP_PROJECT, APPLICATION, Manifest
+from orderkit.core.objects.kube_objects import APP_PROJECT, APPLICATION, Manifest
 
 NAMESPACE = "argocd"
 SETTINGS = Path(__file__).parents[2] / "gitops" / "argocd" / "argocd-cm.yaml"

@@ -9,14 +9,14 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.adapters.gitea.writing import blob_sha
-from orderkit.core import orderfile
-from orderkit.core.change import FieldEdit
-from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
-from orderkit.flows.changing import Changed, ChangeRequest, change
+from orderkit.core.order import order_file
+from orderkit.core.order.change import FieldEdit
+from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.change import Changed, ChangeRequest, change
+from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform
-from orderkit.flows.registering import Registration, register
-from orderkit.flows.teams import add_team
+from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import Commit, FileChange, Operation
 from orderkit.ports.requesters import Requester
 
@@ -123,7 +123,7 @@ def new_bay(platform: Platform) -> Bay:
     add_team(platform, TEAM, requester="user:default/test")
     bay = Bay(platform, f"bay-{next(_numbers):03d}")
     platform.forge.ensure_repo(bay.repo, description="")
-    files = {orderfile.PATH: _RECORD, XR: _XR}
+    files = {order_file.PATH: _RECORD, XR: _XR}
     changes = [
         FileChange(path, text.format(order=bay.order, name=bay.name, team=TEAM).encode(), None)
         for path, text in files.items()

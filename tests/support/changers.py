@@ -21,10 +21,10 @@ from typing import Any
 
 from orderkit.adapters.gitea import turns
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.core.change import FieldConflictError, FieldEdit
 from orderkit.core.errors import OrderkitError
 from orderkit.core.names import RepoId
-from orderkit.flows.changing import Changed, ChangeRequest, change
+from orderkit.core.order.change import FieldConflictError, FieldEdit
+from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester
 

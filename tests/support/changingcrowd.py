@@ -19,10 +19,10 @@ from typing import Any
 from bays import XR, Bay
 from changers import Spec, Wish, command, outcomes, wishes
 
-from orderkit.core.change import ABSENT, FieldDifference, same, value_at
 from orderkit.core.errors import OrderkitError
-from orderkit.core.manifests import parse_manifests
-from orderkit.flows.history import HistoryEntry, history
+from orderkit.core.order.change import ABSENT, FieldDifference, same, value_at
+from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.order.order_history import HistoryEntry, history
 from orderkit.ports.forge import MergeStyle, Operation
 
 _STYLES = tuple(MergeStyle)

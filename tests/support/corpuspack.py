@@ -10,16 +10,16 @@ from typing import Any
 
 import yaml
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.core.documents import Files
-from orderkit.core.kit.generating import generate
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.core.generate.kit_files import generate
+from orderkit.core.kit.kit_reader import read_kit
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.reading import read_kit
-from orderkit.core.manifests import parse_manifests
-from orderkit.core.objects import Manifest
-from orderkit.core.render import SkeletonFile, render_data, render_tree
-from orderkit.core.template import Template, parse_template
-from orderkit.flows.kits.generating import apply_generation, plan_generation
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.portal.render import SkeletonFile, render_data, render_tree
+from orderkit.core.portal.template import Template, parse_template
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.kit.generate_kits import apply_generation, plan_generation
 
 ROOT = Path(__file__).parents[1] / "corpus"
 _REFERENCE = Path(__file__).parents[2] / "gitops"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from orderkit.adapters.embedded.assembly.crds import crossplane_crds
-from orderkit.core.objects import CRD, Manifest
-from orderkit.core.validate import Validator
+from orderkit.core.objects.kube_objects import CRD, Manifest
+from orderkit.core.schema.validate import Validator
 
 TEXT: dict[str, Any] = {"type": "string"}
 OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -12,8 +12,14 @@ from typing import Any
 
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, Manifest, ObjectKey, dig
-from orderkit.flows.refreshing import REFRESH
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    Manifest,
+    ObjectKey,
+    dig,
+)
+from orderkit.flows.argocd.refreshing import REFRESH
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import FileChange, Forge, Operation
 

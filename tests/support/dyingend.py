@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.flows.destroying import EndRequest, destroy
+from orderkit.flows.end.destroying import EndRequest, destroy
 
 REQUESTER = "user:default/test"
 _WRITES: dict[str, tuple[str, ...]] = {

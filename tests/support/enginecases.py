@@ -26,15 +26,26 @@ import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 from google.protobuf.struct_pb2 import DESCRIPTOR as STRUCT
 
-from orderkit.adapters.functions.messages import answered
-from orderkit.core.composed import Composed, World, steps_of
-from orderkit.core.conditions import RECONCILE_SUCCESS, RESPONSIVE, reconcile_error
-from orderkit.core.dressing import RESOURCE_NAME_ANNOTATION, preview_uid, root_labelled
-from orderkit.core.objects import Manifest, annotations_of, metadata
-from orderkit.core.pipeline import compose
-from orderkit.core.plaindata import copied
-from orderkit.core.simulating import finder, is_namespaced
-from orderkit.core.station import Ready, Result, Severity, StationRequest, StationResponse
+from orderkit.adapters.functions.function_messages import answered
+from orderkit.core.crossplane.composed import Composed, World, steps_of
+from orderkit.core.crossplane.composed_metadata import (
+    RESOURCE_NAME_ANNOTATION,
+    preview_uid,
+    root_labelled,
+)
+from orderkit.core.crossplane.pipeline import compose
+from orderkit.core.crossplane.simulation import finder
+from orderkit.core.crossplane.station import (
+    Ready,
+    Result,
+    Severity,
+    StationRequest,
+    StationResponse,
+)
+from orderkit.core.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, reconcile_error
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
+from orderkit.core.objects.plain_data import copied
+from orderkit.core.objects.scopes import is_namespaced
 
 FOLDER = Path(__file__).parents[1] / "conformance" / "functions"
 FUNCTION = "function-script"

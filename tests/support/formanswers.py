@@ -9,7 +9,7 @@ from corpuspack import BAKED, DOMAIN, Made
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orderkit.core.jsregex import compile_pattern
+from orderkit.core.portal.js_regex import compile_pattern
 
 Schema = Mapping[str, Any]
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import yaml
 
-from orderkit.core.plaindata import copied
-from orderkit.core.station import (
+from orderkit.core.crossplane.station import (
     Ready,
     Resource,
     Selector,
@@ -24,6 +23,7 @@ from orderkit.core.station import (
     StationRequest,
     StationResponse,
 )
+from orderkit.core.objects.plain_data import copied
 
 CASES = Path(__file__).parents[1] / "conformance" / "functions"
 

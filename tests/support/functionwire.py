@@ -22,9 +22,7 @@ from cryptography.x509.oid import NameOID
 from daemons import Daemon
 from google.protobuf import json_format
 
-from orderkit.core.conditions import Condition, ConditionStatus
-from orderkit.core.plaindata import copied
-from orderkit.core.station import (
+from orderkit.core.crossplane.station import (
     Ready,
     Resource,
     Result,
@@ -34,6 +32,8 @@ from orderkit.core.station import (
     StationRequest,
     StationResponse,
 )
+from orderkit.core.objects.conditions import Condition, ConditionStatus
+from orderkit.core.objects.plain_data import copied
 
 V1, V1BETA1 = "apiextensions.fn.proto.v1", "apiextensions.fn.proto.v1beta1"
 START_S, CALL_S = 120.0, 120.0
@@ -240,7 +240,7 @@ def _plain(struct: Any) -> dict[str, Any]:
 
 
 def normal(response: StationResponse) -> StationResponse:
-    """Return an answer given in process as `core.pipeline` takes it: as if over a wire."""
+    """Return an answer given in process as the pipeline takes it: as if over a wire."""
 
     def resource(found: Resource) -> Resource:
         return Resource(copied(found.resource), Ready(found.ready), dict(found.connection_details))
@@ -260,7 +260,7 @@ def normal(response: StationResponse) -> StationResponse:
 
 def piped(request: StationRequest) -> StationRequest:
     """
-    Return a request as `core.pipeline` hands it to a station in process: a copy, 5.0 as 5.
+    Return a request as the pipeline hands it to a station in process: a copy, 5.0 as 5.
 
     With maps sorted, as they come from the wire: in process they keep their own order.
     """

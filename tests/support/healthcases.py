@@ -1,7 +1,8 @@
 """
 What a real Argo CD says of an object with our checks: one table for all who judge.
 
-``core.health`` judges them for the embedded platform, the Lua of ``core.healthlua`` for Argo CD.
+``core.argocd.health`` judges them for the embedded platform, the Lua of ``core.argocd.health_lua``
+for Argo CD.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.healthlua import LAYER_LABEL
-from orderkit.core.objects import Manifest
+from orderkit.core.argocd.health_lua import LAYER_LABEL
+from orderkit.core.objects.kube_objects import Manifest
 
 XR = "blog.opsbogus.dev/v1alpha1 XGarage"
 XRD = "apiextensions.crossplane.io/v2 CompositeResourceDefinition"

@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from orderkit.core.kit.generating import generate
+from orderkit.core.generate.kit_files import generate
+from orderkit.core.kit.kit_reader import read_kit
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.reading import read_kit
-from orderkit.core.manifests import parse_manifests
-from orderkit.core.render import SkeletonFile, render_data, render_tree
-from orderkit.core.template import Template, parse_template
+from orderkit.core.portal.render import SkeletonFile, render_data, render_tree
+from orderkit.core.portal.template import Template, parse_template
+from orderkit.core.yaml.manifests import parse_manifests
 
 BAKED = {"forge_host": "forge.example.org", "pack_commit": "a" * 40}
 

@@ -15,9 +15,9 @@ from typing import Any
 import lupa.lua51
 import yaml
 
-from orderkit.core.health import Health, HealthStatus
-from orderkit.core.healthchecks import KEY
-from orderkit.core.objects import Kind, Manifest, metadata
+from orderkit.core.argocd.health import Health, HealthStatus
+from orderkit.core.generate.health_checks import KEY
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 
 WORDS = ("Healthy", "Suspended", "Progressing", "Missing", "Degraded", "Unknown")
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.pack import Files
-from orderkit.core.profile import natural_path
-from orderkit.core.settings import PlatformSettings
-from orderkit.core.template import Template, parse_template
-from orderkit.flows import scaffolding
-from orderkit.flows.actions.context import PublishRequest
+from orderkit.core.kit.pack import Files
+from orderkit.core.platform.settings import PlatformSettings
+from orderkit.core.portal.profile import natural_path
+from orderkit.core.portal.template import Template, parse_template
 from orderkit.flows.platform import Platform, published_pack
+from orderkit.flows.template import scaffolder
+from orderkit.flows.template.actions.action_context import PublishRequest
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class _Seen(Exception):  # noqa: N818 - no error: the run ends here
 def wanted_repository(up: Up, kit: Kit, *, requester: str) -> PublishRequest:
     """Run a kit's template in our own interpreter as far as its first write, and return that."""
 
-    def publish(request: PublishRequest) -> scaffolding.Published:
+    def publish(request: PublishRequest) -> scaffolder.Published:
         raise _Seen(request)
 
     platform = up.platform
-    services = scaffolding.Services(
+    services = scaffolder.Services(
         forge=platform.forge,
         catalog=platform.catalog,
         cluster=platform.cluster,
@@ -76,12 +76,12 @@ def wanted_repository(up: Up, kit: Kit, *, requester: str) -> PublishRequest:
         publish=publish,
     )
     with pytest.raises(_Seen) as seen:
-        scaffolding.run(
+        scaffolder.run(
             kit.template,
             kit.values,
             files=kit.files,
             services=services,
-            user=scaffolding.User(requester),
+            user=scaffolder.User(requester),
             task_id="ours",
             on_step=lambda _event: None,
         )

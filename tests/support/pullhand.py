@@ -11,8 +11,8 @@ import requests
 from bays import XR, Bay
 
 from orderkit.cli.connecting import token
-from orderkit.core.settings import PlatformSettings
-from orderkit.flows.planning.announcing import CONTEXT
+from orderkit.core.platform.settings import PlatformSettings
+from orderkit.flows.plan.announcing import CONTEXT
 from orderkit.ports.forge import CommitStatus, Operation, PullDraft, PullRequest
 
 _numbers = itertools.count(1)

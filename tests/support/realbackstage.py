@@ -26,8 +26,8 @@ from tests.lab.loopback import free_ports
 from orderkit.adapters.embedded.platform import BOT
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
 from orderkit.cli.connecting import token as token_of
-from orderkit.core import ledger
-from orderkit.core.settings import PlatformSettings
+from orderkit.core.order import ledger
+from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.platform import ledger_snapshot, published_pack
 
 HOST = "127.0.0.1"

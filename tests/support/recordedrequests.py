@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.adapters.stationfolder import load_stations
-from orderkit.core import yamltext
-from orderkit.core.kit.scenario import read_scenario
-from orderkit.core.pack import read_pack
-from orderkit.core.station import Station, StationRequest, StationResponse
-from orderkit.flows.kits.trying import prepare
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.core.check.scenario import read_scenario
+from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.yaml import yaml11
+from orderkit.flows.kit.try_scenario import prepare
 
 _MAP = {"type": "object"}
 _ODD: tuple[Any, ...] = (
@@ -52,7 +52,7 @@ def recorded(pack: Path) -> list[StationRequest]:
     room, files = pack / "tests/kits", read_pack(read_folder(pack))
     values_file = room / "values.yaml"
     values: Mapping[str, str] = (
-        yamltext.load(values_file.read_bytes(), name="values.yaml", schema=_MAP)
+        yaml11.load(values_file.read_bytes(), name="values.yaml", schema=_MAP)
         if values_file.is_file()
         else {}
     )

@@ -10,15 +10,15 @@ from typing import Any
 import yaml
 from rogues import Pair, Rogue
 
-from orderkit.core.ledger import OrderEntry
 from orderkit.core.names import BlobSha, CommitSha, OrderId, TeamName
-from orderkit.core.objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, dig
-from orderkit.core.orderfile import MANIFESTS
-from orderkit.flows import ordering, orders
-from orderkit.flows.delivering import await_commit
-from orderkit.flows.orders import OrderReport
+from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, dig
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.flows.argocd.refreshing import nudge
+from orderkit.flows.order import listing, ordering
+from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.listing import OrderReport
 from orderkit.flows.platform import Platform
-from orderkit.flows.refreshing import nudge
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Forge, Operation
@@ -149,7 +149,7 @@ def wait_for(
 ) -> OrderReport:
     return until(
         SystemClock(),
-        lambda: orders.status(platform, entry.order),
+        lambda: listing.status(platform, entry.order),
         done,
         timeout_s=WAIT_S,
         what=f"{entry.order} {what}",

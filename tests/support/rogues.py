@@ -15,14 +15,14 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.core import yamltext
-from orderkit.core.kit.drafting import Draft, FieldDraft
-from orderkit.core.ledger import OrderEntry, order_application
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.core.generate.kit_draft import Draft, FieldDraft
 from orderkit.core.names import OrderId, TeamName
-from orderkit.core.objects import Kind, Manifest
-from orderkit.flows.kits.generating import apply_generation, plan_generation
-from orderkit.flows.kits.starting import new_kit
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.order.ledger import OrderEntry, order_application
+from orderkit.core.yaml import yaml11
+from orderkit.flows.kit.generate_kits import apply_generation, plan_generation
+from orderkit.flows.kit.start_kit import new_kit
 
 GROUP = "rogues.example.org"
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
@@ -202,4 +202,4 @@ def stolen(forge_url: str, pair: Pair) -> str:
     entry = OrderEntry(TeamName(pair.us), OrderId("locker-stolen"))
     made = order_application(entry, kit="locker", forge_url=forge_url)
     made["spec"]["source"]["repoURL"] = f"{forge_url}/{pair.them}/locker-own.git"
-    return yamltext.dump(made)
+    return yaml11.dump(made)

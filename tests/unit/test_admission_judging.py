@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.admission import BINDING, POLICY, Policy, Review, Ruling, judge
-from orderkit.core.cel.expressions import Expression
-from orderkit.core.objects import CONFIG_MAP, Kind
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind
+from orderkit.core.schema.admission import BINDING, POLICY, Policy, Review, Ruling, judge
+from orderkit.core.schema.cel.expressions import Expression
 
 EVERYTHING = {
     "resourceRules": [

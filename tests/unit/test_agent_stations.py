@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.stationfolder import load_stations
-from orderkit.core.objects import Manifest
-from orderkit.core.station import (
+from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.core.crossplane.station import (
     Ready,
     Resource,
     Severity,
@@ -23,6 +22,7 @@ from orderkit.core.station import (
     StationRequest,
     StationResponse,
 )
+from orderkit.core.objects.kube_objects import Manifest
 
 STATIONS = load_stations(Path(__file__).parents[2] / "packs" / "agents")
 SPEC = {

@@ -1,12 +1,12 @@
-"""``core.assignments``: edits as people write them on a command line."""
+"""``core.yaml.assignments``: edits as people write them on a command line."""
 
 from __future__ import annotations
 
 import pytest
 
-from orderkit.core.assignments import Assignment, parse, parse_path
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.yamledit import Op
+from orderkit.core.yaml.assignments import Assignment, parse, parse_path
+from orderkit.core.yaml.edit import Op
 
 GOOD = [
     ("spec.stage=stage3", Assignment(("spec", "stage"), Op.SET, "stage3")),

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.cel import RuleSet, has_rules
-from orderkit.core.cel.binding import Unbound, duration, timestamp
-from orderkit.core.cel.quantities import NoQuantity, Unsure, parse
-from orderkit.core.cel.shapes import escape
+from orderkit.core.objects.quantities import NoQuantity, Unsure, parse
+from orderkit.core.schema.cel import RuleSet, has_rules
+from orderkit.core.schema.cel.cel_binding import Unbound, duration, timestamp
+from orderkit.core.schema.cel.type_shapes import escape
 
 Schema = dict[str, Any]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.change import ABSENT, differences, same
-from orderkit.core.change.values import with_value
+from orderkit.core.objects.values import with_value
+from orderkit.core.order.change import ABSENT, differences, same
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.change import same
-from orderkit.core.change.merging import merged
+from orderkit.core.order.change import same
+from orderkit.core.order.change.object_merge import merged
 
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.text("ab", max_size=2))
 TREES = st.dictionaries(

@@ -9,7 +9,7 @@ import pytest
 
 from orderkit.adapters.embedded.delivery.ignoring import as_it_is, read_rules
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects import Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 
 
 def manifest(**parts: Any) -> Manifest:

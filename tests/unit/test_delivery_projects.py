@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orderkit.adapters.embedded.delivery.projects import read_project
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, Kind
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind
 
 HERE = "https://kubernetes.default.svc"
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from orderkit.cli.main import root
+from orderkit.cli.root import root
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.endguards import DEPENDS_ON, PROTECTED, needs, protection
 from orderkit.core.names import OrderId
+from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED, needs, protection
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from orderkit.core.pythonfunctions import STATION_FUNCTION
-from orderkit.core.station import INPUT
-from orderkit.core.structural import problems
+from orderkit.core.crossplane.python_functions import STATION_FUNCTION
+from orderkit.core.crossplane.station import INPUT
+from orderkit.core.schema.structural import problems
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "function/package"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.gates import GateState, judged
+from orderkit.core.kit.gate import GateState, judged
 from orderkit.core.kit.model import Gate
 
 GATE = Gate("paused", "why.cause", ("budget-exhausted", "month-exhausted"))

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.healthchecks import EXCLUSIONS, OWN, SETTINGS, settings
-from orderkit.core.pack import read_pack
+from orderkit.core.generate.health_checks import EXCLUSIONS, OWN, SETTINGS, settings
+from orderkit.core.kit.pack import read_pack
 
 OURS = read_folder(reference_pack())
 KITS = read_pack(OURS).kits()

@@ -10,12 +10,12 @@ import pytest
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
-from orderkit.core import yaml12
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.jobcopy import job_copy
-from orderkit.core.profile import NATURAL_FILE, Profile, apply_profile
-from orderkit.core.render.data import render_data
-from orderkit.flows.actions import ACTIONS
+from orderkit.core.portal.job_copy import job_copy
+from orderkit.core.portal.profile import NATURAL_FILE, Profile, apply_profile
+from orderkit.core.portal.render.data import render_data
+from orderkit.core.yaml import yaml12
+from orderkit.flows.template.actions import ACTIONS
 
 ROOT = Path(__file__).parents[2]
 GARAGE = (ROOT / "templates/garage/template.yaml").read_bytes()

@@ -11,8 +11,8 @@ import pytest
 from kitforms import kit_files
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.generating import generate
-from orderkit.core.kit.reading import all_problems, read_kit
+from orderkit.core.generate.kit_files import generate
+from orderkit.core.kit.kit_reader import all_problems, read_kit
 
 SPEC: dict[str, Any] = {
     "required": ["teamName"],

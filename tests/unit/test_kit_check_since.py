@@ -9,12 +9,12 @@ from typing import Any
 import labkit
 import pytest
 
-from orderkit.core.kit.checking.rules import Coded
-from orderkit.core.kit.checking.since import check_since, kit_is_gone
-from orderkit.core.kit.checking.sincerules import SinceRule
-from orderkit.core.kit.checking.tightening import tightened
-from orderkit.core.station import Station, StationRequest, StationResponse
-from orderkit.core.validate import Finding
+from orderkit.core.check.rules import Coded
+from orderkit.core.check.schema_tightening import tightened
+from orderkit.core.check.since import check_since, kit_is_gone
+from orderkit.core.check.since_rules import SinceRule
+from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
+from orderkit.core.schema.validate import Finding
 
 KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"
 COMPOSITION = "gitops/apis/lab/composition.yaml"

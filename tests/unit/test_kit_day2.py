@@ -12,17 +12,11 @@ from hypothesis import strategies as st
 from kitforms import Made
 from tests.conftest import Chances
 
-from orderkit.core.change.entered import entered_edits
-from orderkit.core.change.fields import FieldEdit
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.changes import (
-    NOT_SET,
-    change_named,
-    changes_of,
-    form_data,
-    form_paths,
-)
-from orderkit.core.template import Template, parse_template
+from orderkit.core.kit.change_forms import NOT_SET, change_named, changes_of, form_data, form_paths
+from orderkit.core.order.change.change_fields import FieldEdit
+from orderkit.core.order.change.form_answers import entered_edits
+from orderkit.core.portal.template import Template, parse_template
 
 BASE = "c" * 40
 TEXT = {"type": "string"}

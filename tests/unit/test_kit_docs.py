@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from orderkit.core.kit.generating import generate
-from orderkit.core.kit.reading import all_problems, read_kit
-from orderkit.core.kit.schema import KIT_SCHEMA
+from orderkit.core.generate.kit_files import generate
+from orderkit.core.kit.kit_reader import all_problems, read_kit
+from orderkit.core.kit.kit_schema import KIT_SCHEMA
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kits.md").read_text()
 XRD, KIT = re.findall(r"```yaml\n(apiVersion.*?)```", PAGE, re.DOTALL)
@@ -45,7 +45,7 @@ def test_the_example_can_be_ordered() -> None:
     """The values of its own example pass its own form."""
     from kitforms import BAKED
 
-    from orderkit.core.template import parse_template
+    from orderkit.core.portal.template import parse_template
 
     kit = read_kit("cache", FILES)
     files = generate(FILES, kit)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.drafting import (
+from orderkit.core.generate.kit_draft import (
     Draft,
     FieldDraft,
     default_kind,
@@ -17,8 +17,8 @@ from orderkit.core.kit.drafting import (
     xrd_of,
 )
 from orderkit.core.kit.model import plural_of
-from orderkit.core.validate import Validator
-from orderkit.core.xrd import problems
+from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.xrd import problems
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from kitforms import BAKED, Made, kit_files
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.reading import read_kit
+from orderkit.core.kit.kit_reader import read_kit
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}

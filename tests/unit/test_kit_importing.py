@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.importing import (
-    Source,
+from orderkit.core.generate.imported_kit import (
+    ImportSource,
     cleaned,
     composition_for,
     kit_name,
@@ -47,8 +47,8 @@ def composition(name: str, group: str = "db.example.org", **spec: Any) -> dict[s
     }
 
 
-def with_compositions(*objects: dict[str, Any]) -> list[Source]:
-    return [read_source("xrd.yaml", XRD), Source("more", tuple(objects))]
+def with_compositions(*objects: dict[str, Any]) -> list[ImportSource]:
+    return [read_source("xrd.yaml", XRD), ImportSource("more", tuple(objects))]
 
 
 def test_a_file_keeps_its_text_and_learns_that_argo_cd_must_not_delete_it() -> None:

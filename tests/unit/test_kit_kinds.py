@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core import ledger
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.kinds import PATH, OrderKinds, kinds, kinds_of, read_kinds
+from orderkit.core.kit.deliverable_kinds import PATH, OrderKinds, kinds, kinds_of, read_kinds
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import RepoId, TeamName
+from orderkit.core.order import ledger
 
 
 def kit(kind: str, scope: str) -> Kit:

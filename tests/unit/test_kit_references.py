@@ -9,14 +9,20 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.change import FieldDifference, FieldEdit, judge_rules, refuse_unchanged, resolve
-from orderkit.core.change.entered import entered_edits
 from orderkit.core.errors import RefusedError
-from orderkit.core.kit.changes import change_named, form_data
-from orderkit.core.kit.generating import generate
+from orderkit.core.generate.kit_files import generate
+from orderkit.core.kit.catalog_pickers import bare_spec, pattern_with
+from orderkit.core.kit.change_forms import change_named, form_data
+from orderkit.core.kit.kit_reader import all_problems, read_kit
 from orderkit.core.kit.model import Kit, Survivor
-from orderkit.core.kit.picking import bare_spec, pattern_with
-from orderkit.core.kit.reading import all_problems, read_kit
+from orderkit.core.order.change import (
+    FieldDifference,
+    FieldEdit,
+    judge_rules,
+    refuse_unchanged,
+    resolve,
+)
+from orderkit.core.order.change.form_answers import entered_edits
 
 SPEC: dict[str, Any] = {
     "type": "object",

@@ -12,10 +12,10 @@ from kitschemas import SPECS, Schema, values_of
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
-from orderkit.core import yaml12
-from orderkit.core.formschema import accepts
-from orderkit.core.manifests import parse_manifests
-from orderkit.core.validate import Validator
+from orderkit.core.portal.form_schema import accepts
+from orderkit.core.schema.validate import Validator
+from orderkit.core.yaml import yaml12
+from orderkit.core.yaml.manifests import parse_manifests
 
 
 def is_group(schema: Schema) -> bool:

@@ -9,12 +9,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core import endrecord, ledger
-from orderkit.core.endrecord import EndRecord
-from orderkit.core.kit.kinds import OrderKinds
-from orderkit.core.ledger import OrderEntry
+from orderkit.core.kit.deliverable_kinds import OrderKinds
 from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.objects import Kind, ObjectKey
+from orderkit.core.objects.kube_objects import Kind, ObjectKey
+from orderkit.core.order import end_record, ledger
+from orderkit.core.order.end_record import EndRecord
+from orderkit.core.order.ledger import OrderEntry
 
 ENTRY = OrderEntry(TeamName("ae86"), OrderId("garage-ae86"))
 PATHS = [
@@ -111,13 +111,13 @@ keys = st.builds(
 
 
 @given(
-    step=st.sampled_from(endrecord.STEPS),
+    step=st.sampled_from(end_record.STEPS),
     requester=st.text(max_size=40).filter(lambda t: t.isprintable()),
     gone=st.lists(keys, max_size=5),
     ended=st.sampled_from(["", "2026-11-21T06:00:00+00:00"]),
 )
 def test_an_end_record_reads_back_as_it_was_written(
-    step: endrecord.Step, requester: str, gone: list[ObjectKey], ended: str
+    step: end_record.Step, requester: str, gone: list[ObjectKey], ended: str
 ) -> None:
     record = EndRecord(
         order=OrderId("garage-ae86"),
@@ -131,4 +131,4 @@ def test_an_end_record_reads_back_as_it_was_written(
         ended_at=ended,
     )
 
-    assert endrecord.parse(record.to_yaml(), name="end.yaml") == record
+    assert end_record.parse(record.to_yaml(), name="end.yaml") == record

@@ -8,10 +8,11 @@ from typing import Any
 
 import yaml
 
-from orderkit.core import ledger, yamltext
-from orderkit.core.kit.kinds import OrderKinds
-from orderkit.core.ledger import OrderEntry, TeamPlace
+from orderkit.core.kit.deliverable_kinds import OrderKinds
 from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry, TeamPlace
+from orderkit.core.yaml import yaml11
 
 TEAMS, ORDERS = 200, 10_000
 EACH = ORDERS // TEAMS
@@ -50,7 +51,7 @@ def test_no_file_says_more_because_others_order() -> None:
     text = ledger.team_file(TeamPlace(TeamName("crew-000"), FORGE, LEDGER, KINDS))
     assert "garage-" not in text
     sizes = {
-        len(yamltext.dump(ledger.order_application(entry, kit="garage", forge_url=FORGE)))
+        len(yaml11.dump(ledger.order_application(entry, kit="garage", forge_url=FORGE)))
         for entry in ALL[:: ORDERS // 50]
     }
     assert len(sizes) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orderkit.core.names import CommitSha
-from orderkit.core.orderstate import judge, part_unready
+from orderkit.core.order.order_state import judge, part_unready
 
 HEAD = CommitSha("a" * 40)
 OLD = "b" * 40

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core.baking import BAKED_FOLDERS, SENTINEL, bake
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.pack import read_pack
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.platform.baking import BAKED_FOLDERS, SENTINEL, bake
 
 PACK = read_folder(reference_pack())
 

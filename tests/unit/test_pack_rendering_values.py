@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 import pytest
 from kitforms import kit_files
 
-from orderkit.core.baking import BUILT_IN
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.installation import CrossplaneSettings, Installation
-from orderkit.core.kit.generating import generate
-from orderkit.core.kit.reading import read_kit
-from orderkit.core.profile import Profile
-from orderkit.flows.packrendering import PlatformValues, render_pack
+from orderkit.core.generate.kit_files import generate
+from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.platform.baking import BUILT_IN
+from orderkit.core.platform.installation import CrossplaneSettings, Installation
+from orderkit.core.portal.profile import Profile
+from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 
 SPEC = {"required": ["domain"], "properties": {"domain": {"type": "string"}}}
 KIT = {"hidden": {"domain": {"from": "BASE_DOMAIN", "pattern": r"^[a-z.]+\.org$"}}}

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from orderkit.core.manifests import ManifestError
-from orderkit.core.pinned import moves
+from orderkit.core.platform.pinned_versions import moves
+from orderkit.core.yaml.manifests import ManifestError
 
 PATH = PurePosixPath("gitops/x.yaml")
 

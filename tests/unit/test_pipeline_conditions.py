@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.conditions import AVAILABLE, Condition, first_and_more, merged, reconcile_error
+from orderkit.core.objects.conditions import (
+    AVAILABLE,
+    Condition,
+    first_and_more,
+    merged,
+    reconcile_error,
+)
 
 PRESENT: list[dict[str, Any]] = [
     {

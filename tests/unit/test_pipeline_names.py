@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.dressing import (
+from orderkit.core.crossplane.composed_metadata import (
     UndressableError,
     child_name,
     composed_owner,
@@ -17,7 +17,7 @@ from orderkit.core.dressing import (
     references,
     root_labelled,
 )
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 
 UID = "75e4a668-035f-4ce8-8c45-f4d3ac850155"
 

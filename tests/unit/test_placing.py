@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orderkit.core.manifests import ManifestError
-from orderkit.core.placing import placed_manifests
+from orderkit.core.yaml.manifests import ManifestError
+from orderkit.core.yaml.positions import placed_manifests
 
 TEXT = """\
 # a comment

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.plaindata import NotPlainError, _plain, _told, copied
+from orderkit.core.objects.plain_data import NotPlainError, _plain, _told, copied
 
 
 class Colour(enum.StrEnum):

@@ -8,23 +8,27 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.composed import Step
-from orderkit.core.objects import Manifest
+from orderkit.core.crossplane.composed import PipelineStep
+from orderkit.core.crossplane.python_functions import (
+    AUTO_READY_FUNCTION,
+    STATION_FUNCTION,
+    python_functions,
+)
+from orderkit.core.crossplane.station import INPUT, Station, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import (
     Action,
     Assembly,
+    AssemblyContext,
     Blueprint,
     Code,
     Plan,
-    Workshop,
     assemble,
     compare,
 )
-from orderkit.core.plan.markdown import MAX_CHARACTERS, to_markdown
-from orderkit.core.plan.structured import exit_code, to_json
-from orderkit.core.pythonfunctions import AUTO_READY_FUNCTION, STATION_FUNCTION, python_functions
-from orderkit.core.station import INPUT, Station, StationRequest, StationResponse
-from orderkit.core.validate import Validator
+from orderkit.core.plan.plan_json import exit_code, to_json
+from orderkit.core.plan.plan_markdown import MAX_CHARACTERS, to_markdown
+from orderkit.core.schema.validate import Validator
 
 Wants = Mapping[str, Manifest]
 GROUP = "shop.example.org"
@@ -88,18 +92,18 @@ def wanting(wants: Callable[[dict[str, Any]], Wants]) -> Station:
     return station
 
 
-def a_workshop(station: Station, **nested: Station) -> Workshop:
+def a_workshop(station: Station, **nested: Station) -> AssemblyContext:
     """Return what assembles XShops by `station`, and each nested kind by its own."""
     stations = {"xshop": station, **nested}
     functions = python_functions(stations)
     kinds = {"xshop": "XShop"} | {name: f"X{name.title()}" for name in nested}
-    return Workshop(
+    return AssemblyContext(
         {
             (GROUP, kind): Blueprint(
                 Validator(xrd(kind)),
                 (
-                    Step("main", STATION_FUNCTION, {**STATION, "name": name}),
-                    Step("ready", AUTO_READY_FUNCTION),
+                    PipelineStep("main", STATION_FUNCTION, {**STATION, "name": name}),
+                    PipelineStep("ready", AUTO_READY_FUNCTION),
                 ),
             )
             for name, kind in kinds.items()
@@ -150,7 +154,7 @@ def test_what_comes_goes_and_changes_is_told_by_resource_and_field() -> None:
     assert [field.path for field in plan.fields] == ["size", "mode"]
     assert plan.summary == "1 added, 2 changed, 0 unchanged"
     assert plan.after.ready
-    assert exit_code(plan) == 3
+    assert exit_code(plan) == 10
 
 
 def test_what_goes_is_told() -> None:
@@ -321,15 +325,17 @@ def test_a_nested_xr_that_the_api_server_would_refuse_is_a_fault() -> None:
     plan = a_plan(wanting(outer), {"size": 1}, {"size": 2}, part=wanting(lambda _: {}))
 
     assert [(fault.path, fault.field) for fault in plan.faults] == [("part", "spec.size")]
-    assert exit_code(plan) == 2
+    assert exit_code(plan) == 4
     assert to_json(plan)["errors"][0]["validationFailures"][0]["kind"] == "XPart"
 
 
 def test_a_step_that_does_not_run_here_is_told_and_passed_by() -> None:
     workshop = a_workshop(wanting(sized))
     blueprint = workshop.blueprints[GROUP, "XShop"]
-    steps = (Step("templates", "function-go-templating"), *blueprint.steps)
-    opaque = Workshop({(GROUP, "XShop"): Blueprint(blueprint.validator, steps)}, workshop.functions)
+    steps = (PipelineStep("templates", "function-go-templating"), *blueprint.steps)
+    opaque = AssemblyContext(
+        {(GROUP, "XShop"): Blueprint(blueprint.validator, steps)}, workshop.functions
+    )
 
     found = assemble(an_xr(size=1), opaque)
 
@@ -364,7 +370,7 @@ def test_a_station_that_fails_is_a_fault_in_its_words() -> None:
     assert not plan.changes, "a fatal result deletes nothing"
     assert not plan.dangers
     assert not plan.after.ready
-    assert exit_code(plan) == 2
+    assert exit_code(plan) == 4
 
 
 @pytest.mark.parametrize(

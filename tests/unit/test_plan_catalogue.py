@@ -27,16 +27,16 @@ from outcomes import (
     wrapping,
 )
 
-from orderkit.core.kit.rbac import AGGREGATE
-from orderkit.core.objects import Manifest
+from orderkit.core.crossplane.granted_rights import AGGREGATE
+from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan, assemble, compare
-from orderkit.core.plan.dangers import Code, Mind
-from orderkit.core.plan.judging import Rule
-from orderkit.core.plan.laws import Laws
-from orderkit.core.plan.markdown import to_markdown
-from orderkit.core.plan.structured import plan_json
-from orderkit.core.schemas import layer_of
-from orderkit.core.station import Station, StationRequest, StationResponse
+from orderkit.core.plan.dangers import Code, DangerContext
+from orderkit.core.plan.judging import OutcomeRule
+from orderkit.core.plan.pack_rules import PackRules
+from orderkit.core.plan.plan_json import plan_json
+from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.core.schema.known import layer_of
 
 ALL_RIGHTS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -51,7 +51,7 @@ BUCKETS = crd(
     "Bucket",
     {"forProvider": {"type": "object", "required": ["location"], "properties": _FIELDS}},
 )
-LAWS = Laws(
+LAWS = PackRules(
     delivered=layer_of([BUCKETS]),
     roles=[ALL_RIGHTS],
     data_kinds={("example.org", "Shelf"): True, ("*", "Scratch"): False},
@@ -63,7 +63,7 @@ Wants = Mapping[str, Manifest]
 @dataclass(frozen=True)
 class Case:
     reason: str
-    code: Code | Rule
+    code: Code | OutcomeRule
     at: str
     words: str
     old: Wants = field(default_factory=dict)
@@ -465,14 +465,14 @@ ORDERS = [
     Case("a default of the XRD changes", Code.DEFAULT, "", "nobody asked for it",
          xrd=fields(mode={**TEXT, "default": "plain"}),
          new_xrd=fields(mode={**TEXT, "default": "fancy"})),
-    Case("the XRD requires a field", Rule.SCHEMA, "", "Required value",
+    Case("the XRD requires a field", OutcomeRule.SCHEMA, "", "Required value",
          before={"size": "s"}, xrd=SIZES,
          new_xrd=definition("XShop", {"size": TEXT, "team": TEXT}, required=["team"])),
-    Case("the XRD allows a value no more", Rule.SCHEMA, "", "supported values",
+    Case("the XRD allows a value no more", OutcomeRule.SCHEMA, "", "supported values",
          before={"size": "s"}, xrd=SIZES, new_xrd=fields(size={**TEXT, "enum": ["m", "l"]})),
-    Case("a field of the XRD has another type", Rule.SCHEMA, "", "must be of type integer",
+    Case("a field of the XRD has another type", OutcomeRule.SCHEMA, "", "must be of type integer",
          before={"size": "s"}, xrd=SIZES, new_xrd=fields(size={"type": "integer"})),
-    Case("a field of the XRD goes", Rule.SCHEMA, "", "unknown field",
+    Case("a field of the XRD goes", OutcomeRule.SCHEMA, "", "unknown field",
          before={"size": "s"}, xrd=SIZES, new_xrd=fields(other=TEXT)),
     Case("the selector of Compositions flips", Code.COMPOSITION, "", "compositionSelector",
          before={"crossplane": {"compositionSelector": {"matchLabels": {"channel": "stable"}}}},
@@ -485,14 +485,14 @@ ORDERS = [
          before={"dataset": "one"}, after={"dataset": "two"}, stations=(asking, asking)),
     Case("the pipeline warns", Code.WARNING, "", "the price list is old",
          stations=(wanting({"map": config()}), warning)),
-    Case("two parts have the same name after it", Rule.COLLISION, "c", "they fight over it",
+    Case("two parts have the same name after it", OutcomeRule.COLLISION, "c", "they fight over it",
          old={"b": config("b")}, new={"b": config("b"), "c": config("b")}),
-    Case("a value that the provider does not know", Rule.SCHEMA, "it", "supported values",
+    Case("a value that the provider does not know", OutcomeRule.SCHEMA, "it", "supported values",
          **one(thing("storage.m.example.org/v1", "Bucket", namespace="shop",
                      spec={"forProvider": {"location": "EU", "class": "warm"}}),
                thing("storage.m.example.org/v1", "Bucket", namespace="shop",
                      spec={"forProvider": {"location": "EU", "class": "hot"}}))),
-    Case("a misspelt field of a provider", Rule.SCHEMA, "it", "unknown field",
+    Case("a misspelt field of a provider", OutcomeRule.SCHEMA, "it", "unknown field",
          **one(thing("storage.m.example.org/v1", "Bucket", namespace="shop",
                      spec={"forProvider": {"location": "EU"}}),
                thing("storage.m.example.org/v1", "Bucket", namespace="shop",
@@ -526,7 +526,7 @@ def test_the_danger_is_named(case: Case) -> None:
     assert any(case.words in text for text in found), found
     shown = json.dumps(plan_json(plan))
     assert f'"{case.code}"' in shown
-    assert f"({case.code})" in to_markdown(plan) or isinstance(case.code, Rule)
+    assert f"({case.code})" in to_markdown(plan) or isinstance(case.code, OutcomeRule)
 
 
 def test_the_catalogue_is_long_enough_and_uses_every_code() -> None:
@@ -600,7 +600,7 @@ def test_what_only_the_cluster_knows_is_told_once_it_is_asked() -> None:
     leaking = Shop(wanting({"it": config(text=SECRET_VALUE)})).workshop
     before, after = assemble(an_xr({}), shop), assemble(an_xr({}), leaking)
 
-    plan = compare(before, after, mind=Mind(existing=[known]))
+    plan = compare(before, after, mind=DangerContext(existing=[known]))
 
     assert [danger.code for danger in plan.dangers] == [Code.EXPOSED]
     assert SECRET_VALUE not in plan.dangers[0].message

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Assembly, compare
 from orderkit.core.plan.cost import Bill, costs_json, costs_of
-from orderkit.core.plan.markdown import to_markdown
-from orderkit.core.plan.prices import PRICES_SCHEMA, PriceTable, read_prices, steps_of
+from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.core.plan.price_table import PRICES_SCHEMA, PriceTable, read_prices, steps_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.change import ABSENT
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.order.change import ABSENT
 from orderkit.core.plan import Assembly, Fault, Plan, compare
-from orderkit.core.plan.fleet import FleetPlan, OrderPlan, Side, Verdict, slimmed
-from orderkit.core.plan.fleetdata import fleet_exit_code, fleet_json
-from orderkit.core.plan.fleetmarkdown import MAX_FOLDS, fleet_markdown
+from orderkit.core.plan.fleet_json import fleet_exit_code, fleet_json
+from orderkit.core.plan.fleet_markdown import MAX_FOLDS, fleet_markdown
+from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, OrderVerdict, Side, slimmed
 from orderkit.core.plan.folding import folds, only
-from orderkit.core.plan.stored import DefaultChange, default_changes, defaults_of, with_stored
+from orderkit.core.plan.stored_defaults import (
+    DefaultChange,
+    default_changes,
+    defaults_of,
+    with_stored,
+)
 
 XR_KIND = {"apiVersion": "shop.example.org/v1", "kind": "XShop"}
 
@@ -63,19 +68,19 @@ BROKEN = Fault("", "spec.size is too small", "spec.size")
 @pytest.mark.parametrize(
     ("order", "verdict"),
     [
-        (same("a"), Verdict.UNCHANGED),
-        (painted("a"), Verdict.CHANGED),
-        (an_order("a", {}, {}, ((), (BROKEN,))), Verdict.REFUSED),
-        (an_order("a", {}, {}, ((BROKEN,), (BROKEN,))), Verdict.UNCHANGED),
-        (an_order("a", {}, {}, ((BROKEN,), ())), Verdict.CHANGED),
-        (OrderPlan("a", why_not="its repository is gone"), Verdict.UNKNOWN),
+        (same("a"), OrderVerdict.UNCHANGED),
+        (painted("a"), OrderVerdict.CHANGED),
+        (an_order("a", {}, {}, ((), (BROKEN,))), OrderVerdict.REFUSED),
+        (an_order("a", {}, {}, ((BROKEN,), (BROKEN,))), OrderVerdict.UNCHANGED),
+        (an_order("a", {}, {}, ((BROKEN,), ())), OrderVerdict.CHANGED),
+        (OrderPlan("a", why_not="its repository is gone"), OrderVerdict.UNKNOWN),
     ],
     ids=[
         "nothing changes", "a resource changes", "refused from now on", "refused as before",
         "refused no more", "not read",
     ],
 )  # fmt: skip
-def test_what_becomes_of_an_order(order: OrderPlan, verdict: Verdict) -> None:
+def test_what_becomes_of_an_order(order: OrderPlan, verdict: OrderVerdict) -> None:
     assert order.verdict is verdict
 
 
@@ -147,9 +152,9 @@ def test_dangers_are_summed_and_name_their_orders() -> None:
     ("orders", "code"),
     [
         ([same("a")], 0),
-        ([same("a"), painted("b")], 3),
+        ([same("a"), painted("b")], 10),
         ([painted("a"), OrderPlan("b", why_not="gone")], 1),
-        ([OrderPlan("b", why_not="gone"), an_order("a", {}, {}, ((), (BROKEN,)))], 2),
+        ([OrderPlan("b", why_not="gone"), an_order("a", {}, {}, ((), (BROKEN,)))], 4),
     ],
 )
 def test_the_exit_code_tells_the_worst(orders: list[OrderPlan], code: int) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orderkit.cli.planviews import Screen, show
-from orderkit.core.objects import Manifest
+from orderkit.cli.views.plan_views import Screen, show
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Assembly, Plan, compare
-from orderkit.core.plan.markdown import to_markdown
+from orderkit.core.plan.plan_markdown import to_markdown
 
 
 def config(name: str, **data: str) -> Manifest:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects import Kind, Manifest, ObjectKey
-from orderkit.core.plan.snapshot import RecordedOrder, Snapshot, cleaned, from_text, to_text
-from orderkit.flows.planning.recording import Recorder, Replay
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, cleaned, from_text, to_text
+from orderkit.flows.plan.recording import PlanRecorder, Replay
 from orderkit.ports.cluster import ObjectList
 
 CONFIG, SECRET = Kind("", "v1", "ConfigMap"), Kind("", "v1", "Secret")
@@ -27,9 +27,11 @@ XR = {"apiVersion": "e.org/v1", "kind": "XThing", "metadata": {"name": "a"}, "sp
 ORDERS = (RecordedOrder("b", "thing", XR, "crew"), RecordedOrder("a", "thing", XR))
 
 
-def a_snapshot(*objects: Manifest, **more: Any) -> Snapshot:
+def a_snapshot(*objects: Manifest, **more: Any) -> PlanSnapshot:
     asked = tuple(ObjectKey.of(each) for each in objects)
-    return Snapshot(ORDERS, "c0ffee", {"XThing.e.org": "sha256:1"}, asked, objects=objects, **more)
+    return PlanSnapshot(
+        ORDERS, "c0ffee", {"XThing.e.org": "sha256:1"}, asked, objects=objects, **more
+    )
 
 
 @given(st.permutations([an_object(name, data={"k": name}) for name in "abcd"]))
@@ -129,7 +131,7 @@ def key(name: str, kind: Kind = CONFIG) -> ObjectKey:
 
 
 def test_a_replay_answers_as_the_place_did_and_tells_what_nobody_asked() -> None:
-    recorder = Recorder("a")
+    recorder = PlanRecorder("a")
     place = recorder.through(
         _Place(an_object("m"), an_object("n"), an_object("s", "Secret", data={"k": "v"}))
     )
@@ -152,7 +154,7 @@ def test_a_replay_answers_as_the_place_did_and_tells_what_nobody_asked() -> None
 
 
 def test_a_replay_lists_what_was_listed() -> None:
-    recorder = Recorder("a")
+    recorder = PlanRecorder("a")
     place = recorder.through(_Place(an_object("m"), an_object("n")))
     assert place is not None
     place.list(CONFIG, namespace="home")

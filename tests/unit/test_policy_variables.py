@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from orderkit.core.cel.expressions import Expression, bound
-from orderkit.core.kit.policy import policy
-from orderkit.core.kit.reading import kit_of
+from orderkit.core.generate.admission_policy import policy
+from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.schema.cel.expressions import Expression, bound
 
 OWN = ("team", "order", "before", "labelled", "tracked_by", "tracking_id", "order_before")
 

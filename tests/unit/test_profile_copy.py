@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
-from orderkit.core import yaml12, yamltext
-from orderkit.core.baking import bake
 from orderkit.core.errors import InvalidInputError, OrderkitError
-from orderkit.core.profile import Profile, apply_profile, natural_path, read_profile
-from orderkit.core.servicecopy import ANSWERED, service_copy
-from orderkit.core.template import parse_template
-from orderkit.flows.actions import ACTIONS
+from orderkit.core.platform.baking import bake
+from orderkit.core.portal.profile import Profile, apply_profile, natural_path, read_profile
+from orderkit.core.portal.service_copy import ANSWERED, service_copy
+from orderkit.core.portal.template import parse_template
+from orderkit.core.yaml import yaml11, yaml12
+from orderkit.flows.template.actions import ACTIONS
 
 ROOT = Path(__file__).parents[2]
 GARAGE = (ROOT / "templates/garage/template.yaml").read_bytes()
@@ -290,7 +290,7 @@ def test_whatever_stands_in_the_form_means_the_same_in_the_copy(
             "x-last": last,
         },
     }
-    data = yamltext.dump(entity).encode()
+    data = yaml11.dump(entity).encode()
     try:
         parse_template(data, name="t")
     except OrderkitError:

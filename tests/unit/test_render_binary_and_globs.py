@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from orderkit.core.render import UnsupportedError
-from orderkit.core.render.binary import is_binary
-from orderkit.core.render.globbing import compile_glob
+from orderkit.core.portal.render import UnsupportedError
+from orderkit.core.portal.render.binary import is_binary
+from orderkit.core.portal.render.globs import compile_glob
 
 
 @pytest.mark.parametrize(

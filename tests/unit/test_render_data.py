@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orderkit.core.render import UNDEFINED, RenderError, render_data
+from orderkit.core.portal.render import UNDEFINED, RenderError, render_data
 
 CONTEXT = {
     "parameters": {"n": 3, "flag": False, "list": [1, {"a": 2}], "five": "5", "raw": "${{ 1 }}"},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from orderkit.core.render import (
+from orderkit.core.portal.render import (
     LimitError,
     Position,
     RenderError,
@@ -14,7 +14,7 @@ from orderkit.core.render import (
     UnsupportedError,
     compile_template,
 )
-from orderkit.core.render.javascript import Closed
+from orderkit.core.portal.render.javascript import Closed
 
 
 @dataclass(frozen=True)

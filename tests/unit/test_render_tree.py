@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.errors import RefusedError
-from orderkit.core.render import (
+from orderkit.core.portal.render import (
     LimitError,
     RenderError,
     SkeletonFile,

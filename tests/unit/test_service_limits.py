@@ -9,7 +9,8 @@ from pathlib import PurePath
 
 import pytest
 
-from orderkit.core.access import (
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.platform.access import (
     RIGHTS,
     AccessSettings,
     Client,
@@ -19,10 +20,9 @@ from orderkit.core.access import (
     read_clients,
     write_clients,
 )
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.settings import Endpoint, PlatformSettings, parse
-from orderkit.web.limiting import RateLimit
+from orderkit.core.platform.settings import Endpoint, PlatformSettings, parse
 from orderkit.web.metrics import Metrics
+from orderkit.web.rate_limit import RateLimit
 
 CLIENT = Client("ci", digest_of("x"), "user:default/ci", ("ae86",), RIGHTS, expires=date.max)
 

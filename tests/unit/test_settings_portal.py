@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from orderkit.core import settings
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.profile import Profile
+from orderkit.core.platform import settings
+from orderkit.core.portal.profile import Profile
 
 TEXT = """apiVersion: orderkit.dev/v1alpha1
 kind: Platform

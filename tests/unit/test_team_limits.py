@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.core import limits, teamfile
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, UsageError
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import read_pack
 from orderkit.core.names import OrderId, TeamName
-from orderkit.core.pack import read_pack
-from orderkit.core.teamfile import Limits, TeamFile
-from orderkit.flows.teams import placed_namespaces
+from orderkit.core.order import team_file, team_limits
+from orderkit.core.order.team_file import TeamFile, TeamLimits
+from orderkit.flows.team.teams import placed_namespaces
 
 RX7 = TeamName("rx7")
 XRD: dict[str, Any] = {
@@ -53,7 +53,7 @@ KITS = {"store": STORE, "store-x": Kit(name="store-x", xrd=XRD)}
 
 def team(**wanted: str) -> TeamFile:
     named = {name.replace("__", ".").replace("_", "-"): text for name, text in wanted.items()}
-    return TeamFile(RX7, limits=limits.with_limits(Limits(), named, (), KITS))
+    return TeamFile(RX7, limits=team_limits.with_limits(TeamLimits(), named, (), KITS))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_values_are_held_to_their_bounds(
     found = team(store__tier="big", store__nodes="5", store__disk__size="10Gi")
     said = ""
     try:
-        limits.check_values(found, STORE, spec, before=before)
+        team_limits.check_values(found, STORE, spec, before=before)
     except RefusedError as error:
         said = str(error)
     assert said.startswith(refused) if refused else said == "", reason
@@ -85,23 +85,23 @@ def test_values_are_held_to_their_bounds(
 
 def test_a_default_counts_as_the_value() -> None:
     with pytest.raises(RefusedError, match="nodes: 3 is more"):
-        limits.check_values(team(store__nodes="2"), STORE, {})
+        team_limits.check_values(team(store__nodes="2"), STORE, {})
 
 
 def test_orders_are_counted_in_all_and_by_kit() -> None:
     living = [OrderId("store-a"), OrderId("store-x-a"), OrderId("store-x-b")]
 
-    limits.check_count(team(orders="4", orders__store="2"), "store", living, KITS)
+    team_limits.check_count(team(orders="4", orders__store="2"), "store", living, KITS)
     with pytest.raises(RefusedError, match="may have 3 orders and has them"):
-        limits.check_count(team(orders="3"), "store", living, KITS)
+        team_limits.check_count(team(orders="3"), "store", living, KITS)
     with pytest.raises(RefusedError, match="1 orders of kit 'store' and has them"):
-        limits.check_count(team(orders__store="1"), "store", living, KITS)
+        team_limits.check_count(team(orders__store="1"), "store", living, KITS)
 
 
 def test_a_kit_that_is_not_the_teams_is_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="may not order kit 'store': it may order vpn"):
-        limits.check_kit(TeamFile(RX7, kits=("vpn",)), "store")
-    limits.check_kit(TeamFile(RX7), "store")
+        team_limits.check_kit(TeamFile(RX7, kits=("vpn",)), "store")
+    team_limits.check_kit(TeamFile(RX7), "store")
 
 
 @pytest.mark.parametrize(
@@ -121,24 +121,24 @@ def test_a_kit_that_is_not_the_teams_is_refused_by_name() -> None:
 )
 def test_limits_that_cannot_be_are_refused(reason: str, name: str, text: str, said: str) -> None:
     with pytest.raises(InvalidInputError) as error:
-        limits.with_limits(Limits(), {name: text}, (), KITS)
+        team_limits.with_limits(TeamLimits(), {name: text}, (), KITS)
     assert said in str(error.value), reason
 
 
 def test_limits_are_told_as_they_are_given_and_dropped_one_by_one() -> None:
     given = {"orders": "20", "orders.store": "5", "store.disk.size": "10Gi", "store.nodes": "4"}
-    found = limits.with_limits(Limits(), given, (), KITS)
+    found = team_limits.with_limits(TeamLimits(), given, (), KITS)
     assert found.told() == tuple(f"{name}={text}" for name, text in given.items())
 
-    left = limits.with_limits(found, {}, ("orders", "store.disk.size"), KITS)
+    left = team_limits.with_limits(found, {}, ("orders", "store.disk.size"), KITS)
     assert left.told() == ("orders.store=5", "store.nodes=4")
-    assert limits.with_limits(left, {}, left_names(left), KITS) == Limits()
+    assert team_limits.with_limits(left, {}, left_names(left), KITS) == TeamLimits()
     with pytest.raises(UsageError, match="no limit 'orders'") as error:
-        limits.with_limits(left, {}, ("orders",), KITS)
+        team_limits.with_limits(left, {}, ("orders",), KITS)
     assert "store.nodes=4" in error.value.hint
 
 
-def left_names(found: Limits) -> list[str]:
+def left_names(found: TeamLimits) -> list[str]:
     return [told.partition("=")[0] for told in found.told()]
 
 
@@ -148,10 +148,10 @@ def test_a_teams_file_reads_back_as_it_was_written() -> None:
         members=("alice",),
         kits=("store",),
         namespaces=("shop",),
-        limits=Limits(20, {"store": 5}, {"store": {"nodes": 4, "tier": "big"}}),
+        limits=TeamLimits(20, {"store": 5}, {"store": {"nodes": 4, "tier": "big"}}),
     )
-    assert teamfile.parse(found.to_yaml(), team=RX7) == found
-    assert teamfile.parse(TeamFile(RX7).to_yaml(), team=RX7).is_plain
+    assert team_file.parse(found.to_yaml(), team=RX7) == found
+    assert team_file.parse(TeamFile(RX7).to_yaml(), team=RX7).is_plain
 
 
 @pytest.mark.parametrize(
@@ -166,14 +166,14 @@ def test_a_teams_file_reads_back_as_it_was_written() -> None:
 def test_a_broken_file_is_refused_with_its_line(reason: str, spec: str, said: str) -> None:
     text = f"apiVersion: orderkit.dev/v1alpha1\nkind: Team\nmetadata: {{name: rx7}}\nspec: {spec}\n"
     with pytest.raises(OrderkitError) as error:
-        teamfile.parse(text, team=RX7)
+        team_file.parse(text, team=RX7)
     assert said in str(error.value), reason
     assert "data/rx7/team.yaml:4" in str(error.value)
 
 
 def test_another_teams_file_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="is not the team"):
-        teamfile.parse(TeamFile(TeamName("ae86")).to_yaml(), team=RX7)
+        team_file.parse(TeamFile(TeamName("ae86")).to_yaml(), team=RX7)
 
 
 def test_a_team_may_deliver_where_its_kits_place_their_xrs() -> None:

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.formdefaults import fill
-from orderkit.core.template import Template, parse_template
+from orderkit.core.portal.form_defaults import fill
+from orderkit.core.portal.template import Template, parse_template
 
 CASES = json.loads(Path(__file__).with_name("template_defaults.json").read_text())
 

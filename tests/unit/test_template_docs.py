@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.flows.actions import ACTIONS
+from orderkit.flows.template.actions import ACTIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "templates.md").read_text()
 ROWS = {

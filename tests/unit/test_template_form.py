@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.template import Template, parse_template
+from orderkit.core.portal.template import Template, parse_template
 
 PAGES: list[dict[str, Any]] = [
     {

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
-from orderkit.core import yaml12
-from orderkit.core.manifests import parse_manifests
-from orderkit.core.render import SkeletonFile, render_tree
-from orderkit.core.template import parse_template
+from orderkit.core.portal.render import SkeletonFile, render_tree
+from orderkit.core.portal.template import parse_template
+from orderkit.core.yaml import yaml12
+from orderkit.core.yaml.manifests import parse_manifests
 
 KIT = Path(__file__).parents[2] / "templates" / "garage"
 SKELETON = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orderkit.core.jsregex import compile_pattern
+from orderkit.core.portal.js_regex import compile_pattern
 
 
 @pytest.mark.parametrize(

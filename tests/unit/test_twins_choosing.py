@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from orderkit.core.crossplane.function_processes import FunctionProcess, developed, processes_given
+from orderkit.core.crossplane.python_functions import functions_here, packages_of
+from orderkit.core.crossplane.station import Resource, State, StationRequest
+from orderkit.core.crossplane.twins import choose
+from orderkit.core.crossplane.twins.choice import TWINS, package_name
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.functionprocesses import FunctionProcess, developed, processes_given
-from orderkit.core.pythonfunctions import functions_here, packages_of
-from orderkit.core.station import Resource, State, StationRequest
-from orderkit.core.twins import choose
-from orderkit.core.twins.choosing import TWINS, package_name
 
 PT = "function-patch-and-transform"
 

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.pack import Kit
 from orderkit.core.names import OrderId
-from orderkit.core.pack import Kit
-from orderkit.core.xrcheck import check_order_files
+from orderkit.core.order.order_check import check_order_files
 
 SPEC: dict[str, Any] = {
     "type": "object",

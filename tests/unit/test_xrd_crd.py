@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects import Kind, Manifest, dig
-from orderkit.core.xrd import (
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig
+from orderkit.core.schema.xrd import (
     BrokenXrdError,
     claim_crd_for,
     claim_kind,

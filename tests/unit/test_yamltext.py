@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from orderkit.core import yamltext
+from orderkit.core.yaml import yaml11
 
 TEXTS = [
     *("yes", "no", "on", "off", "null", "~", "true", "True", "NO", "y", "n"),
@@ -24,7 +24,7 @@ def read_12(text: str) -> object:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_text_stays_text_in_both_dialects(text: str) -> None:
-    written = yamltext.dump({"value": text})
+    written = yaml11.dump({"value": text})
 
     assert yaml.safe_load(written) == {"value": text}
     assert read_12(written) == {"value": text}
@@ -32,7 +32,7 @@ def test_text_stays_text_in_both_dialects(text: str) -> None:
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), max_size=20))
 def test_any_text_stays_text(text: str) -> None:
-    written = yamltext.dump({"value": text})
+    written = yaml11.dump({"value": text})
 
     assert yaml.safe_load(written) == {"value": text}
     assert read_12(written) == {"value": text}
@@ -40,7 +40,7 @@ def test_any_text_stays_text(text: str) -> None:
 
 @given(st.from_regex(r"[-+.0-9eExo_:a-fA-F]{1,12}", fullmatch=True))
 def test_whatever_looks_like_a_number_stays_text(text: str) -> None:
-    written = yamltext.dump({"value": text})
+    written = yaml11.dump({"value": text})
 
     assert yaml.safe_load(written) == {"value": text}
     assert read_12(written) == {"value": text}
@@ -48,4 +48,4 @@ def test_whatever_looks_like_a_number_stays_text(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["y", "Y", "n", "N"])
 def test_what_only_go_yaml_reads_as_boolean_is_quoted(text: str) -> None:
-    assert f"'{text}'" in yamltext.dump({"value": text})
+    assert f"'{text}'" in yaml11.dump({"value": text})

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.gitea.credentials import Sources
+from orderkit.adapters.gitea.credentials import CredentialSources
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core import settings as platform_settings
 from orderkit.core.errors import NotFoundError
-from orderkit.core.installation import Target
+from orderkit.core.platform import settings as platform_settings
+from orderkit.core.platform.installation import PlatformTarget
+from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.secrets import register
-from orderkit.core.settings import Endpoint, PlatformSettings
 from orderkit.flows.platform import Platform
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import SystemClock
@@ -95,10 +95,10 @@ def requesters(settings: PlatformSettings) -> Requesters | None:
     access = settings.access
     if not (settings.signed_by or access.oidc or access.tokens_file):
         return None
-    from orderkit.adapters.accesstokens import TokenRequesters  # lazy: these need jwt
-    from orderkit.adapters.backstage.signatures import BackstageRequesters
-    from orderkit.adapters.bearers import BearerRequesters
-    from orderkit.adapters.oidc import OidcRequesters
+    from orderkit.adapters.tokens.access_tokens import TokenRequesters  # lazy: these need jwt
+    from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
+    from orderkit.adapters.tokens.bearers import BearerRequesters
+    from orderkit.adapters.tokens.oidc import OidcRequesters
 
     clients = access.tokens_file
     return BearerRequesters(
@@ -115,11 +115,11 @@ def service_options(settings: PlatformSettings, *, audit: AuditLog | None) -> Se
     Raises:
         NotFoundError: Its secret cannot be read. InvalidInputError, RefusedError: see `requesters`.
     """
-    from orderkit.web.callers import Access  # lazy: the web server
+    from orderkit.web.callers import CallerAccess  # lazy: the web server
     from orderkit.web.operations import ServiceOptions
 
     return ServiceOptions(
-        access=Access(
+        access=CallerAccess(
             secret=token(settings.service),
             header=SECRET_HEADER,
             requesters=requesters(settings),
@@ -145,7 +145,7 @@ def connect_forge(endpoint: Endpoint, cluster: Cluster | None) -> GiteaForge:
         RefusedError: Plain HTTP to another machine.
     """
     file = Path(endpoint.token_file) if endpoint.token_file else None
-    sources = Sources(endpoint.url, file, cluster)
+    sources = CredentialSources(endpoint.url, file, cluster)
     found = sources.find(endpoint.credentials)
     return GiteaForge(
         endpoint.url,
@@ -199,9 +199,9 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
 def _trusting(settings: PlatformSettings, cluster: Cluster) -> Endpoint:
     """Return the forge's endpoint; on idpbuilder it is trusted by the authority it has there."""
     forge = settings.forge
-    on_idpbuilder = settings.installation.target is Target.IDPBUILDER
+    on_idpbuilder = settings.installation.target is PlatformTarget.IDPBUILDER
     if not on_idpbuilder or forge.ca_file or not forge.url.startswith("https://"):
         return forge
-    from orderkit.adapters.idpbuildercertificate import authority_file  # lazy: seldom needed
+    from orderkit.adapters.idpbuilder_certificate import authority_file  # lazy: seldom needed
 
     return replace(forge, ca_file=authority_file(cluster))

@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orderkit.core import assignments
-from orderkit.core.change import FieldEdit
-from orderkit.core.change.values import path_text
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.manifests import parse_manifests
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.objects.values import path_text
+from orderkit.core.order.change import FieldEdit
+from orderkit.core.yaml import assignments
+from orderkit.core.yaml.manifests import parse_manifests
 
 if TYPE_CHECKING:
-    from orderkit.core.plan.prices import PriceTable
-    from orderkit.core.schemas import Layer
+    from orderkit.core.plan.price_table import PriceTable
+    from orderkit.core.schema.known import Layer
 
 
 def edits(texts: Iterable[str]) -> tuple[FieldEdit, ...]:
@@ -53,7 +53,7 @@ def prices_of(file: Path | None) -> PriceTable | None:
     """
     if file is None:
         return None
-    from orderkit.core.plan.prices import read_prices
+    from orderkit.core.plan.price_table import read_prices
 
     return read_prices(file.read_bytes(), name=str(file))
 
@@ -62,6 +62,6 @@ def schemas_of(folder: Path | None) -> Layer | None:
     """Read a folder of schemas; raises like `read_schemas`."""
     if folder is None:
         return None
-    from orderkit.adapters.schemafolder import read_schemas
+    from orderkit.adapters.folders.schema_folder import read_schemas
 
     return read_schemas(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PathOption(click.Path):
+    """A path as ``pathlib`` knows it, which is imported once there is one, not for help."""
+
+    def coerce_path_result(self, value: str | os.PathLike[str]) -> Path:
+        from pathlib import Path
+
+        return Path(value)
+
 
 platform_option = click.option(
     "--platform",

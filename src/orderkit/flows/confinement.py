@@ -7,7 +7,8 @@ published pack are rendered by a child that gets files and values on its standar
 answers on its standard output, both as JSON: nothing it says is ever executed. It is killed
 when it takes too long, and the kernel refuses it more processor time, memory or output.
 
-Called by ``flows.rendering`` and by ``fetch:template`` for templates from other repositories.
+Called by ``flows.template.rendering`` and by ``fetch:template`` for templates from other
+repositories.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from orderkit.core.errors import OrderkitError, RefusedError, shorten
-from orderkit.core.render import (
+from orderkit.core.portal.render import (
     Delimiters,
+    FileOutcome,
     LimitError,
-    Outcome,
     Position,
     RenderError,
     SkeletonFile,
@@ -39,11 +40,11 @@ from orderkit.core.render import (
     judge_tree,
     lint_tree,
 )
-from orderkit.core.render.integrations import hosts_known, integrations
+from orderkit.core.portal.render.integrations import hosts_known, integrations
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ChildLimits:
     """What a child may use."""
 
     cpu_s: int = 10
@@ -52,7 +53,7 @@ class Limits:
     output_bytes: int = 32 << 20
 
 
-_DEFAULTS = Limits()
+_DEFAULTS = ChildLimits()
 _CHILD = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from orderkit.flows import confinement; confinement.child(*map(int, sys.argv[2:]))"
@@ -63,8 +64,8 @@ def judge_confined(
     files: Tree,
     values: Mapping[str, Any] | None,
     options: TreeOptions,
-    limits: Limits = _DEFAULTS,
-) -> list[Outcome]:
+    limits: ChildLimits = _DEFAULTS,
+) -> list[FileOutcome]:
     """
     Do what `judge_tree` does, or `lint_tree` if `values` is None, in a child with limits.
 
@@ -84,7 +85,7 @@ def judge_confined(
     return [_outcome(found) for found in answer["outcomes"]]
 
 
-def _ask(request: str, limits: Limits) -> dict[str, Any]:
+def _ask(request: str, limits: ChildLimits) -> dict[str, Any]:
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as answered:
         asked.write(request.encode("utf-8", "surrogatepass"))
         asked.seek(0)
@@ -105,7 +106,7 @@ def _ask(request: str, limits: Limits) -> dict[str, Any]:
     return found
 
 
-def _run(asked: IO[bytes], answered: IO[bytes], limits: Limits) -> int:
+def _run(asked: IO[bytes], answered: IO[bytes], limits: ChildLimits) -> int:
     bounds = (limits.cpu_s, limits.memory_bytes, limits.output_bytes)
     command = [sys.executable, "-I", "-c", _CHILD, json.dumps(sys.path), *map(str, bounds)]
     child = subprocess.Popen(  # noqa: S603 - our own interpreter and code, no shell
@@ -145,7 +146,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         delimiters=Delimiters(**given),
     )
     values = request["values"]
-    judge: Callable[[], list[Outcome]] = (
+    judge: Callable[[], list[FileOutcome]] = (
         (lambda: lint_tree(files, options))
         if values is None
         else (lambda: judge_tree(files, values, options))
@@ -184,7 +185,7 @@ def _read_file(found: list[Any]) -> SkeletonFile:
     return SkeletonFile(base64.b64decode(str(data), validate=True), int(mode), link)
 
 
-def _written(outcome: Outcome) -> dict[str, Any]:
+def _written(outcome: FileOutcome) -> dict[str, Any]:
     return {
         "path": str(outcome.path),
         "how": outcome.how,
@@ -194,8 +195,8 @@ def _written(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _outcome(found: dict[str, Any]) -> Outcome:
-    return Outcome(
+def _outcome(found: dict[str, Any]) -> FileOutcome:
+    return FileOutcome(
         PurePosixPath(found["path"]),
         str(found["how"]),
         None if found["target"] is None else PurePosixPath(found["target"]),

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.errors import NotFoundError
-from orderkit.core.functionprocesses import FunctionProcess
-from orderkit.core.kit import kinds
+from orderkit.core.kit import deliverable_kinds
+from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.reading import definition_path, kit_path
+from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.core.objects import Manifest, ObjectKey
-from orderkit.core.pack import Pack, read_pack
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
@@ -50,7 +50,7 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class RepositorySnapshot:
     """A repository's files at one commit."""
 
     commit: CommitSha
@@ -66,15 +66,15 @@ def default_requester() -> str:
     return f"user:default/{re.sub(r'[^A-Za-z0-9_.-]', '-', login)}"
 
 
-def snapshot(platform: Platform, repo: RepoId) -> Snapshot | None:
+def snapshot(platform: Platform, repo: RepoId) -> RepositorySnapshot | None:
     """Return a repository's files at the head of ``main``; None if it is missing or empty."""
     commit = platform.forge.head(repo)
     if commit is None:
         return None
-    return Snapshot(commit, platform.forge.tree(repo, commit))
+    return RepositorySnapshot(commit, platform.forge.tree(repo, commit))
 
 
-def ledger_snapshot(platform: Platform) -> Snapshot:
+def ledger_snapshot(platform: Platform) -> RepositorySnapshot:
     """
     Return the ledger's files at its head.
 
@@ -112,7 +112,7 @@ def published_pack(platform: Platform, *, kit: str | None = None) -> Pack:
             f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
             hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
         )
-    patterns = ("pack.yaml", str(kinds.PATH), *_KIT_FILES)
+    patterns = ("pack.yaml", str(deliverable_kinds.PATH), *_KIT_FILES)
     folder = PurePosixPath("templates", kit or "-")
     wanted = [
         path
@@ -180,7 +180,7 @@ def write_ledger(
     contents: dict[PurePosixPath, str | None],
     operation: Operation,
     *,
-    seen: Snapshot | None = None,
+    seen: RepositorySnapshot | None = None,
 ) -> Written:
     """
     Put files into the ledger (None removes one) in a single commit. Idempotent.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from orderkit.core.errors import ConflictError, OrderkitError
-from orderkit.core.objects import Kind, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 

@@ -18,13 +18,13 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.access import ForgeAccess, Right, Webhook
+from orderkit.ports.access import ForgeAccess, TeamRight, Webhook
 from orderkit.ports.pulls import (
     CommitStatus,
     ForgePulls,
-    Label,
     MergeStyle,
     PullDraft,
+    PullLabel,
     PullRequest,
     PullState,
     StatusState,
@@ -59,15 +59,15 @@ __all__ = [
     "Forge",
     "ForgeAccess",
     "ForgePulls",
-    "Label",
     "MergeStyle",
     "Operation",
     "PullDraft",
+    "PullLabel",
     "PullRequest",
     "PullState",
     "Repository",
-    "Right",
     "StatusState",
+    "TeamRight",
     "Webhook",
     "Written",
     "trailers",

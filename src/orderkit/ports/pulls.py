@@ -69,7 +69,7 @@ class PullRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class PullLabel:
     """A label of a repository. `color` is six hexadecimal digits, without ``#``."""
 
     name: str
@@ -223,7 +223,7 @@ class ForgePulls(Protocol):
         """
         ...
 
-    def ensure_label(self, repo: RepoId, label: Label) -> bool:
+    def ensure_label(self, repo: RepoId, label: PullLabel) -> bool:
         """
         Make sure the repository has this one label of that name. Idempotent.
 

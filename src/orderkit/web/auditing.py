@@ -2,7 +2,7 @@
 The audit log: one JSON object a line for every request that had to prove itself.
 
 Who, how that is known, what, for which order and team, with which end. Never a body, a query or
-a token; registered secrets are masked. Called by ``gate``; thread-safe.
+a token; registered secrets are masked. Called by ``request_pipeline``; thread-safe.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ requester it names is a claim. A token proves a person or a program; then a requ
 not looked at, and teams are those of the proof: a member of a platform group acts for every
 team, the others for teams whose group ``group:default/<team>`` the proof names.
 
-Called by ``gate`` and the handlers.
+Called by ``request_pipeline`` and the handlers.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from orderkit.core.access import PLATFORM_GROUP, Right
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import check_requester
+from orderkit.core.platform.access import PLATFORM_GROUP, Right
 from orderkit.ports.requesters import UNKNOWN, Requester, Requesters, UnprovedError
 
 _TEAM_GROUP = "group:default/"
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class CallerAccess:
     """How callers of one service prove themselves."""
 
     secret: str = field(repr=False)
@@ -44,7 +44,7 @@ class Access:
 class Caller:
     """Who calls. `proof` is None for the portal itself."""
 
-    access: Access
+    access: CallerAccess
     portal: bool
     proof: Requester | None
 
@@ -122,7 +122,7 @@ class Caller:
             )
 
 
-def identify(request: Request, access: Access) -> Caller:
+def identify(request: Request, access: CallerAccess) -> Caller:
     """
     Say who calls. May ask a portal or provider for its keys: call it in a thread.
 

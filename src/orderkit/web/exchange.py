@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from orderkit.core import errors
-from orderkit.core.change import FieldConflictError
+from orderkit.core.order.change import FieldConflictError
 from orderkit.core.secrets import redact
 from orderkit.ports.requesters import UnprovedError
 
@@ -29,7 +29,7 @@ _STATUS: tuple[tuple[type[errors.OrderkitError], int], ...] = (
     (errors.ConflictError, 409),
     (errors.RefusedError, 403),
     (errors.IncompleteError, 503),
-    (errors.BusyError, 503),
+    (errors.InProgressError, 503),
     (errors.UnreachableError, 503),
     (errors.RemoteError, 502),
 )

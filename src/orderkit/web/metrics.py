@@ -2,7 +2,7 @@
 Figures of the service in Prometheus' text format (version 0.0.4).
 
 Requests by operation and status, their durations, how many are under way, and why callers were
-turned away. Called by ``gate``; shown at ``/metrics``; thread-safe.
+turned away. Called by ``request_pipeline``; shown at ``/metrics``; thread-safe.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from orderkit.web.operations import Operation, Schema
-from orderkit.web.schemas import COMPONENTS, KEY, LABEL, named
+from orderkit.web.operations import Schema, ServiceOperation
+from orderkit.web.request_schemas import COMPONENTS, KEY, LABEL, named
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ALWAYS = {
@@ -29,7 +29,7 @@ _GUARDED = {
 }
 
 
-def document(operations: Iterable[Operation], *, secret_header: str) -> dict[str, Any]:
+def document(operations: Iterable[ServiceOperation], *, secret_header: str) -> dict[str, Any]:
     """Return the document."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -72,7 +72,7 @@ def _parameters(path: str) -> dict[str, Any]:
     return {"parameters": found}
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _operation(operation: ServiceOperation) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": operation.id,
         "summary": operation.summary,
@@ -89,7 +89,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     return found
 
 
-def _security(operation: Operation) -> list[dict[str, Any]]:
+def _security(operation: ServiceOperation) -> list[dict[str, Any]]:
     proofs: list[dict[str, Any]] = [{"portal": []}, {"bearer": []}]
     if operation.right:
         return proofs
@@ -100,7 +100,7 @@ def _query(known: Mapping[str, Schema]) -> list[dict[str, Any]]:
     return [{"name": name, "in": "query", "schema": schema} for name, schema in known.items()]
 
 
-def _key(operation: Operation) -> list[dict[str, Any]]:
+def _key(operation: ServiceOperation) -> list[dict[str, Any]]:
     if not operation.keyed:
         return []
     return [
@@ -113,7 +113,7 @@ def _key(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
+def _responses(operation: ServiceOperation) -> dict[str, Any]:
     refused = {**_ALWAYS, **(_GUARDED if operation.right or operation.optional else {})}
     errors = {status: (text, named("Error")) for status, text in refused.items()}
     every = {**errors, **operation.answers}
@@ -121,7 +121,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 
 def _response(
-    operation: Operation, status: int, text: str, schema: Schema | None
+    operation: ServiceOperation, status: int, text: str, schema: Schema | None
 ) -> dict[str, Any]:
     if schema is None:
         return {"description": text}

@@ -1,8 +1,8 @@
 """
 What an operation of the service is: its place, who may ask, its schemas, its handler.
 
-One table of them (``web.table``) makes the routes, checks requests and answers the OpenAPI
-document, so that the three cannot disagree.
+One table of them (``web.operation_table``) makes the routes, checks requests and answers the
+OpenAPI document, so that the three cannot disagree.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from orderkit.core.access import Right
-from orderkit.web.callers import Access, Caller
+from orderkit.core.platform.access import Right
+from orderkit.web.callers import Caller, CallerAccess
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -27,7 +27,7 @@ ANSWER_S = 50.0
 class ServiceOptions:
     """How one service is set up."""
 
-    access: Access
+    access: CallerAccess
     audit: AuditLog | None = None
     requests_per_minute: int = 600
     answer_s: float = ANSWER_S
@@ -47,7 +47,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ServiceRequest:
     """
     One request, read and checked. `noted` is what the audit log adds to its line.
 
@@ -80,7 +80,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServiceResponse:
     """What is sent back. `body` is JSON unless the operation's media type says otherwise."""
 
     status: int
@@ -88,11 +88,11 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Handler = Callable[[Service, Call], Answer]
+Handler = Callable[[Service, ServiceRequest], ServiceResponse]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ServiceOperation:
     """One method of one path."""
 
     id: str

@@ -20,21 +20,21 @@ from starlette.types import Receive, Scope, Send
 
 from orderkit.flows.platform import Platform
 from orderkit.web.exchange import error_answer
-from orderkit.web.gate import Gate
 from orderkit.web.metrics import Metrics
 from orderkit.web.openapi import document
-from orderkit.web.operations import Operation, Service, ServiceOptions
-from orderkit.web.table import operations
+from orderkit.web.operation_table import operations
+from orderkit.web.operations import Service, ServiceOperation, ServiceOptions
+from orderkit.web.request_pipeline import RequestPipeline
 
 DOCUMENT_PATH = "/openapi.json"
 
 
 def service_app(platform: Platform, options: ServiceOptions) -> Starlette:
     """Make the ASGI app; nothing is contacted yet."""
-    gate = Gate(Service(platform, options, Metrics()))
+    gate = RequestPipeline(Service(platform, options, Metrics()))
     table = operations()
     shown = json.dumps(document(table, secret_header=options.access.header))
-    by_path: dict[str, dict[str, Operation]] = {}
+    by_path: dict[str, dict[str, ServiceOperation]] = {}
     for operation in table:
         by_path.setdefault(operation.path, {})[operation.method] = operation
 
@@ -51,7 +51,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> Starlette:
 class _Place:
     """One path, whatever the method."""
 
-    def __init__(self, gate: Gate, operations: Mapping[str, Operation]) -> None:
+    def __init__(self, gate: RequestPipeline, operations: Mapping[str, ServiceOperation]) -> None:
         self._gate, self._operations = gate, operations
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

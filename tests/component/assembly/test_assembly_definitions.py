@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orderkit.core.objects import CONFIG_MAP, CRD, XRD, Kind, ObjectKey, condition, metadata
-from orderkit.core.xrd import XRD_KIND
+from orderkit.core.objects.kube_objects import (
+    CONFIG_MAP,
+    CRD,
+    XRD,
+    Kind,
+    ObjectKey,
+    condition,
+    metadata,
+)
+from orderkit.core.schema.xrd import XRD_KIND
 
 if TYPE_CHECKING:
     from tests.component.assembly.conftest import Lab

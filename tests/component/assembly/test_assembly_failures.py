@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.objects import (
+from orderkit.core.crossplane.station import Ready, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     CONFIG_MAP,
     Kind,
@@ -16,7 +17,6 @@ from orderkit.core.objects import (
     dig,
     metadata,
 )
-from orderkit.core.station import Ready, StationRequest, StationResponse
 
 if TYPE_CHECKING:
     from tests.component.assembly.conftest import Lab, Say

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, metadata
+from orderkit.core.objects.kube_objects import (
+    CONFIG_MAP,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    metadata,
+)
 
 if TYPE_CHECKING:
     from tests.component.assembly.conftest import Lab

@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 
 from commands import Command, Done
 
-from orderkit.core.installation import Installation
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects import APPLICATION, XRD, ObjectKey
-from orderkit.flows.bootstrapping.repositoryaccess import SECRET, SECRET_NAME
-from orderkit.flows.bootstrapping.settings import ARGOCD_CM
+from orderkit.core.objects.kube_objects import APPLICATION, XRD, ObjectKey
+from orderkit.core.platform.installation import Installation
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
+from orderkit.flows.install.bootstrapping.repository_access import SECRET, SECRET_NAME
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.flows.refreshing import application_key
 from orderkit.ports.forge import FileChange, Operation
 
 from .conftest import Bare

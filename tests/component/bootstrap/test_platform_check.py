@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 import pytest
 from commands import Command, Done
 
-from orderkit.flows.refreshing import application_key
+from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation
 

@@ -16,12 +16,12 @@ import yaml
 from commands import Command, Done, in_process
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.running import Running, RunRequest, running
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.errors import OrderkitError
-from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import RepoId
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
+from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 
@@ -50,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     described["spec"].pop("providers", None)
     (pack / "pack.yaml").write_text(yaml.safe_dump(described, sort_keys=False))
     values = {"BASE_DOMAIN": "apps.example.org", "PROJECT_ID": "lab-123"}
-    request = RunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
+    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
     with running(request, on_step=lambda *_: None) as found:
         cluster = found.platform.cluster
         cluster.apply(crd("Object", OBJECT), owner="test")

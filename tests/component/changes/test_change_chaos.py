@@ -10,8 +10,8 @@ from bays import Bay
 from changingcrowd import Crowd
 from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
 
-from orderkit.cli.running import Running
-from orderkit.flows.delivering import await_commit
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.flows.order.delivering import await_commit
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

@@ -9,8 +9,8 @@ import pytest
 from bays import XR, Bay
 from commands import Command
 
-from orderkit.core.manifests import parse_manifests
-from orderkit.core.objects import CONFIG_MAP, ObjectKey, dig
+from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
+from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import trailers
 

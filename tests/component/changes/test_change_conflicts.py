@@ -12,11 +12,11 @@ from commands import Command
 from faultproxy import Decision, Fault, Listed, Plan, is_contents
 from tests.component.changes.conftest import Through
 
-from orderkit.core.change import FieldConflictError, FieldEdit
 from orderkit.core.errors import InvalidInputError, RemoteError
-from orderkit.core.objects import dig
+from orderkit.core.objects.kube_objects import dig
+from orderkit.core.order.change import FieldConflictError, FieldEdit
+from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.platform import Platform
-from orderkit.flows.refreshing import application_key, refresh
 from orderkit.flows.waiting import until
 
 

@@ -11,10 +11,10 @@ from commands import Command
 from faultproxy import Decision, Fault, Listed
 from tests.component.changes.conftest import Through
 
-from orderkit.core.change import FieldEdit
 from orderkit.core.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit.core.kit.model import How
-from orderkit.flows.changing import Changed, ChangeRequest, change
+from orderkit.core.order.change import FieldEdit
+from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.ports.forge import MergeStyle, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
 

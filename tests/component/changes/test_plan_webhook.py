@@ -19,17 +19,17 @@ from pullhand import Hand
 
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.running import Running
-from orderkit.core.errors import BusyError
-from orderkit.core.hooksignature import HEADER, PATH, hook_key, signature
-from orderkit.flows.planning.announcing import CONTEXT
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.errors import InProgressError
+from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
+from orderkit.flows.plan.announcing import CONTEXT
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import CommitStatus, PullRequest
-from orderkit.web.callers import Access
+from orderkit.web.callers import CallerAccess
 from orderkit.web.metrics import Metrics
-from orderkit.web.operations import Call, Service, ServiceOptions
-from orderkit.web.pullplans import PullPlans
+from orderkit.web.operations import Service, ServiceOptions, ServiceRequest
+from orderkit.web.pull_plans import PullPlans
 
 SECRET = "secret-of-a-test"
 
@@ -262,7 +262,7 @@ def patient(site: Running, plan: Faults) -> Iterator[Service]:
         GiteaForge(proxy.url, token=token(site.settings.forge), read_timeout_s=120) as forge,
     ):
         proxy.plan = plan
-        options = ServiceOptions(access=Access(SECRET, SECRET_HEADER))
+        options = ServiceOptions(access=CallerAccess(SECRET, SECRET_HEADER))
         yield Service(replace(site.platform, forge=forge), options, Metrics())
 
 
@@ -273,7 +273,7 @@ def tell(desk: PullPlans, service: Service, hand: Hand, pull: PullRequest) -> st
         HEADER.lower(): signature(hook_key(SECRET), data),
         "x-gitea-event": "pull_request",
     }
-    answer = desk.post(service, Call(None, {}, {}, {}, raw=data, headers=headers))
+    answer = desk.post(service, ServiceRequest(None, {}, {}, {}, raw=data, headers=headers))
     return str(answer.body["state"])
 
 
@@ -296,7 +296,7 @@ def test_the_queue_is_bounded_and_holds_each_pull_request_once(site: Running, ha
         _until(site.platform, desk, (0, 1))
         later = (pulls[0], pulls[0], pulls[1], pulls[1], pulls[2])
         states = [tell(desk, service, hand, pull) for pull in later]
-        with pytest.raises(BusyError, match="wait for their plan"):
+        with pytest.raises(InProgressError, match="wait for their plan"):
             tell(desk, service, hand, pulls[3])
         gated.gate.set()
 

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from orderkit.adapters.packfolder import read_folder, reference_pack
-from orderkit.core.deliverytree import ROOT
-from orderkit.core.installation import Installation, Target
-from orderkit.core.objects import (
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     CONFIG_MAP,
     FUNCTION,
@@ -22,14 +20,16 @@ from orderkit.core.objects import (
     annotations_of,
     dig,
 )
-from orderkit.flows.packrendering import PlatformValues, render_pack
+from orderkit.core.platform.delivery_tree import ROOT
+from orderkit.core.platform.installation import Installation, PlatformTarget
+from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 
 if TYPE_CHECKING:
     from tests.component.delivery.conftest import Lab
 
 FORGE = "http://127.0.0.1:7300"
 ON_EMBEDDED = PlatformValues(
-    FORGE, "0" * 40, "registry.invalid", installation=Installation(Target.EMBEDDED)
+    FORGE, "0" * 40, "registry.invalid", installation=Installation(PlatformTarget.EMBEDDED)
 )
 
 

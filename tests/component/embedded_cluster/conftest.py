@@ -17,7 +17,7 @@ import yaml
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app, kubeconfig
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.core.objects import Kind, Manifest
+from orderkit.core.objects.kube_objects import Kind, Manifest
 
 TOKEN = "test-token"
 GARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")

@@ -12,7 +12,7 @@ import pytest
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.core.errors import RefusedError
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
 from orderkit.ports.cluster import ExpiredError
 
 _WRITER = """

@@ -13,7 +13,15 @@ from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.admission import AdmissionRequest
 from orderkit.adapters.embedded.cluster.refusals import Forbidden
 from orderkit.core.errors import AccessError
-from orderkit.core.objects import CONFIG_MAP, CRD, EVENT, NAMESPACE, Kind, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import (
+    CONFIG_MAP,
+    CRD,
+    EVENT,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+)
 from orderkit.ports.cluster import InvalidObjectError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app, kubeconfig
-from orderkit.core.objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 
 if TYPE_CHECKING:
     from tests.component.embedded_cluster.conftest import Api

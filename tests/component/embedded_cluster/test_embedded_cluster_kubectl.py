@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.core.objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 
 if TYPE_CHECKING:
     from tests.component.embedded_cluster.conftest import Kubectl

@@ -21,8 +21,7 @@ from functionwire import (
     station_input,
 )
 
-from orderkit.core.conditions import Condition
-from orderkit.core.station import (
+from orderkit.core.crossplane.station import (
     Ready,
     Resource,
     Result,
@@ -32,6 +31,7 @@ from orderkit.core.station import (
     StationRequest,
     StationResponse,
 )
+from orderkit.core.objects.conditions import Condition
 
 HASTY_S = 1.0
 """What the hasty server gives a station: nothing but a station that hangs may be asked of it."""
@@ -110,7 +110,7 @@ def write_stations(folder: Path) -> Path:
     for name, body in STATIONS.items():
         place = folder / name
         place.mkdir(parents=True)
-        head = "from orderkit.core.station import Ready, StationResponse\n\n\ndef station(request):"
+        head = "from orderkit.stations import Ready, StationResponse\n\n\ndef station(request):"
         (place / "station.py").write_text(f"{head}{body}")
     broken = folder / "broken"
     broken.mkdir()

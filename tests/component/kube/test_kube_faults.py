@@ -29,7 +29,7 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey
 from orderkit.ports.cluster import ExpiredError
 
 SECRET = "tok-1234567890"

@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 import pytest
 from commands import Command
 
-from orderkit.cli.running import Running
-from orderkit.core import orderfile
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
-from orderkit.core.objects import Kind, ObjectKey, metadata
+from orderkit.core.objects.kube_objects import Kind, ObjectKey, metadata
+from orderkit.core.order import order_file
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
@@ -63,9 +63,9 @@ def test_a_repository_made_by_hand_becomes_an_order(
     kept = {path: forge.read(repo, path, "main") for path in (XR_FILE, PurePosixPath("README.md"))}
     texts = {path: found.text for path, found in kept.items() if found}
     assert texts == {XR_FILE: xr_text(team), PurePosixPath("README.md"): "# Our bay\n"}
-    record = forge.read(repo, orderfile.PATH, "main")
+    record = forge.read(repo, order_file.PATH, "main")
     assert record is not None
-    found = orderfile.parse(record.data, name="record")
+    found = order_file.parse(record.data, name="record")
     assert (found.kit, found.requester) == ("garage", "user:default/eve")
     assert found.ordered == {"teamName": team, "stage": "stage2"}
     assert platform.platform.catalog.entity(f"component:default/garage-{team}") is not None

@@ -18,10 +18,10 @@ from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import credentials
 from orderkit.cli.connecting import token
-from orderkit.cli.running import Running
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
-from orderkit.core.objects import Kind, ObjectKey
-from orderkit.core.settings import Endpoint
+from orderkit.core.objects.kube_objects import Kind, ObjectKey
+from orderkit.core.platform.settings import Endpoint
 
 PAGE = b"<html><title>Welcome to the gateway</title></html>"
 

@@ -12,18 +12,19 @@ from commands import Command
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.delivery import argocd_crds
-from orderkit.cli.running import Running
-from orderkit.core import endrecord, ledger, yamltext
-from orderkit.core.dressing import COMPOSITE_LABEL
-from orderkit.core.endguards import DEPENDS_ON, PROTECTED
-from orderkit.core.endrecord import Phase
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
 from orderkit.core.kit.model import KindRef
 from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, ObjectKey
-from orderkit.flows.absence import Absence
-from orderkit.flows.destroying import EndRequest, destroy
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey
+from orderkit.core.order import end_record, ledger
+from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED
+from orderkit.core.order.end_record import Phase
+from orderkit.core.yaml import yaml11
+from orderkit.flows.end.absence import Absence
+from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import published_pack
-from orderkit.flows.registering import Registration, register
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
@@ -185,7 +186,7 @@ def annotate(platform: Running, team: str, name: str, value: str) -> None:
     assert found is not None
     xr = yaml.safe_load(found.data)
     xr["metadata"].setdefault("annotations", {})[name] = value
-    change = FileChange(XR, yamltext.dump(xr).encode(), found.sha)
+    change = FileChange(XR, yaml11.dump(xr).encode(), found.sha)
     operation = Operation(f"annotate-{found.sha}", EVE, "by hand")
     platform.platform.forge.write(repo, [change], operation)
 
@@ -219,5 +220,5 @@ def test_an_end_that_begins_before_argo_cd_made_the_application_knows_its_kit(
     path = ledger.OrderEntry(TeamName(team), order).end_path
     found = platform.platform.forge.read(platform.platform.ledger, path, "main")
     assert found is not None
-    assert endrecord.parse(found.text, name=str(path)).kit == "garage"
+    assert end_record.parse(found.text, name=str(path)).kit == "garage"
     assert orderkit("destroy", order).code == 0

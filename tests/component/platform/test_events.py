@@ -7,9 +7,9 @@ from typing import Any
 
 from commands import Command
 
-from orderkit.cli.running import Running
-from orderkit.core.objects import EVENT, Manifest, ObjectKey
-from orderkit.flows.orderevents import order_events
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.objects.kube_objects import EVENT, Manifest, ObjectKey
+from orderkit.flows.order.order_events import order_events
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from commands import Command
 
-from orderkit.cli.running import Running
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.flows import history
+from orderkit.flows.order import order_history
 from orderkit.ports.forge import FileChange, Operation
 
 XR = PurePosixPath("manifests", "xgarage.yaml")
@@ -134,14 +134,14 @@ def test_an_unknown_order_names_the_nearest(orderkit: Command, order: str) -> No
 def test_a_history_of_more_commits_than_are_read_at_once_is_told_whole(
     platform: Running, order: str, team: str, write: Edit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "_PAGE", 3)
+    monkeypatch.setattr(order_history, "_PAGE", 3)
     text = text_of(platform, order, team)
     made = [
         write(Operation(f"note-{n}", "user:a/eve", f"note {n}"), **{str(XR): f"{text}# {n}\n"})
         for n in range(8)
     ]
 
-    found = history.history(platform.platform, order, limit=100)
+    found = order_history.history(platform.platform, order, limit=100)
 
     assert [entry.commit.id for entry in found][:-1] == made[::-1]
     assert found[-1].first

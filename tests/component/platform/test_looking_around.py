@@ -12,7 +12,7 @@ import pytest
 import requests
 from commands import Command
 
-from orderkit.cli.running import Running
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from orderkit.cli.running import Running
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 
@@ -208,7 +208,7 @@ def test_a_failing_order_can_be_ended(
 
 def push(platform: Running, team: str, folder: Path, edit: object) -> str:
     """Edit the XR in a clone with the real git and push it; return the commit."""
-    from orderkit.cli.telling import git
+    from orderkit.cli.demo.narration import git
 
     clone = folder / "clone"
     url = f"{platform.settings.forge.url}/{team}/garage-{team}.git"

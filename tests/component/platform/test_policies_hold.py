@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from commands import Command
 
-from orderkit.cli.running import Running
-from orderkit.cli.telling import git
+from orderkit.cli.demo.narration import git
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import Kind, Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 

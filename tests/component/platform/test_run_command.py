@@ -12,9 +12,9 @@ from commands import Command, Done
 from templates import log, step, template
 
 from orderkit.cli.main import run
-from orderkit.cli.running import Running
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
-from orderkit.core.objects import CONFIG_MAP, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey
 from orderkit.ports.forge import FileChange, Operation
 
 FORM = {

@@ -15,11 +15,11 @@ from jobroom import Portal, furnish, only, runner_of
 from jobrunner import JOB, Attempt, JobRunner
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.running import Running, RunRequest, running
-from orderkit.core.objects import CONFIG_MAP, ObjectKey, dig
-from orderkit.core.runnerjob import NAMESPACE, SETTINGS, RunnerJob, manifest
-from orderkit.flows.history import history
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
+from orderkit.core.portal.runner_job import NAMESPACE, SETTINGS, RunnerJob, manifest
+from orderkit.flows.order.order_history import history
 from orderkit.ports.forge import REASON_TRAILER
 
 _WHY = container.reason_not_possible()
@@ -32,7 +32,9 @@ Start = Callable[..., list[Attempt]]
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A platform of our own: its garage's stage is changed directly, without a review."""
     folder = tmp_path_factory.mktemp("jobs")
-    request = RunRequest(folder / "state", changing_pack(folder / "pack"), Ports(0, 0, 0, 0), ())
+    request = EmbeddedRunRequest(
+        folder / "state", changing_pack(folder / "pack"), Ports(0, 0, 0, 0), ()
+    )
     with running(request, on_step=lambda *_: None) as found:
         yield found
 

@@ -19,8 +19,8 @@ from signer import EVE, Key, Signer, signing
 
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
-from orderkit.cli.running import Running
-from orderkit.core.access import (
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.platform.access import (
     RIGHTS,
     AccessSettings,
     Client,
@@ -28,8 +28,8 @@ from orderkit.core.access import (
     digest_of,
     write_clients,
 )
-from orderkit.flows.tasks import TaskRequest, run_task
-from orderkit.flows.teams import add_team
+from orderkit.flows.order.portal_tasks import TaskRequest, run_task
+from orderkit.flows.team.teams import add_team
 from orderkit.ports.requesters import Requester
 from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app

@@ -12,8 +12,8 @@ import requests
 from commands import Command
 from daemons import Daemon
 
-from orderkit.cli.running import Running
-from orderkit.core.access import AccessSettings
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.platform.access import AccessSettings
 
 READY_S = 180.0
 

@@ -14,18 +14,18 @@ import requests
 from signer import EVE, Signer, signing
 
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
-from orderkit.cli.running import Running
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
-from orderkit.core.orderfile import PATH as RECORD
-from orderkit.core.settings import PlatformSettings
-from orderkit.flows import interpreting
-from orderkit.flows.actions.context import PublishRequest
-from orderkit.flows.interpreting import RunRequest
+from orderkit.core.order.order_file import PATH as RECORD
+from orderkit.core.platform.settings import PlatformSettings
+from orderkit.flows.order import interpreting
+from orderkit.flows.order.interpreting import TemplateRunRequest
+from orderkit.flows.order.publishing import publish
 from orderkit.flows.platform import Platform
-from orderkit.flows.publishing import publish
-from orderkit.flows.scaffolding import TaskOptions
+from orderkit.flows.template.actions.action_context import PublishRequest
+from orderkit.flows.template.scaffolder import TaskOptions
 from orderkit.web.service import service_app
 
 GUEST = "user:default/guest"
@@ -104,13 +104,13 @@ def written(platform: Platform, team: str) -> dict[str, Any]:
 
 def run_naturally(platform: Platform, team: str) -> Mapping[str, Any]:
     source = interpreting.published_template(platform, "garage")
-    wanted = RunRequest({"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions())
+    wanted = TemplateRunRequest({"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions())
     return interpreting.run(source, wanted, platform, on_step=lambda _event: None).outputs
 
 
 @pytest.fixture
 def other_team(platform: Running) -> str:
-    from orderkit.flows.teams import add_team
+    from orderkit.flows.team.teams import add_team
 
     name = "team-other"
     add_team(platform.platform, name, requester="user:default/test")
@@ -181,7 +181,7 @@ def test_an_order_that_was_published_and_not_registered_is_finished(
 ) -> None:
     """As a crash between the two steps leaves it."""
     source = interpreting.published_template(platform.platform, "garage")
-    wanted = RunRequest(
+    wanted = TemplateRunRequest(
         {"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions(dry_run=True)
     )
     rendered = interpreting.run(source, wanted, platform.platform, on_step=lambda _event: None)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
-from orderkit.cli.running import Running
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
-from orderkit.core.profile import Profile
-from orderkit.flows.bootstrapping import BootstrapRequest, bootstrap
-from orderkit.flows.packrendering import PlatformValues
+from orderkit.core.portal.profile import Profile
+from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.install.pack_rendering import PlatformValues
+from orderkit.flows.order.portal_tasks import TaskDone, TaskRequest, run_task
 from orderkit.flows.platform import Platform
-from orderkit.flows.tasks import TaskDone, TaskRequest, run_task
 from orderkit.ports.requesters import Requester
 
 WRITES = ["ensure_repo", "write", "request", "register"]

@@ -8,13 +8,13 @@ from pathlib import PurePosixPath
 import pytest
 from commands import Command
 
-from orderkit.cli.running import Running
-from orderkit.core import ledger
+from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import OrderkitError
 from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey, dig
+from orderkit.core.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey, dig
+from orderkit.core.order import ledger
+from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot, read_text, write_ledger
-from orderkit.flows.registering import Registration, register
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation

@@ -12,7 +12,7 @@ from orderkit.adapters.embedded.assembly import crossplane_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.providers import Providers
 from orderkit.adapters.embedded.workloads import Workloads
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     CONFIG_MAP,
     NAMESPACE,
     Kind,

@@ -23,11 +23,11 @@ from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.names import RepoId
-from orderkit.core.render import SkeletonFile
-from orderkit.core.template import parse_template
-from orderkit.flows import scaffolding
-from orderkit.flows.publishing import publish
-from orderkit.flows.scaffolding import (
+from orderkit.core.portal.render import SkeletonFile
+from orderkit.core.portal.template import parse_template
+from orderkit.flows.order.publishing import publish
+from orderkit.flows.template import scaffolder
+from orderkit.flows.template.scaffolder import (
     Published,
     PublishRequest,
     Services,
@@ -98,12 +98,12 @@ class World:
         """Run a template.yaml with the files beside it."""
         data = template.encode() if isinstance(template, str) else template
         beside = {PurePosixPath(path): text for path, text in (files or {}).items()}
-        return scaffolding.run(
+        return scaffolder.run(
             parse_template(data, name="template.yaml"),
             parameters,
             files=beside,
             services=self.services(),
-            user=scaffolding.User("user:default/tester"),
+            user=scaffolder.User("user:default/tester"),
             task_id="task-1",
             on_step=self.events.append,
             options=TaskOptions(**options),

@@ -10,7 +10,7 @@ from templates import log, step, template
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId
-from orderkit.core.render import RenderError
+from orderkit.core.portal.render import RenderError
 
 PUBLISH = step(
     "publish",

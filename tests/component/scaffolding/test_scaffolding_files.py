@@ -12,7 +12,7 @@ from templates import step, template
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
 from orderkit.core.names import RepoId
-from orderkit.core.render import RenderError, SkeletonFile
+from orderkit.core.portal.render import RenderError, SkeletonFile
 
 EXECUTABLE = 0o100755
 FILES: dict[str, bytes | SkeletonFile] = {

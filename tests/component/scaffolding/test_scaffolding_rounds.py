@@ -9,8 +9,8 @@ from templates import log, step, template
 
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.names import RepoId
-from orderkit.core.render import RenderError
-from orderkit.flows.scaffolding import Environment
+from orderkit.core.portal.render import RenderError
+from orderkit.flows.template.scaffolder import Environment
 
 FORM = {"properties": {"n": {"type": "integer"}, "list": {"type": "array"}}}
 BROKEN_RENAME = step("fail", "fs:rename", files=[{"from": "no", "to": "x"}])

@@ -15,8 +15,8 @@ from templates import log, step, template
 
 from orderkit.core import secrets as registry
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, shorten
-from orderkit.flows.scaffolding import Environment
-from orderkit.flows.scaffolding.masking import Masker
+from orderkit.flows.template.scaffolder import Environment
+from orderkit.flows.template.scaffolder.masking import Masker
 
 TOKEN = "can4ry/+ \"value'"
 SECRETS = {"token": TOKEN}

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, RemoteError
-from orderkit.core.manifests import parse_manifests
 from orderkit.core.names import RepoId
-from orderkit.core.objects import APPLICATION, ObjectKey
-from orderkit.core.render import RenderError, UndefinedValueError
+from orderkit.core.objects.kube_objects import APPLICATION, ObjectKey
+from orderkit.core.portal.render import RenderError, UndefinedValueError
+from orderkit.core.yaml.manifests import parse_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from orderkit.core.errors import InvalidInputError, OrderkitError
-from orderkit.core.render import RenderError
-from orderkit.flows.scaffolding import StepEvent, TaskResult
+from orderkit.core.portal.render import RenderError
+from orderkit.flows.template.scaffolder import StepEvent, TaskResult
 
 
 class World(Protocol):

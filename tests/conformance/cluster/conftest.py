@@ -27,7 +27,15 @@ from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.objects import CONFIG_MAP, CRD, NAMESPACE, Kind, Manifest, ObjectKey, dig
+from orderkit.core.objects.kube_objects import (
+    CONFIG_MAP,
+    CRD,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+)
 from orderkit.ports.cluster import Cluster, WatchEvent
 
 IMPLEMENTATIONS = ("embedded", "embedded-http", "real")

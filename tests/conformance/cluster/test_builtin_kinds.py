@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects import Kind
-from orderkit.core.schemas import built_in, openapi_kind
-from orderkit.core.structural.shaping import PRESERVE
+from orderkit.core.objects.kube_objects import Kind
+from orderkit.core.schema.known import built_in, openapi_kind
+from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.ports.cluster import Cluster
 
 _OF_OTHERS = {"metadata", "status"}

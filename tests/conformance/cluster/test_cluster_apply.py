@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects import Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.ports.cluster import (
     ApplyConflictError,
     Cluster,

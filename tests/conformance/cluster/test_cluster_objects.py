@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
+from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
 from orderkit.ports.cluster import (
     Cluster,
     InvalidObjectError,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.objects import CONFIG_MAP, ObjectKey, dig
+from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.ports.cluster import Cluster, ExpiredError, WatchEvent
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from tests.conformance.crossplane.furnishing import compositions, definitions
 from tests.conformance.crossplane.playing import SCENES, Hold, Play
 from tests.conformance.crossplane.seeing import stable_name
 
-from orderkit.core.composed import steps_of
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
-from orderkit.core.plan import Assembly, Blueprint, Workshop, assemble
-from orderkit.core.validate import Validator
-from orderkit.core.xrd import xr_kind
+from orderkit.core.crossplane.composed import steps_of
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.plan import Assembly, AssemblyContext, Blueprint, assemble
+from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.xrd import xr_kind
 
 Foretold = dict[str, Any]
 
@@ -65,7 +65,7 @@ class PaperPlay(Play):
     """A scene whose steps are foretold."""
 
     core: Any = field(default_factory=Paper)
-    workshop: Workshop = field(kw_only=True)
+    workshop: AssemblyContext = field(kw_only=True)
     foretold: dict[str, Foretold] = field(default_factory=dict)
     _ends: dict[ObjectKey, Assembly] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ class PaperPlay(Play):
             return {}
         before = self._ends.get(root)
         facts = [found for key, found in self.core.known.items() if key != root]
-        workshop = Workshop(
+        workshop = AssemblyContext(
             self.workshop.blueprints,
             self.workshop.functions,
             existing=facts,
@@ -106,7 +106,7 @@ def foretell(scene: str) -> dict[str, Foretold]:
     return play.foretold
 
 
-def workshop() -> Workshop:
+def workshop() -> AssemblyContext:
     """Return the kits of both packs as a workshop."""
     blueprints, scopes = {}, {}
     for xrd in definitions():
@@ -115,7 +115,7 @@ def workshop() -> Workshop:
         (found,) = (one for one in compositions() if metadata(one)["name"] == name)
         blueprints[kind.group, kind.kind] = Blueprint(Validator(xrd), steps_of(found["spec"]))
         scopes[kind] = dig(xrd, "spec", "scope") == "Namespaced"
-    return Workshop(blueprints, functions(), scopes=scopes)
+    return AssemblyContext(blueprints, functions(), scopes=scopes)
 
 
 def _written(root: ObjectKey, end: Assembly) -> Iterator[tuple[str, Any]]:

@@ -25,7 +25,8 @@ from tests.conformance.delivery.builders import HOLD
 from tests.conformance.delivery.eventlog import Event, per_object
 
 from orderkit.adapters.embedded.delivery.tracking import tracker
-from orderkit.core.objects import (
+from orderkit.core.argocd.waves import wave_of
+from orderkit.core.objects.kube_objects import (
     APPLICATION,
     TRACKING_ID,
     Kind,
@@ -35,7 +36,6 @@ from orderkit.core.objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.waves import wave_of
 
 Facts = dict[str, dict[str, str]]
 """What happened: step, subject (``objects``, ``shop sync`` ...), text."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import Kind, Manifest, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.ports.cluster import Cluster, ExpiredError, NoSuchKindError
 
 _SLICE_S = 1.0

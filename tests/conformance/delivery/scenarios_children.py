@@ -9,7 +9,7 @@ from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.scenarios_refusing import BROKEN
 from tests.conformance.delivery.stage import Stage
 
-from orderkit.core.objects import ARGOCD_NAMESPACE, dig
+from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, dig
 
 
 def root(stage: Stage, **changes: Any) -> None:

@@ -6,7 +6,7 @@ from tests.conformance.delivery.builders import WIDGET, config_map, held, noted,
 from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.stage import Stage
 
-from orderkit.core.objects import metadata
+from orderkit.core.objects.kube_objects import metadata
 
 KEPT = {"manifests/a.yaml": config_map("a")}
 EMPTY = {"manifests/a.yaml": None, "manifests/.gitkeep": ""}

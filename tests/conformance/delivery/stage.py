@@ -24,7 +24,7 @@ from tests.conformance.delivery.repositories import Repositories
 
 from orderkit.core.errors import ConflictError
 from orderkit.core.names import RepoId
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     ARGOCD_NAMESPACE,

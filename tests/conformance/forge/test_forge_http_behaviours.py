@@ -27,7 +27,7 @@ from tests.conformance.forge.pullcases import Pulls
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.forge.behaviour import BEHAVIOURS
-from orderkit.cli.platform import FORGE_BEHAVIOURS
+from orderkit.cli.commands.platform import FORGE_BEHAVIOURS
 from orderkit.core.errors import InvalidInputError
 
 STALE = "0" * 39 + "1"

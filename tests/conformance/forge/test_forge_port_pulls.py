@@ -20,9 +20,9 @@ from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import (
     CommitStatus,
     FileChange,
-    Label,
     MergeStyle,
     PullDraft,
+    PullLabel,
     PullRequest,
 )
 
@@ -142,7 +142,7 @@ def test_f36_compare_lists_what_the_head_has_more_newest_first(bench: Bench) -> 
 
 def test_f37_opening_twice_opens_once_and_brings_it_up_to_date(bench: Bench) -> None:
     shop, first = bench.shop, bench.open()
-    shop.forge.ensure_label(bench.repo, Label("day2", "00ff00"))
+    shop.forge.ensure_label(bench.repo, PullLabel("day2", "00ff00"))
     draft = PullDraft("Better title", "Better plan.\n", "change", labels=("day2",))
     operation = shop.op()
 
@@ -402,20 +402,20 @@ def test_f56_the_comment_of_somebody_else_with_our_marker_is_left_alone(bench: B
 def test_f57_a_label_is_made_once_and_brought_up_to_date(bench: Bench) -> None:
     forge, path = bench.shop.forge, f"/repos/{bench.repo}/labels"
 
-    assert forge.ensure_label(bench.repo, Label("day2", "ff0000"))
-    assert not forge.ensure_label(bench.repo, Label("day2", "ff0000"))
-    assert not forge.ensure_label(bench.repo, Label("day2", "#00FF00", "a change"))
+    assert forge.ensure_label(bench.repo, PullLabel("day2", "ff0000"))
+    assert not forge.ensure_label(bench.repo, PullLabel("day2", "ff0000"))
+    assert not forge.ensure_label(bench.repo, PullLabel("day2", "#00FF00", "a change"))
 
     found = [(x["name"], x["color"], x["description"]) for x in bench.shop.api("GET", path).json()]
     assert found == [("day2", "00ff00", "a change")]
     with pytest.raises(InvalidInputError, match="label"):
-        forge.ensure_label(bench.repo, Label("bad", "red"))
+        forge.ensure_label(bench.repo, PullLabel("bad", "red"))
     with pytest.raises(NotFoundError):
-        forge.ensure_label(NOWHERE, Label("a", "ff0000"))
+        forge.ensure_label(NOWHERE, PullLabel("a", "ff0000"))
 
 
 def test_f58_two_who_make_the_same_label_leave_one(bench: Bench) -> None:
-    label = Label("same", "0000ff")
+    label = PullLabel("same", "0000ff")
 
     run_at_once([lambda: bench.shop.forge.ensure_label(bench.repo, label)] * 4)
 

@@ -19,8 +19,8 @@ from tests.conformance.forms.schemas import PATTERNS, TEXTS, Forms
 from tests.conftest import Chances
 from tests.engines.process import Engines
 
-from orderkit.core.formschema import SchemaError, accepts, check
-from orderkit.core.jsregex import compile_pattern
+from orderkit.core.portal.form_schema import SchemaError, accepts, check
+from orderkit.core.portal.js_regex import compile_pattern
 
 SHORT, FULL, PER_SCHEMA, PATTERN_COUNT = 5_000, 100_000, 4, 3_000
 JUDGED_LEAST = 0.8

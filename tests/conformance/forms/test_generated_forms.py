@@ -17,9 +17,9 @@ from kitschemas import SPECS, values_of
 from tests.conftest import Chances
 from tests.engines.process import Engines
 
-from orderkit.core.kit.patterns import to_javascript
-from orderkit.core.render import render_data
-from orderkit.core.structural.patterns import compile_pattern
+from orderkit.core.kit.js_patterns import to_javascript
+from orderkit.core.portal.render import render_data
+from orderkit.core.schema.structural.re2_patterns import compile_pattern
 
 OPTIONS = {"compat": False, "trim": False, "lstrip": False}
 PATTERNS, FULL = 3_000, 100_000

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.conformance.policies.apiserver import ApiServer
 
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.core.generate.admission_policy import manifests
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.policy import manifests
-from orderkit.core.pack import read_pack
+from orderkit.core.kit.pack import read_pack
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 KITS = read_pack(read_folder(CORPUS)).kits()

@@ -15,10 +15,10 @@ from tests.conformance.policies.policycases import CASES, ORDER, TRACKED, Case
 from tests.conformance.policies.policykits import KITS, VALUES
 
 from orderkit.adapters.embedded.delivery import argocd_crds
-from orderkit.core.baking import bake
-from orderkit.core.kit.policy import policy
-from orderkit.core.ledger import KIT_LABEL
-from orderkit.core.xrd import crd_for
+from orderkit.core.generate.admission_policy import policy
+from orderkit.core.order.ledger import KIT_LABEL
+from orderkit.core.platform.baking import bake
+from orderkit.core.schema.xrd import crd_for
 
 NAMESPACE, ARGOCD = "orders", "argocd"
 DENIED = "ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: "

@@ -1,4 +1,8 @@
-"""Who answers: `core.validate`, and any API server that speaks HTTP, the embedded or a real one."""
+"""
+Who answers: `core.schema.validate`, and any API server that speaks HTTP.
+
+The API server is the embedded or a real one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ import yaml
 from tests.conformance.validate.cases import GROUP, VERSION, Case, Verdict
 
 from orderkit.adapters.embedded.cluster.definitions import faults as definition_faults
-from orderkit.core.validate import Reason, Validator
+from orderkit.core.schema.validate import Reason, Validator
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SKIPPED = "some validation rules were not checked"
@@ -27,7 +31,7 @@ class Judge(Protocol):
 
 
 class Ours:
-    """`core.validate`, without any server. Unknown fields are left out: servers drop them."""
+    """`core.schema.validate`, without a server. Unknown fields are left out: servers drop them."""
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[Validator, tuple[tuple[str, str], ...]]] = {}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.conformance.validate.cases import Case
 from tests.conformance.validate.productions import generated
 
-from orderkit.core.validate import Validator
+from orderkit.core.schema.validate import Validator
 
 SCHEMAS = 15
 SCALARS = (

@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 from corpuspack import definition, kit_names
 
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded.json"

@@ -11,7 +11,7 @@ from tests.conformance.validate.judges import Server
 from tests.conformance.xrds.recording import RECORDED, definitions, recorded
 from tests.lab.realkube import Kube
 
-from orderkit.core.xrd import problems
+from orderkit.core.schema.xrd import problems
 
 DEFINITIONS, ANSWERS = definitions(), recorded()
 MADE = sorted(name for name, answer in ANSWERS.items() if "crd" in answer)

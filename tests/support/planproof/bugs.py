@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orderkit.core.conditions import AVAILABLE
-from orderkit.core.dressing import COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION
+from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION
+from orderkit.core.objects.conditions import AVAILABLE
 from orderkit.core.plan import Guess
 from planproof.comparing import Sort
 
@@ -115,7 +115,7 @@ def _statusless(answer: Any, *_: Any) -> Any:
     return {key: part for key, part in answer.items() if key != "status"}
 
 
-_CORE, _FLOW = "orderkit.core", "orderkit.flows.planning.forecasting"
+_CORE, _FLOW = "orderkit.core", "orderkit.flows.plan.order_plan"
 BUGS = (
     Bug(
         "a generated name without the logical name in it", f"{_CORE}.dressing:child_name",

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from orderkit.core.kit.model import Direction, Kit
-from orderkit.core.objects import Manifest, dig
+from orderkit.core.objects.kube_objects import Manifest, dig
 
 DATASETS = {
     "california-housing": ("gs://whisperops-datasets/California_Housing.csv", 1_992_294),

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.ports.cluster import Cluster, ExpiredError, NoSuchKindError
 
 Reconcile = Callable[[ObjectKey], float | None]

@@ -6,7 +6,7 @@ Gitea and Argo CD share a library for them.
 ``*`` and ``?`` stop at a separator if one is given, ``**`` never does; ``[a-z]``, ``[!a-z]``,
 ``{one,two}`` and ``\`` work as usual. Matching is by the whole text and minds the case.
 
-Called by the forge for names of branches and paths, by delivery for what an AppProject permits.
+Called by the forge for names of branches and paths, and by delivery for what an AppProject permits.
 """
 
 from __future__ import annotations

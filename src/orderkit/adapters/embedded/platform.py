@@ -19,35 +19,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orderkit.adapters.embedded import serving
-from orderkit.adapters.embedded.assembly import Assembly, crossplane_crds
+from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.controller import side_by_side
-from orderkit.adapters.embedded.delivery import BareRepositories, Delivery, argocd_crds
+from orderkit.adapters.embedded.delivery import BareRepositories, EmbeddedDelivery, argocd_crds
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.forge.behaviour import DEFAULT
 from orderkit.adapters.embedded.providers import Providers
-from orderkit.adapters.embedded.state import PLATFORM_FILE, State, write_atomically
+from orderkit.adapters.embedded.state import PLATFORM_FILE, StateFolder, write_atomically
 from orderkit.adapters.embedded.workloads import Workloads
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.errors import RefusedError
-from orderkit.core.installation import Installation, Target
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects import ARGOCD_NAMESPACE
-from orderkit.core.profile import Profile
-from orderkit.core.pythonfunctions import python_functions
-from orderkit.core.settings import Endpoint, PlatformSettings
+from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
+from orderkit.core.platform.installation import Installation, PlatformTarget
+from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.core.portal.profile import Profile
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 BOT = "orderkit"
+"""The forge user that writes; a person's name stands in each commit's trailer."""
 ARGOCD_VERSION = "3.2"
 """Whose Applications the delivery understands."""
-"""The forge user that writes; a person's name stands in each commit's trailer."""
 BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "write:user", "read:admin")
 VIEWER = "viewer"
 """A forge user without rights, to look around with (password: viewer)."""
@@ -78,7 +78,7 @@ class PortalWanted:
 DEFAULT_PORTS = {"forge": 7300, "cluster": 7344, "portal": 7307, "service": 7399}
 
 
-def _ports(wanted: Ports, state: State) -> dict[str, int]:
+def _ports(wanted: Ports, state: StateFolder) -> dict[str, int]:
     """
     Choose each part's port.
 
@@ -125,7 +125,7 @@ class EmbeddedPlatform:
         """
         self._undo = contextlib.ExitStack()
         with contextlib.ExitStack() as undo:
-            self._state = State(state)
+            self._state = StateFolder(state)
             undo.callback(self._state.close)
             self._sockets = {}
             for part, port in _ports(ports, self._state).items():
@@ -139,7 +139,7 @@ class EmbeddedPlatform:
         self._forge_behaviour, self._values = forge_behaviour, dict(values or {})
 
     @property
-    def state(self) -> State:
+    def state(self) -> StateFolder:
         return self._state
 
     @property
@@ -161,10 +161,10 @@ class EmbeddedPlatform:
         forge = self._start_forge()
         cluster = self._start_cluster()
         catalog = self._start_catalog()
-        delivery = Delivery(
+        delivery = EmbeddedDelivery(
             cluster, BareRepositories(self.url("forge"), self._state.part("forge") / "repos")
         )
-        assembly = Assembly(cluster, python_functions(load_stations(self._pack)))
+        assembly = EmbeddedAssembly(cluster, python_functions(load_stations(self._pack)))
         stops: list[Callable[[], None]] = []
         self._undo.callback(side_by_side, stops)
         for part in (assembly, delivery, Providers(cluster), Workloads(cluster)):
@@ -242,7 +242,7 @@ class EmbeddedPlatform:
             profile=self._portal.profile,
             signed_by=self._portal.signed_by,
             values=self._values,
-            installation=Installation(Target.EMBEDDED, argocd_version=ARGOCD_VERSION),
+            installation=Installation(PlatformTarget.EMBEDDED, argocd_version=ARGOCD_VERSION),
         )
 
     def _kubeconfig(self) -> str:

@@ -45,7 +45,7 @@ def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
     draft.replace(path)
 
 
-class State:
+class StateFolder:
     """An opened state folder, locked for this process until `close`."""
 
     def __init__(self, folder: Path) -> None:

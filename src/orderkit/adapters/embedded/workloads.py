@@ -15,8 +15,8 @@ from typing import Any
 from orderkit.adapters.embedded.assembly.events import text_of
 from orderkit.adapters.embedded.assembly.site import is_deleting
 from orderkit.adapters.embedded.controller import Controller
-from orderkit.core.conditions import Condition, merged
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.conditions import Condition, merged
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.ports.clock import Clock, SystemClock
 from orderkit.ports.cluster import Cluster
 

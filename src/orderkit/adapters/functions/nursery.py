@@ -28,9 +28,9 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-from orderkit.adapters.functions.messages import answered
-from orderkit.adapters.stationfolder import stations_in
-from orderkit.core.station import Station, station_runner
+from orderkit.adapters.folders.station_folder import stations_in
+from orderkit.adapters.functions.function_messages import answered
+from orderkit.core.crossplane.station import Station, station_runner
 
 COMMAND = struct.Struct("!cI")
 LENGTH = struct.Struct("!I")

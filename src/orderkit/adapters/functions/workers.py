@@ -5,7 +5,8 @@ A request that takes too long, or whose caller has gone, costs its process and n
 killed and a fresh one is forked for the next request. One station never holds every place, so a
 station that hangs delays its own orders, not those of the others.
 
-Called by ``server``; the processes are ``nursery``'s.
+Called by ``function_server`` and, for its limits, by ``orderkit function``; the processes are
+``nursery``'s.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class StoppedError(OrderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallLimits:
     """What one request may take."""
 
     at_once: int = 4
@@ -66,7 +67,7 @@ class _Worker:
 class Workers:
     """The processes of one server. Made and used on one event loop."""
 
-    def __init__(self, stations: Path, limits: Limits) -> None:
+    def __init__(self, stations: Path, limits: CallLimits) -> None:
         self._stations, self._limits = stations, limits
         self._idle: list[_Worker] = []
         self._places = asyncio.Semaphore(limits.at_once)

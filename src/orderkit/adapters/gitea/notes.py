@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from orderkit.adapters.gitea.answers import Answer, ServerError
+from orderkit.adapters.gitea.answers import GiteaResponse, ServerError
 from orderkit.adapters.gitea.calls import (
     INVALID,
     MISSING,
@@ -24,17 +24,17 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.gitea.reading import Reading
+from orderkit.adapters.gitea.reading import GiteaReading
 from orderkit.adapters.gitea.turns import settle
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.ports.forge import CommitStatus, Label, StatusState
+from orderkit.ports.forge import CommitStatus, PullLabel, StatusState
 
 _MARKER = re.compile(r"[A-Za-z0-9._:/-]+")
 _STATES: Mapping[str, StatusState] = {state: state for state in get_args(StatusState)}
 
 
-class Notes(Reading):
+class Notes(GiteaReading):
     """The part of the port about comments, labels and statuses."""
 
     def comment(self, repo: RepoId, number: int, text: str, *, marker: str) -> None:
@@ -88,7 +88,7 @@ class Notes(Reading):
         answer = self._http.send(method, path, body=None if body is None else {"body": body})
         return answer.status == MISSING or done(answer, doing)
 
-    def ensure_label(self, repo: RepoId, label: Label) -> bool:
+    def ensure_label(self, repo: RepoId, label: PullLabel) -> bool:
         """
         Make sure the repository has this label. Idempotent. See the port.
 
@@ -121,7 +121,7 @@ class Notes(Reading):
 
         return settle(look, act, doing)
 
-    def _one_label(self, repo: RepoId, label: Label, made: int) -> bool:
+    def _one_label(self, repo: RepoId, label: PullLabel, made: int) -> bool:
         """Remove the label we just made if another process was faster; say if it stays."""
         first = number_in(self._labels(repo, label.name)[0], "id")
         if first < made:
@@ -129,12 +129,14 @@ class Notes(Reading):
             return False
         return True
 
-    def _remove_label(self, repo: RepoId, label: Label, double: int) -> None:
+    def _remove_label(self, repo: RepoId, label: PullLabel, double: int) -> None:
         answer = self._http.send("DELETE", self._path(repo, "labels", str(double)))
         if answer.status != MISSING:
             done(answer, f"remove a double of {label.name}")
 
-    def _label_call(self, method: str, path: str, body: Mapping[str, str], label: Label) -> Answer:
+    def _label_call(
+        self, method: str, path: str, body: Mapping[str, str], label: PullLabel
+    ) -> GiteaResponse:
         answer = self._http.send(method, path, body=body)
         if answer.status == INVALID:
             raise InvalidInputError("label", label, f"is refused by the forge: {answer.text}")
@@ -207,14 +209,16 @@ class Notes(Reading):
         return tuple(_status(newest[context]) for context in sorted(newest))
 
 
-def _label(found: Found) -> Label:
+def _label(found: Found) -> PullLabel:
     return _normal(
-        Label(str(found.get("name")), str(found.get("color")), str(found.get("description") or ""))
+        PullLabel(
+            str(found.get("name")), str(found.get("color")), str(found.get("description") or "")
+        )
     )
 
 
-def _normal(label: Label) -> Label:
-    return Label(label.name, label.color.lstrip("#").lower(), label.description)
+def _normal(label: PullLabel) -> PullLabel:
+    return PullLabel(label.name, label.color.lstrip("#").lower(), label.description)
 
 
 def _status(found: Found) -> CommitStatus:

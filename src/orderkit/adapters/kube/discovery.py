@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from orderkit.adapters.kube.transport import Call, Transport
+from orderkit.adapters.kube.transport import KubeRequest, KubeTransport
 from orderkit.core.errors import NotFoundError
-from orderkit.core.objects import Kind
+from orderkit.core.objects.kube_objects import Kind
 from orderkit.ports.cluster import NoSuchKindError
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ApiResource:
     """Where objects of a kind live."""
 
     root: str
@@ -40,11 +40,11 @@ class Resource:
 class Discovery:
     """The kinds of one API server."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: KubeTransport) -> None:
         self._transport = transport
-        self._known: dict[Kind, Resource] = {}
+        self._known: dict[Kind, ApiResource] = {}
 
-    def resource(self, kind: Kind) -> Resource:
+    def resource(self, kind: Kind) -> ApiResource:
         """
         Return where a kind lives.
 
@@ -59,11 +59,11 @@ class Discovery:
             )
         return found
 
-    def ask(self, kind: Kind) -> Resource | None:
+    def ask(self, kind: Kind) -> ApiResource | None:
         """Ask the server now; None if it does not serve the kind."""
         root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
         try:
-            answer = self._transport.json(Call("GET", root))
+            answer = self._transport.json(KubeRequest("GET", root))
         except (NoSuchKindError, NotFoundError):
             self.forget(kind)
             return None
@@ -73,7 +73,7 @@ class Discovery:
             if entry.get("kind") == kind.kind and "/" not in entry["name"]:
                 plural = entry["name"]
                 has_status = f"{plural}/status" in names
-                found = Resource(root, plural, bool(entry.get("namespaced")), has_status)
+                found = ApiResource(root, plural, bool(entry.get("namespaced")), has_status)
                 self._known[kind] = found
                 return found
         self.forget(kind)

@@ -20,7 +20,7 @@ from orderkit.core.errors import (
     RemoteError,
     shorten,
 )
-from orderkit.core.objects import dig
+from orderkit.core.objects.kube_objects import dig
 from orderkit.ports.cluster import (
     ApplyConflictError,
     ExpiredError,

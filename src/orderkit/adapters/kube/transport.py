@@ -23,8 +23,8 @@ from typing import Any, Literal, Self, cast
 from urllib.parse import urlencode
 
 from orderkit.adapters.kube.refusals import refusal, refusal_of_event
-from orderkit.core.collecting import uncollected
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
+from orderkit.core.objects.gc_pause import uncollected
 
 CONNECT_TIMEOUT_S = 5.0
 _CONNECTIONS_KEPT = 128
@@ -40,7 +40,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class KubeRequest:
     """One request: what is asked, and with what body."""
 
     method: Method
@@ -54,7 +54,7 @@ class Call:
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
 
-class Transport:
+class KubeTransport:
     """
     A connection pool to one API server, safe to use from several threads.
 
@@ -112,7 +112,7 @@ class Transport:
         """Close idle connections."""
         self._rest.close()
 
-    def json(self, call: Call) -> Any:
+    def json(self, call: KubeRequest) -> Any:
         """Return the answer of a request as JSON."""
         response = self._send(call)
         try:
@@ -130,7 +130,7 @@ class Transport:
                 hint="does this address belong to a Kubernetes API server?",
             ) from error
 
-    def events(self, call: Call, *, silence_s: float) -> Iterator[dict[str, Any]]:
+    def events(self, call: KubeRequest, *, silence_s: float) -> Iterator[dict[str, Any]]:
         """
         Yield the events of a watch until the server ends it or is silent for `silence_s`.
 
@@ -157,7 +157,7 @@ class Transport:
         finally:
             response.response.close()
 
-    def _send(self, call: Call) -> Any:
+    def _send(self, call: KubeRequest) -> Any:
         from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError  # lazy
 
         try:
@@ -174,7 +174,7 @@ class Transport:
         except HTTPError as error:
             raise self._unreachable(error) from error
 
-    def _send_once(self, call: Call) -> Any:
+    def _send_once(self, call: KubeRequest) -> Any:
         from kubernetes.client.exceptions import ApiException  # lazy: heavy
 
         headers = {"Accept": JSON, "Content-Type": call.content_type, "User-Agent": "orderkit"}

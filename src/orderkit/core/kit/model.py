@@ -1,7 +1,7 @@
 """
 A kit as its XRD and kit.yaml say it, with every default filled in.
 
-Plain values that other modules of this package project into files; ``core.kit.reading`` makes
+Plain values that other modules of this package project into files; ``core.kit.kit_reader`` makes
 them. Field paths are dotted property paths below ``spec`` of the XR.
 """
 
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from orderkit.core.documents import DataKinds
 from orderkit.core.names import OrderId, TeamName, check_label
-from orderkit.core.objects import Kind, Manifest, dig
-from orderkit.core.xrd import scope_of, xr_kind
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig
+from orderkit.core.schema.xrd import scope_of, xr_kind
+from orderkit.core.yaml.documents import DataKinds
 
 FieldPath = str
 """``teamName``, ``storage.sizeGb``: properties below ``spec``, dotted."""
@@ -124,7 +124,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KitChange:
     """A change of a living order."""
 
     name: str
@@ -238,7 +238,7 @@ class Kit:
     fields: Mapping[FieldPath, Hints] = field(default_factory=dict)
     hidden: Mapping[FieldPath, Hidden] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[KitChange, ...] = ()
     """Empty: every visible field may change, directly."""
     end: End = field(default_factory=End)
     lease: Lease = field(default_factory=Lease)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from orderkit.core.objects import Manifest
-from orderkit.core.plan.prices import steps_of
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.plan.price_table import steps_of
 
 
-class UnreadableError(Exception):
+class UnreadableAmountError(Exception):
     """An amount cannot be read; says why."""
 
 
@@ -25,16 +25,20 @@ def number_of(value: Any, path: str) -> Decimal:
     Raises:
         UnreadableError: It is none, or negative.
     """
-    from orderkit.core.cel.quantities import NoQuantity, Unsure, parse  # lazy: its package is large
+    from orderkit.core.objects.quantities import (  # lazy: its package is large
+        NoQuantity,
+        Unsure,
+        parse,
+    )
 
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise UnreadableError(f"{path} is no amount")
+        raise UnreadableAmountError(f"{path} is no amount")
     try:
         number = parse(repr(value) if isinstance(value, float) else str(value))
     except (NoQuantity, Unsure) as error:
-        raise UnreadableError(f"{path}: {error}") from error
+        raise UnreadableAmountError(f"{path}: {error}") from error
     if number < 0:
-        raise UnreadableError(f"{path} is negative: {number}")
+        raise UnreadableAmountError(f"{path} is negative: {number}")
     return number
 
 

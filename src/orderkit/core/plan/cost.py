@@ -5,7 +5,7 @@ Each line says its sum: how many times how much of what times which price. What 
 named, never taken for free; an amount that cannot be read is named too. All in exact decimals,
 rounded only where they are written. Limits ("up to") are added up apart from what is surely paid.
 
-Pure. Called by the flow that plans.
+Pure.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Any
 
-from orderkit.core.change.values import same
-from orderkit.core.objects import Kind, Manifest
-from orderkit.core.plan.amounts import UnreadableError, number_of, values_at
-from orderkit.core.plan.assembling import Assembly, key_text
-from orderkit.core.plan.prices import UNITS, Price, PriceTable
-from orderkit.core.plan.references import identities
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.objects.values import same
+from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
+from orderkit.core.plan.assembly import Assembly, key_text
+from orderkit.core.plan.graph_references import identities
+from orderkit.core.plan.price_table import UNITS, Price, PriceTable
 
 _DIGITS = 200
 """Enough for every product here to be exact."""
@@ -173,7 +173,7 @@ def _bill(assembly: Assembly, table: PriceTable) -> Bill:
         for price in prices:
             try:
                 lines.append(_line(path, meant, price, table))
-            except UnreadableError as error:
+            except UnreadableAmountError as error:
                 unread.append(f"{key_text(meant)}: {error}")
     kinds = {kind: number for kind, number in sorted(without.items()) if number}
     return Bill(tuple(lines), kinds, tuple(dict.fromkeys(unread)))
@@ -234,7 +234,7 @@ def _factor(
     found = values_at(manifest, path)
     if not found:
         if absent is None:
-            raise UnreadableError(f"{path} is not set")
+            raise UnreadableAmountError(f"{path} is not set")
         return absent, _shown(absent, unit, "assumed")
     amount = sum((number_of(each, path) for each in found), Decimal(0)) / UNITS[unit]
     return amount, _shown(amount, unit, path.rpartition(".")[2])

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from orderkit.core.change import shown
-from orderkit.core.objects import Kind, metadata
-from orderkit.core.plan.comparing import Action
-from orderkit.core.plan.fleet import FleetPlan, OrderPlan
+from orderkit.core.objects.kube_objects import Kind, metadata
+from orderkit.core.order.change import shown
+from orderkit.core.plan.comparison import Action
+from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan
 
 OWN = "<order>"
 """What stands for an order's own name."""

@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from orderkit.core.change import FieldDifference
-from orderkit.core.objects import Kind, Manifest, metadata
-from orderkit.core.plan.comparing import Plan, ResourceChange
-from orderkit.core.plan.references import references, rooms
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.order.change import FieldDifference
+from orderkit.core.plan.comparison import Plan, ResourceChange
+from orderkit.core.plan.graph_references import references, rooms
 
 ROOT = ""
 """The path of the order's own XR."""
 _FIELDS_MAX = 3
 
 
-class State(StrEnum):
+class NodeState(StrEnum):
     """What happens to a node; the values are those of `Action`, and one more."""
 
     ADDED = "added"
@@ -37,14 +37,14 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """One resource of the order."""
 
     path: str
     kind: str
     name: str
     """With its namespace."""
-    state: State
+    state: NodeState
     fields: tuple[FieldDifference, ...] = ()
     """The first that differ."""
     more: int = 0
@@ -59,7 +59,7 @@ class Graph:
 
     title: str
     summary: str
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, GraphNode]
     """By path; the order's XR is `ROOT` and the first."""
     references: tuple[tuple[str, str], ...]
     """Pairs of paths: the first names the second."""
@@ -85,27 +85,29 @@ def graph_of(plan: Plan) -> Graph:
     return Graph(title, plan.summary, nodes, tuple(sorted(edges)), children)
 
 
-def _root(plan: Plan) -> Node:
+def _root(plan: Plan) -> GraphNode:
     told = plan.fields
-    state = State.CHANGED if told else State.UNCHANGED
+    state = NodeState.CHANGED if told else NodeState.UNCHANGED
     return _told(ROOT, plan.after.xr, state, told, 0)
 
 
-def _node(path: str, manifest: Manifest, change: ResourceChange | None, rank: int) -> Node:
-    state = State(change.action.value) if change else State.UNCHANGED
-    told = state in {State.CHANGED, State.REPLACED}
+def _node(path: str, manifest: Manifest, change: ResourceChange | None, rank: int) -> GraphNode:
+    state = NodeState(change.action.value) if change else NodeState.UNCHANGED
+    told = state in {NodeState.CHANGED, NodeState.REPLACED}
     fields = change.fields if change and told else ()
     return _told(path, manifest, state, fields, rank)
 
 
 def _told(
-    path: str, manifest: Manifest, state: State, fields: Sequence[FieldDifference], rank: int
-) -> Node:
+    path: str, manifest: Manifest, state: NodeState, fields: Sequence[FieldDifference], rank: int
+) -> GraphNode:
     meta = metadata(manifest)
     home = f"{meta['namespace']}/" if meta.get("namespace") else ""
     name = f"{home}{meta.get('name', '')}"
     shown = tuple(fields[:_FIELDS_MAX])
-    return Node(path, Kind.of(manifest).kind, name, state, shown, len(fields) - len(shown), rank)
+    return GraphNode(
+        path, Kind.of(manifest).kind, name, state, shown, len(fields) - len(shown), rank
+    )
 
 
 def _is_kin(one: str, other: str) -> bool:

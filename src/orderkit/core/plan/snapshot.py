@@ -6,7 +6,7 @@ JSON, and the same state gives the same bytes; maps keep their order. Left out: 
 counts for itself (versions, managers of fields), and secrets: of a Secret, also one wrapped in a
 provider's Object, only the names of its keys are kept.
 
-Pure; ``flows.planning.recording`` makes and uses snapshots.
+Pure; ``flows.plan.recording`` makes and uses snapshots.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from orderkit.core.documents import API_VERSION
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.secrets import redact
+from orderkit.core.yaml.documents import API_VERSION
 
 KIND = "PlanSnapshot"
 VERSION = 1
@@ -43,7 +43,7 @@ class RecordedOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PlanSnapshot:
     """Orders and the world around them, at one moment."""
 
     orders: tuple[RecordedOrder, ...]
@@ -79,7 +79,7 @@ class Snapshot:
 _NAMED = 5
 
 
-def to_text(snapshot: Snapshot) -> str:
+def to_text(snapshot: PlanSnapshot) -> str:
     """Return the file's text. Deterministic: the same state gives the same bytes."""
     objects = sorted(map(cleaned, snapshot.objects), key=_place)
     found = {
@@ -108,7 +108,7 @@ def to_text(snapshot: Snapshot) -> str:
     return redact(text) + "\n"
 
 
-def from_text(text: str, *, name: str) -> Snapshot:
+def from_text(text: str, *, name: str) -> PlanSnapshot:
     """
     Read a snapshot.
 
@@ -145,12 +145,12 @@ def from_text(text: str, *, name: str) -> Snapshot:
         ) from error
 
 
-def _read(found: dict[str, Any]) -> Snapshot:
+def _read(found: dict[str, Any]) -> PlanSnapshot:
     orders = (
         RecordedOrder(str(o["order"]), str(o["kit"]), _object(o["xr"]), str(o["team"]))
         for o in found["orders"]
     )
-    return Snapshot(
+    return PlanSnapshot(
         tuple(orders),
         str(found["pack"]),
         {str(key): str(each) for key, each in found["schemas"].items()},

@@ -2,7 +2,8 @@
 Crossplane's part on the embedded platform: XRDs become APIs, XRs become composed resources.
 
 Reconcilers over watches on the ``Cluster`` port; nothing is a script. The algorithm itself is
-pure and lives in ``core.pipeline``, so a plan computes with the very code that runs here.
+pure and lives in ``core.crossplane.pipeline``, so a plan computes with the very code that runs
+here.
 
 What it does not do: pull packages or run functions that are no Python of this process; providers
 and managed resources; claims, legacy connection secrets, Usages, Operations, EnvironmentConfigs;
@@ -14,7 +15,7 @@ Assembled by ``adapters.embedded.platform``.
 
 from __future__ import annotations
 
-from orderkit.adapters.embedded.assembly.assembly import Assembly
+from orderkit.adapters.embedded.assembly.assembly import EmbeddedAssembly
 from orderkit.adapters.embedded.assembly.crds import crossplane_crds
 
-__all__ = ["Assembly", "crossplane_crds"]
+__all__ = ["EmbeddedAssembly", "crossplane_crds"]

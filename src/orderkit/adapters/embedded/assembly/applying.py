@@ -13,17 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.adapters.embedded.assembly.site import Site
-from orderkit.core.composed import COMPOSE_REASON, Composed, Event
-from orderkit.core.dressing import (
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext
+from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, XrEvent
+from orderkit.core.crossplane.composed_metadata import (
     CLAIM_LABELS,
     COMPOSITE_LABEL,
     COMPOSITE_OWNER,
     RESOURCE_NAME_ANNOTATION,
     composed_owner,
 )
+from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     Kind,
     Manifest,
     ObjectKey,
@@ -33,7 +34,6 @@ from orderkit.core.objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.station import Selector
 from orderkit.ports.cluster import InvalidObjectError, WrongTypeError
 
 SECRET = Kind("", "v1", "Secret")
@@ -62,7 +62,7 @@ class Applied:
 
     xr: Manifest
     unsynced: tuple[str, ...]
-    events: tuple[Event, ...]
+    events: tuple[XrEvent, ...]
 
 
 def key_of_reference(reference: Manifest, xr: Manifest) -> ObjectKey:
@@ -72,7 +72,7 @@ def key_of_reference(reference: Manifest, xr: Manifest) -> ObjectKey:
     return ObjectKey(kind, reference.get("name", ""), home)
 
 
-def observe(site: Site, xr: Manifest, references: Sequence[Manifest]) -> Observed:
+def observe(site: ReconcilerContext, xr: Manifest, references: Sequence[Manifest]) -> Observed:
     """
     Read what the XR's resourceRefs point to; what somebody else controls is not ours.
 
@@ -100,7 +100,7 @@ def observe(site: Site, xr: Manifest, references: Sequence[Manifest]) -> Observe
     return found
 
 
-def _read(site: Site, key: ObjectKey) -> Manifest | None:
+def _read(site: ReconcilerContext, key: ObjectKey) -> Manifest | None:
     try:
         return site.cluster.get(key)
     except OrderkitError as error:
@@ -108,7 +108,7 @@ def _read(site: Site, key: ObjectKey) -> Manifest | None:
         raise ApplyError(text) from error
 
 
-def _connection_details(site: Site, manifest: Manifest) -> dict[str, bytes]:
+def _connection_details(site: ReconcilerContext, manifest: Manifest) -> dict[str, bytes]:
     """Read the Secret a resource writes its connection details to, if it has one."""
     reference = dig(manifest, "spec", "writeConnectionSecretToRef", default={})
     if not isinstance(reference, dict) or not reference.get("name"):
@@ -119,7 +119,7 @@ def _connection_details(site: Site, manifest: Manifest) -> dict[str, bytes]:
     return {key: base64.b64decode(value) for key, value in data.items()}
 
 
-def fetch(site: Site, selector: Selector) -> list[Manifest]:
+def fetch(site: ReconcilerContext, selector: Selector) -> list[Manifest]:
     """
     Look up required resources: one by name, or a list sorted by namespace and name.
 
@@ -136,7 +136,9 @@ def fetch(site: Site, selector: Selector) -> list[Manifest]:
     )
 
 
-def apply(site: Site, xr: Manifest, composed: Composed, path: tuple[str, ...]) -> Applied:
+def apply(
+    site: ReconcilerContext, xr: Manifest, composed: Composed, path: tuple[str, ...]
+) -> Applied:
     """
     Make the cluster what the pipeline asked for. Safe to repeat after any interruption.
 
@@ -151,7 +153,7 @@ def apply(site: Site, xr: Manifest, composed: Composed, path: tuple[str, ...]) -
     for name, manifest in composed.deletions.items():
         _collect(site, name, manifest)
     _write_references(site, xr, composed, path)
-    events: list[Event] = []
+    events: list[XrEvent] = []
     unsynced: list[str] = []
     for name in _shuffled(site, composed):
         try:
@@ -161,7 +163,7 @@ def apply(site: Site, xr: Manifest, composed: Composed, path: tuple[str, ...]) -
         except WrongTypeError as error:
             raise _not_applied(name, error) from error
         except InvalidObjectError as error:
-            events.append(Event("Warning", COMPOSE_REASON, str(_not_applied(name, error))))
+            events.append(XrEvent("Warning", COMPOSE_REASON, str(_not_applied(name, error))))
             unsynced.append(name)
         except OrderkitError as error:
             raise _not_applied(name, error) from error
@@ -172,14 +174,14 @@ def _not_applied(name: str, error: OrderkitError) -> ApplyError:
     return ApplyError(f'cannot apply composed resource "{name}": {error}')
 
 
-def _shuffled(site: Site, composed: Composed) -> list[str]:
+def _shuffled(site: ReconcilerContext, composed: Composed) -> list[str]:
     """Random as in Crossplane: a pipeline that needs an order must not seem to work."""
     names = list(composed.resources)
     site.chance.shuffle(names)
     return names
 
 
-def _collect(site: Site, name: str, manifest: Manifest) -> None:
+def _collect(site: ReconcilerContext, name: str, manifest: Manifest) -> None:
     """Take our labels off an object that is not wanted any more and delete it, children first."""
     key, meta = ObjectKey.of(manifest), metadata(manifest)
     ours = {COMPOSITE_LABEL, *CLAIM_LABELS} & set(labels_of(manifest))
@@ -204,7 +206,9 @@ def _bare(xr: Manifest) -> Manifest:
     return {"apiVersion": xr["apiVersion"], "kind": xr["kind"], "metadata": place}
 
 
-def _write_references(site: Site, xr: Manifest, composed: Composed, path: tuple[str, ...]) -> None:
+def _write_references(
+    site: ReconcilerContext, xr: Manifest, composed: Composed, path: tuple[str, ...]
+) -> None:
     """Write down what will exist before it exists, so that a crash never loses an object."""
     fields: dict[str, Any] = {"resourceRefs": list(composed.references)}
     for step in reversed(path):
@@ -218,7 +222,7 @@ def _write_references(site: Site, xr: Manifest, composed: Composed, path: tuple[
         ) from error
 
 
-def _write_status(site: Site, xr: Manifest, composed: Composed) -> Manifest:
+def _write_status(site: ReconcilerContext, xr: Manifest, composed: Composed) -> Manifest:
     """Apply the whole desired status: what is no longer returned vanishes."""
     wanted = {**_bare(xr), "status": dict(composed.status)}
     try:

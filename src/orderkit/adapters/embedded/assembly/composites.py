@@ -25,14 +25,18 @@ from orderkit.adapters.embedded.assembly.revisions import VALID_PIPELINE
 from orderkit.adapters.embedded.assembly.selection import (
     NAME_LABEL,
     Choice,
-    SelectionError,
-    Selector,
+    CompositionSelectionError,
+    CompositionSelector,
 )
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.assembly.tracking import Tracker
 from orderkit.adapters.embedded.controller import Backoff, Controller
-from orderkit.core.composed import COMPOSE_REASON, Composed, World, steps_of
-from orderkit.core.conditions import (
+from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, World, steps_of
+from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, root_labelled
+from orderkit.core.crossplane.pipeline import compose
+from orderkit.core.crossplane.station import Selector as Required
+from orderkit.core.errors import ConflictError, OrderkitError
+from orderkit.core.objects.conditions import (
     DELETING,
     RECONCILE_PAUSED,
     RECONCILE_SUCCESS,
@@ -43,9 +47,7 @@ from orderkit.core.conditions import (
     reconcile_error,
     unknown_after_fatal,
 )
-from orderkit.core.dressing import COMPOSITE_LABEL, root_labelled
-from orderkit.core.errors import ConflictError, OrderkitError
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     COMPOSITION_REVISION,
     FUNCTION,
     Manifest,
@@ -56,9 +58,7 @@ from orderkit.core.objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.pipeline import compose
-from orderkit.core.station import Selector as Required
-from orderkit.core.xrd import machinery_path, xr_kind
+from orderkit.core.schema.xrd import machinery_path, xr_kind
 
 FINALIZER = "composite.apiextensions.crossplane.io"
 PAUSED_ANNOTATION = "crossplane.io/paused"
@@ -98,11 +98,11 @@ class ReconcileError(OrderkitError):
 class Composites:
     """The controller of one XRD's XRs."""
 
-    def __init__(self, site: Site, xrd: Manifest) -> None:
+    def __init__(self, site: ReconcilerContext, xrd: Manifest) -> None:
         self._site = site
         self._kind = xr_kind(xrd)
         self._path = machinery_path(xrd)
-        self._selector = Selector(site, xrd)
+        self._selector = CompositionSelector(site, xrd)
         self._tracker = Tracker()
         self._controller = Controller(
             f"composite/{metadata(xrd)['name']}", site.cluster, self._reconcile, backoff=BACKOFF
@@ -165,10 +165,10 @@ class Composites:
 
     def _assemble(self, xr: Manifest) -> float | None:
         choice = Choice()
-        failure: SelectionError | None = None
+        failure: CompositionSelectionError | None = None
         try:
             self._selector.choose(xr, choice)
-        except SelectionError as error:
+        except CompositionSelectionError as error:
             failure = error
         xr = self._prepared(xr, choice)
         for event in choice.events:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.objects import CRD, Manifest
-from orderkit.core.xrd import spec_schema
+from orderkit.core.objects.kube_objects import CRD, Manifest
+from orderkit.core.schema.xrd import spec_schema
 
 Schema = dict[str, Any]
 

@@ -13,12 +13,20 @@ from dataclasses import dataclass
 
 from orderkit.adapters.embedded.assembly.composites import Composites
 from orderkit.adapters.embedded.assembly.events import OWNER
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.controller import side_by_side
-from orderkit.core.conditions import Condition
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import CRD, Manifest, ObjectKey, condition, controller, dig, metadata
-from orderkit.core.xrd import BrokenXrdError, crd_for, problems, xr_kind
+from orderkit.core.objects.conditions import Condition
+from orderkit.core.objects.kube_objects import (
+    CRD,
+    Manifest,
+    ObjectKey,
+    condition,
+    controller,
+    dig,
+    metadata,
+)
+from orderkit.core.schema.xrd import BrokenXrdError, crd_for, problems, xr_kind
 from orderkit.ports.cluster import InvalidObjectError, NoSuchKindError
 
 FINALIZER = "defined.apiextensions.crossplane.io"
@@ -39,7 +47,7 @@ class _Running:
 class DefinitionReconciler:
     """Keep CRD and controller of every XRD. `close` stops the controllers."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ReconcilerContext) -> None:
         self._site = site
         self._lock = threading.Lock()
         self._running: dict[str, _Running] = {}

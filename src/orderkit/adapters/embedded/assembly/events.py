@@ -21,9 +21,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orderkit.core.composed import Event
+from orderkit.core.crossplane.composed import XrEvent
 from orderkit.core.errors import ConflictError
-from orderkit.core.objects import CLUSTER_SCOPED_HOME, EVENT, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import (
+    CLUSTER_SCOPED_HOME,
+    EVENT,
+    Manifest,
+    ObjectKey,
+    dig,
+    metadata,
+)
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster
 
@@ -47,12 +54,12 @@ class _Told:
     written_s: float
 
 
-class Recorder:
+class EventRecorder:
     """Say things about objects. Thread-safe; `start` before, `stop` writes what is waiting."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
-        self._queue: queue.SimpleQueue[tuple[Manifest, Event] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Manifest, XrEvent] | None] = queue.SimpleQueue()
         self._told: dict[ObjectKey, _Told] = {}
         self._thread = threading.Thread(target=self._write_all, name="events", daemon=True)
 
@@ -66,12 +73,12 @@ class Recorder:
             self._thread.join(timeout=5)
 
     def normal(self, about: Manifest, reason: str, message: str) -> None:
-        self.record(about, Event("Normal", reason, message))
+        self.record(about, XrEvent("Normal", reason, message))
 
     def warning(self, about: Manifest, reason: str, message: str) -> None:
-        self.record(about, Event("Warning", reason, message))
+        self.record(about, XrEvent("Warning", reason, message))
 
-    def record(self, about: Manifest, event: Event) -> None:
+    def record(self, about: Manifest, event: XrEvent) -> None:
         """Say it; returns at once."""
         self._queue.put((_reference(about), event))
 
@@ -105,7 +112,7 @@ class Recorder:
                 self._told.pop(ObjectKey.of(event), None)
                 self._cluster.delete(ObjectKey.of(event))
 
-    def _write(self, about: Manifest, event: Event) -> None:
+    def _write(self, about: Manifest, event: XrEvent) -> None:
         key = _key(about, event)
         told = self._told.get(key)
         now_s = self._clock.monotonic_s()
@@ -119,7 +126,7 @@ class Recorder:
             told.written_s = now_s
             self._count(key, told.count)
 
-    def _create(self, key: ObjectKey, about: Manifest, event: Event) -> int:
+    def _create(self, key: ObjectKey, about: Manifest, event: XrEvent) -> int:
         """Create the Event, or count up one that an earlier process left; return the count."""
         now = self.now()
         try:
@@ -157,17 +164,17 @@ def _reference(about: Manifest) -> Manifest:
     return {key: value for key, value in found.items() if value}
 
 
-def _key(about: Manifest, event: Event) -> ObjectKey:
+def _key(about: Manifest, event: XrEvent) -> ObjectKey:
     said = "\0".join((str(about.get("uid")), event.type, event.reason, event.message))
     digest = hashlib.sha256(said.encode()).hexdigest()[:16]
     name = f"{str(about.get('name'))[:200]}.{digest}"
     return ObjectKey(EVENT, name, about.get("namespace") or CLUSTER_SCOPED_HOME)
 
 
-def _manifest(key: ObjectKey, about: Manifest, event: Event, now: str) -> Manifest:
+def _manifest(key: ObjectKey, about: Manifest, event: XrEvent, now: str) -> Manifest:
     return {
         "apiVersion": "v1",
-        "kind": "Event",
+        "kind": "XrEvent",
         "metadata": {"name": key.name, "namespace": key.namespace},
         "involvedObject": about,
         "type": event.type,

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
-from orderkit.core.conditions import Condition
-from orderkit.core.objects import FUNCTION, Manifest, ObjectKey, dig, metadata
-from orderkit.core.pythonfunctions import NAMES
-from orderkit.core.station import Station
-from orderkit.core.twins.choosing import package_name
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
+from orderkit.core.crossplane.python_functions import NAMES
+from orderkit.core.crossplane.station import Station
+from orderkit.core.crossplane.twins.choice import package_name
+from orderkit.core.objects.conditions import Condition
+from orderkit.core.objects.kube_objects import FUNCTION, Manifest, ObjectKey, dig, metadata
 
 INSTALLED = Condition("Installed", "True", "ActivePackageRevision")
 HEALTHY = Condition("Healthy", "True", "HealthyPackageRevision")
@@ -32,7 +32,7 @@ def unhealthy(name: str, known: Mapping[str, Station]) -> Condition:
 class FunctionReconciler:
     """Keep the conditions of Function objects."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ReconcilerContext) -> None:
         self._site = site
 
     def __call__(self, key: ObjectKey) -> float | None:
@@ -56,7 +56,7 @@ def runner(function: Manifest, known: Mapping[str, Station]) -> Station | None:
     return known.get(name)
 
 
-def installed(site: Site) -> dict[str, Station | None]:
+def installed(site: ReconcilerContext) -> dict[str, Station | None]:
     """Return what runs each Function of the cluster here, None where nothing does."""
     found = site.cluster.list(FUNCTION).items
     return {metadata(each)["name"]: runner(each, site.functions) for each in found}

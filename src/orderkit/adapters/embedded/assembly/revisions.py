@@ -20,9 +20,9 @@ from orderkit.adapters.embedded.assembly.selection import (
     latest_revision,
     number_of,
 )
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
-from orderkit.core.conditions import RECONCILE_SUCCESS, Condition
-from orderkit.core.objects import (
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
+from orderkit.core.objects.conditions import RECONCILE_SUCCESS, Condition
+from orderkit.core.objects.kube_objects import (
     COMPOSITION,
     COMPOSITION_REVISION,
     Manifest,
@@ -79,7 +79,7 @@ def _owner(composition: Manifest) -> dict[str, object]:
 class CompositionReconciler:
     """Keep the newest revision of every Composition equal to its content."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ReconcilerContext) -> None:
         self._site = site
 
     def __call__(self, key: ObjectKey) -> float | None:
@@ -116,7 +116,7 @@ class CompositionReconciler:
 class RevisionReconciler:
     """Say of every revision that its pipeline can be used."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ReconcilerContext) -> None:
         self._site = site
 
     def __call__(self, key: ObjectKey) -> float | None:

@@ -6,23 +6,23 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.assembly.events import OWNER, Recorder
-from orderkit.core.conditions import Condition, merged
+from orderkit.adapters.embedded.assembly.events import OWNER, EventRecorder
+from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import NotFoundError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
-from orderkit.core.station import Station
+from orderkit.core.objects.conditions import Condition, merged
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ReconcilerContext:
     """The surroundings of a reconciler."""
 
     cluster: Cluster
     functions: Mapping[str, Station]
     """What can run in this process, by the name of its Function object."""
-    recorder: Recorder
+    recorder: EventRecorder
     clock: Clock
     chance: random.Random
     """Order of applying and jitter; Crossplane's are random too."""

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from orderkit.core.objects import Kind, Manifest, ObjectKey, labels_of, metadata
-from orderkit.core.station import Selector
+from orderkit.core.crossplane.station import Selector
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, labels_of, metadata
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orderkit.adapters.embedded.catalog.reading import read_entities, source_of
-from orderkit.adapters.embedded.catalog.store import Store
+from orderkit.adapters.embedded.catalog.store import CatalogStore
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.names import RepoId
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.ports.catalog import Location
 from orderkit.ports.forge import Forge
 
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class CatalogRegistration:
     """What registering a target gives. `known` is True if it was registered before."""
 
     location: Location
@@ -51,7 +51,7 @@ class EmbeddedCatalog:
         Raises:
             RefusedError: A newer version of Orderkit wrote the file.
         """
-        self._store, self._forge, self._interval_s = Store(path), forge, interval_s
+        self._store, self._forge, self._interval_s = CatalogStore(path), forge, interval_s
         self._wake = threading.Condition()
         self._pushed: set[RepoId] = set()
         self._closing = False
@@ -78,7 +78,7 @@ class EmbeddedCatalog:
             self._pushed.add(repo)
             self._wake.notify_all()
 
-    def look(self, target: str) -> Registration:
+    def look(self, target: str) -> CatalogRegistration:
         """
         Read a target as if it were registered, and store nothing.
 
@@ -88,9 +88,9 @@ class EmbeddedCatalog:
         entities = tuple(read_entities(self._forge, target))
         known = [location for location in self._store.locations() if location.target == target]
         location = known[0] if known else Location("", target)
-        return Registration(location, entities, bool(known))
+        return CatalogRegistration(location, entities, bool(known))
 
-    def register(self, target: str) -> Registration:
+    def register(self, target: str) -> CatalogRegistration:
         """
         Store a location and its entities. Idempotent.
 
@@ -105,7 +105,7 @@ class EmbeddedCatalog:
             if new:
                 self._store.remove_location(location.id)
             raise InvalidInputError("target", target, f"gives {refused[0]}, which another has")
-        return Registration(location, entities, not new)
+        return CatalogRegistration(location, entities, not new)
 
     def unregister(self, location_id: str) -> bool:
         """Remove a location and its entities. False if there is none."""

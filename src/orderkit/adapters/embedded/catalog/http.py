@@ -36,7 +36,7 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.secrets import redact
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ Read entities from a location: a ``catalog-info.yaml`` in a repository of the pl
 Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces. The
 files that a ``Location`` there names relative to itself are read too, one level deep and without
 patterns; one that is missing or broken gives nothing, and the others count.
-Anybody may have pushed the file, so it is read with the limits of ``core.manifests``.
+Anybody may have pushed the file, so it is read with the limits of ``core.yaml.manifests``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import PurePosixPath
 from urllib.parse import quote, unquote
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.manifests import ManifestError, parse_manifests
 from orderkit.core.names import RepoId
-from orderkit.core.objects import Manifest, annotations_of, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
+from orderkit.core.yaml.manifests import ManifestError, parse_manifests
 from orderkit.ports.forge import Forge
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CatalogSource:
     """A file in a repository at a branch, tag or commit."""
 
     repo: RepoId
@@ -46,7 +46,7 @@ class Source:
     path: PurePosixPath
 
 
-def source_of(target: str, *, base_url: str) -> Source:
+def source_of(target: str, *, base_url: str) -> CatalogSource:
     """
     Read a location's target.
 
@@ -63,7 +63,7 @@ def source_of(target: str, *, base_url: str) -> Source:
             hint=f"the form is {base_url}/<owner>/<repo>/src/branch/<branch>/catalog-info.yaml",
         )
     repo = RepoId(unquote(found["owner"]), unquote(found["repo"]))
-    return Source(repo, unquote(found["ref"]), PurePosixPath(unquote(found["path"])))
+    return CatalogSource(repo, unquote(found["ref"]), PurePosixPath(unquote(found["path"])))
 
 
 def read_entities(forge: Forge, target: str) -> list[Manifest]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from orderkit.adapters.backstage import entity_ref
 from orderkit.core.errors import RefusedError
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.ports.catalog import Location
 
 VERSION = 1
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS entities (
 """
 
 
-class Store:
+class CatalogStore:
     """Locations and entities in one file."""
 
     def __init__(self, path: Path) -> None:

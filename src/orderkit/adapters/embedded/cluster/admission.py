@@ -5,7 +5,7 @@ An `Admission` is called for every create, update and delete, dry runs included,
 and validation and before anything is stored. `Policies` is the one a cluster has by default: it
 enforces the ValidatingAdmissionPolicies that the cluster holds, at once (a real server needs a
 moment). Everybody is one administrator here (``request.userInfo``). What cannot be evaluated
-exactly (``core.admission``) counts as the policy's ``failurePolicy`` says, and is told.
+exactly (``core.schema.admission``) counts as the policy's ``failurePolicy`` says, and is told.
 
 Not here: webhooks, MutatingAdmissionPolicies, the ``authorizer``.
 """
@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.cluster.journal import Place
-from orderkit.adapters.embedded.cluster.refusals import DeniedByPolicy, Subject
-from orderkit.adapters.embedded.cluster.store import Store
-from orderkit.core.admission import BINDING, POLICY, Operation, Policy, Review, judge
-from orderkit.core.objects import NAMESPACE, Kind, Manifest, dig, metadata
+from orderkit.adapters.embedded.cluster.journal import StorageKey
+from orderkit.adapters.embedded.cluster.refusals import DeniedByPolicy, RefusalSubject
+from orderkit.adapters.embedded.cluster.store import ObjectStore
+from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, metadata
+from orderkit.core.schema.admission import BINDING, POLICY, Operation, Policy, Review, judge
 
 USER = "admin"
 GROUPS = ("system:masters", "system:authenticated")
@@ -51,7 +51,7 @@ Admission = Callable[[AdmissionRequest], Sequence[str]]
 class Policies:
     """Enforces the policies of a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._compiled: dict[str, tuple[str, Policy]] = {}
 
@@ -72,7 +72,7 @@ class Policies:
         }
         ruling = judge(policies, bindings, self._review(request), self._look)
         if ruling.denials:
-            subject = Subject(
+            subject = RefusalSubject(
                 request.kind.kind, request.kind.group, request.plural, str(request.meta.get("name"))
             )
             denial = DeniedByPolicy(subject, ruling.denials[0].told, ruling.denials[0].reason)
@@ -90,7 +90,7 @@ class Policies:
 
     def _review(self, request: AdmissionRequest) -> Review:
         namespace = str(request.meta.get("namespace") or "")
-        place = Place(NAMESPACE.group, NAMESPACE.kind, "", namespace)
+        place = StorageKey(NAMESPACE.group, NAMESPACE.kind, "", namespace)
         return Review(
             operation=request.operation,
             kind=request.kind,

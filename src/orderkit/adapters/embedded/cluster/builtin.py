@@ -20,7 +20,7 @@ from orderkit.adapters.embedded.cluster.kinds import (
     ServedKind,
     with_metadata,
 )
-from orderkit.core.objects import CONFIG_MAP, CRD, EVENT, NAMESPACE, Kind
+from orderkit.core.objects.kube_objects import CONFIG_MAP, CRD, EVENT, NAMESPACE, Kind
 
 SECRET = Kind("", "v1", "Secret")
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount")

@@ -13,8 +13,8 @@ from typing import Any
 from orderkit.adapters.embedded.cluster.builtin import NAME_RULES, NameRule
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
 from orderkit.adapters.embedded.cluster.refusals import Cause
-from orderkit.core.objects import Manifest, labels_of, metadata
-from orderkit.core.structural import problems
+from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
+from orderkit.core.schema.structural import problems
 
 _NAME_MAX = 253
 _LABEL_MAX = 63

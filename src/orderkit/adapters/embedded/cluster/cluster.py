@@ -27,10 +27,18 @@ from orderkit.adapters.embedded.cluster.lifecycle import (
 )
 from orderkit.adapters.embedded.cluster.patches import merge_patch
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired, NotFound
-from orderkit.adapters.embedded.cluster.registry import Registry
-from orderkit.adapters.embedded.cluster.store import Store
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
+from orderkit.adapters.embedded.cluster.store import ObjectStore
 from orderkit.adapters.embedded.cluster.writes import Writes
-from orderkit.core.objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, labels_of, metadata
+from orderkit.core.objects.kube_objects import (
+    CRD,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    labels_of,
+    metadata,
+)
 from orderkit.ports.cluster import ObjectList, Propagation, WatchEvent
 
 
@@ -51,8 +59,8 @@ class EmbeddedCluster:
         Raises:
             RefusedError: The file was written by a newer Orderkit.
         """
-        self.store = Store(path, history=history)
-        self.registry = Registry()
+        self.store = ObjectStore(path, history=history)
+        self.registry = KindRegistry()
         self.writes = Writes(self.store, self.registry, admission or Policies(self.store))
         for definition in self.store.scan(CRD.group, CRD.kind):
             self.writes.define(definition)
@@ -167,7 +175,7 @@ class EmbeddedCluster:
     def watching(
         self, served: ServedKind, *, namespace: str | None, since: int | None
     ) -> AbstractContextManager[Watcher]:
-        """Open a watch on a kind; see ``Store.watching``."""
+        """Open a watch on a kind; see ``ObjectStore.watching``."""
         kind = (served.kind.group, served.kind.kind)
         return self.store.watching(kind, namespace=namespace, since=since)
 

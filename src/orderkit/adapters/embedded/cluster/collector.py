@@ -25,15 +25,15 @@ from typing import Any
 
 from orderkit.adapters.embedded.cluster.definitions import CLEANUP_FINALIZER, stored_kind
 from orderkit.adapters.embedded.cluster.documents import meta
-from orderkit.adapters.embedded.cluster.journal import Change, Place
+from orderkit.adapters.embedded.cluster.journal import JournalEntry, StorageKey
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import FOREGROUND, ORPHAN, Deletion, Write
-from orderkit.adapters.embedded.cluster.registry import Registry
-from orderkit.adapters.embedded.cluster.store import Store, owner_uids
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
+from orderkit.adapters.embedded.cluster.store import ObjectStore, owner_uids
 from orderkit.adapters.embedded.cluster.strategies import NAMESPACE_FINALIZER
 from orderkit.adapters.embedded.cluster.writes import Writes
 from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects import CRD, EVENT, Kind, Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import CRD, EVENT, Kind, Manifest, dig, metadata
 from orderkit.ports.cluster import Propagation
 
 OWNER = "kube-controller-manager"
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 class Collector:
     """One background thread over a store."""
 
-    def __init__(self, store: Store, registry: Registry, writes: Writes) -> None:
+    def __init__(self, store: ObjectStore, registry: KindRegistry, writes: Writes) -> None:
         self._store, self._registry, self._writes = store, registry, writes
         self._stopping = threading.Event()
         self._idle = threading.Condition()
@@ -79,7 +79,7 @@ class Collector:
                     self._sweep_events()
                     next_sweep = time.monotonic() + _EVENT_SWEEP_S
 
-    def _concerned(self, change: Change) -> Iterable[Place]:
+    def _concerned(self, change: JournalEntry) -> Iterable[StorageKey]:
         """Say which places a change may have made something to do for."""
         found = metadata(change.manifest)
         if change.type != "DELETED":
@@ -92,12 +92,12 @@ class Collector:
             if owner is not None:
                 yield owner
         if change.place.namespace:
-            yield Place("", "Namespace", "", change.place.namespace)
+            yield StorageKey("", "Namespace", "", change.place.namespace)
         served = self._registry.any_version(change.place.group, change.place.kind)
         if served is not None and served.custom:
-            yield Place(CRD.group, CRD.kind, "", served.subject("").resource)
+            yield StorageKey(CRD.group, CRD.kind, "", served.subject("").resource)
 
-    def _look_at_all(self, places: Iterable[Place]) -> None:
+    def _look_at_all(self, places: Iterable[StorageKey]) -> None:
         for place in places:
             if self._stopping.is_set():
                 return
@@ -110,7 +110,7 @@ class Collector:
                     return
                 logger.exception("collector: %s", place)
 
-    def _look_at(self, place: Place) -> None:
+    def _look_at(self, place: StorageKey) -> None:
         with self._store.lock:
             manifest = self._store.get(place)
             served = self._registry.any_version(place.group, place.kind)
@@ -131,7 +131,7 @@ class Collector:
 
     # -- garbage
 
-    def _collect(self, served: ServedKind, place: Place, manifest: Manifest) -> None:
+    def _collect(self, served: ServedKind, place: StorageKey, manifest: Manifest) -> None:
         references = metadata(manifest).get("ownerReferences") or ()
         if not references:
             return
@@ -145,14 +145,14 @@ class Collector:
             how = "Foreground"
         self._delete(served, place, how, uid=metadata(manifest)["uid"])
 
-    def _owner_state(self, dependent: Place, reference: dict[str, Any]) -> str:
+    def _owner_state(self, dependent: StorageKey, reference: dict[str, Any]) -> str:
         """Return there, gone, waiting (for its dependents to go) or unknown."""
         kind = Kind.parse(reference["apiVersion"], reference["kind"])
         served = self._registry.any_version(kind.group, kind.kind)
         if served is None or (served.namespaced and not dependent.namespace):
             return "unknown"
         namespace = dependent.namespace if served.namespaced else ""
-        owner = self._store.get(Place(kind.group, kind.kind, namespace, reference["name"]))
+        owner = self._store.get(StorageKey(kind.group, kind.kind, namespace, reference["name"]))
         if owner is None or metadata(owner)["uid"] != reference["uid"]:
             return "gone"
         deleting = metadata(owner).get("deletionTimestamp")
@@ -162,14 +162,14 @@ class Collector:
         return "there"
 
     def _drop_references(
-        self, served: ServedKind, place: Place, gone: list[dict[str, Any]]
+        self, served: ServedKind, place: StorageKey, gone: list[dict[str, Any]]
     ) -> None:
         if not gone:
             return
         uids = {reference["uid"] for reference in gone}
         self._change(served, place, lambda manifest: _without_owners(manifest, uids))
 
-    def _orphan(self, served: ServedKind, place: Place, manifest: Manifest) -> None:
+    def _orphan(self, served: ServedKind, place: StorageKey, manifest: Manifest) -> None:
         uid = metadata(manifest)["uid"]
         for dependent in self._store.dependents(uid):
             kind = self._registry.any_version(dependent.group, dependent.kind)
@@ -177,7 +177,7 @@ class Collector:
                 self._change(kind, dependent, lambda found: _without_owners(found, {uid}))
         self._release(served, place, ORPHAN)
 
-    def _delete_dependents(self, served: ServedKind, place: Place, manifest: Manifest) -> None:
+    def _delete_dependents(self, served: ServedKind, place: StorageKey, manifest: Manifest) -> None:
         uid = metadata(manifest)["uid"]
         blocked = False
         for dependent in self._store.dependents(uid):
@@ -194,7 +194,7 @@ class Collector:
 
     # -- namespaces and definitions
 
-    def _empty_namespace(self, served: ServedKind, place: Place) -> None:
+    def _empty_namespace(self, served: ServedKind, place: StorageKey) -> None:
         for item in self._store.content(place.name):
             kind = self._registry.any_version(item.group, item.kind)
             found = self._store.get(item)
@@ -204,11 +204,13 @@ class Collector:
         if not self._store.content(place.name):
             self._change(served, place, _finalized, subresource="finalize")
 
-    def _empty_definition(self, served: ServedKind, place: Place, manifest: Manifest) -> None:
+    def _empty_definition(self, served: ServedKind, place: StorageKey, manifest: Manifest) -> None:
         group, kind = dig(manifest, "spec", "group"), dig(manifest, "spec", "names", "kind")
         instances = self._store.scan(group, kind)
         for found in instances:
-            item = Place(group, kind, metadata(found).get("namespace", ""), metadata(found)["name"])
+            item = StorageKey(
+                group, kind, metadata(found).get("namespace", ""), metadata(found)["name"]
+            )
             if not metadata(found).get("deletionTimestamp"):
                 uid = metadata(found)["uid"]
                 self._delete(stored_kind(manifest), item, "Background", uid=uid)
@@ -221,12 +223,12 @@ class Collector:
         for event in self._store.scan(EVENT.group, EVENT.kind):
             found = metadata(event)
             if (event.get("lastTimestamp") or found["creationTimestamp"]) < oldest:
-                place = Place("", EVENT.kind, found["namespace"], found["name"])
+                place = StorageKey("", EVENT.kind, found["namespace"], found["name"])
                 self._delete(served, place, "Background", uid=found["uid"])
 
     # -- writing
 
-    def _delete(self, served: ServedKind, place: Place, how: Propagation, *, uid: str) -> None:
+    def _delete(self, served: ServedKind, place: StorageKey, how: Propagation, *, uid: str) -> None:
         self._writes.delete(
             served,
             place.namespace,
@@ -234,7 +236,7 @@ class Collector:
             Deletion(propagation=how, uid=uid, owner=OWNER),
         )
 
-    def _release(self, served: ServedKind, place: Place, finalizer: str) -> None:
+    def _release(self, served: ServedKind, place: StorageKey, finalizer: str) -> None:
         def edit(manifest: Manifest) -> Manifest:
             found = meta(manifest)
             kept = [f for f in found.get("finalizers") or () if f != finalizer]
@@ -244,14 +246,14 @@ class Collector:
         self._change(served, place, edit)
 
     def _change(
-        self, served: ServedKind, place: Place, edit: Any, *, subresource: Any = ""
+        self, served: ServedKind, place: StorageKey, edit: Any, *, subresource: Any = ""
     ) -> None:
         self._writes.change(
             served, place.namespace, place.name, edit, Write(OWNER, subresource=subresource)
         )
 
 
-def _definitions_last(place: Place) -> bool:
+def _definitions_last(place: StorageKey) -> bool:
     """Order places so that a definition goes only after its objects' dependents were seen."""
     return (place.group, place.kind) == (CRD.group, CRD.kind)
 

@@ -15,9 +15,9 @@ from typing import Any
 from orderkit.adapters.embedded.cluster.documents import now
 from orderkit.adapters.embedded.cluster.kinds import AGE, Column, ServedKind, with_metadata
 from orderkit.adapters.embedded.cluster.refusals import Cause
-from orderkit.core.cel import RuleSet, has_rules
-from orderkit.core.objects import Kind, Manifest, dig
-from orderkit.core.structural import check_schema
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig
+from orderkit.core.schema.cel import RuleSet, has_rules
+from orderkit.core.schema.structural import check_schema
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 """Keeps a definition until its last object is gone."""

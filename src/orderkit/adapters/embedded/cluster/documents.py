@@ -12,7 +12,7 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 
 T = TypeVar("T")
 

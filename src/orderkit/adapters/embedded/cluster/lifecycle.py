@@ -1,8 +1,8 @@
 """
 What each kind of write may change, and what the server itself decides. Pure.
 
-A create is stamped, an update keeps what it may not touch, a deletion marks; here are these
-steps as functions from manifests to manifests. Called by ``writes``.
+A create is stamped, an update keeps what it may not touch, a deletion marks; here are these steps
+as functions from manifests to manifests. Called by ``writes``, the collector and the HTTP side.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from orderkit.adapters.embedded.cluster import definitions
 from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, now
-from orderkit.adapters.embedded.cluster.journal import Place
+from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
-from orderkit.core.objects import CRD, NAMESPACE, Manifest, dig, metadata
-from orderkit.core.structural import default, prune
+from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, dig, metadata
+from orderkit.core.schema.structural import default, prune
 from orderkit.ports.cluster import Propagation
 
 FOREGROUND = "foregroundDeletion"
@@ -59,9 +59,11 @@ class Deleted:
     gone: bool
 
 
-def place_of(served: ServedKind, namespace: str, name: str) -> Place:
+def place_of(served: ServedKind, namespace: str, name: str) -> StorageKey:
     """Return where an object of a kind is stored."""
-    return Place(served.kind.group, served.kind.kind, namespace if served.namespaced else "", name)
+    return StorageKey(
+        served.kind.group, served.kind.kind, namespace if served.namespaced else "", name
+    )
 
 
 def presented(served: ServedKind, manifest: Manifest) -> Manifest:
@@ -91,7 +93,7 @@ def without_empty_metadata(manifest: Manifest) -> Manifest:
     return manifest if len(kept) == len(found) else {**manifest, "metadata": kept}
 
 
-def skeleton(served: ServedKind, place: Place) -> Manifest:
+def skeleton(served: ServedKind, place: StorageKey) -> Manifest:
     """Return what an apply to a missing object is merged into: its identity."""
     found = {"name": place.name}
     if place.namespace:

@@ -22,8 +22,8 @@ from orderkit.adapters.embedded.cluster.fieldsets import (
     paths,
     union,
 )
-from orderkit.adapters.embedded.cluster.refusals import ApplyConflict, Cause, Subject
-from orderkit.core.objects import Manifest, metadata
+from orderkit.adapters.embedded.cluster.refusals import ApplyConflict, Cause, RefusalSubject
+from orderkit.core.objects.kube_objects import Manifest, metadata
 
 _SERVER_SET = frozenset(
     {
@@ -58,7 +58,7 @@ class Manager:
         return text
 
 
-class Entry(NamedTuple):
+class ManagerEntry(NamedTuple):
     """What a manager owns, in which API version it said so, and when."""
 
     fields: FieldSet
@@ -66,7 +66,7 @@ class Entry(NamedTuple):
     time: str
 
 
-Entries = dict[Manager, Entry]
+Entries = dict[Manager, ManagerEntry]
 
 
 class Author(NamedTuple):
@@ -94,7 +94,9 @@ def read(manifest: Manifest) -> Entries:
             entry.get("subresource", ""),
             "" if operation == "Apply" else api_version,
         )
-        found[manager] = Entry(entry.get("fieldsV1") or {}, api_version, entry.get("time", ""))
+        found[manager] = ManagerEntry(
+            entry.get("fieldsV1") or {}, api_version, entry.get("time", "")
+        )
     return found
 
 
@@ -157,13 +159,15 @@ def _without(entries: Entries, lost: FieldSet, *, spare: Manager) -> Entries:
     return out
 
 
-def _take(entries: Entries, manager: Manager, author: Author, changes: typed.Changes) -> None:
-    mine = entries.get(manager, Entry({}, author.api_version, ""))
+def _take(
+    entries: Entries, manager: Manager, author: Author, changes: typed.OwnedFieldChanges
+) -> None:
+    mine = entries.get(manager, ManagerEntry({}, author.api_version, ""))
     fields = union(difference(mine.fields, changes.removed), changes.touched)
     if not fields:
         entries.pop(manager, None)
     elif fields != mine.fields:
-        entries[manager] = Entry(fields, author.api_version, now())
+        entries[manager] = ManagerEntry(fields, author.api_version, now())
 
 
 def apply(
@@ -173,7 +177,7 @@ def apply(
     author: Author,
     *,
     force: bool,
-    subject: Subject,
+    subject: RefusalSubject,
 ) -> Manifest:
     """
     Return `live` with exactly the fields of `config` owned by `author`, managedFields set.
@@ -210,12 +214,12 @@ def _all_fields(entries: Entries, *, but: Manager) -> FieldSet:
 
 
 def _claim(
-    entries: Entries, manager: Manager, author: Author, claimed: FieldSet, last: Entry | None
+    entries: Entries, manager: Manager, author: Author, claimed: FieldSet, last: ManagerEntry | None
 ) -> None:
     if not claimed:
         entries.pop(manager, None)
     elif last is None or last.fields != claimed or last.api_version != author.api_version:
-        entries[manager] = Entry(claimed, author.api_version, now())
+        entries[manager] = ManagerEntry(claimed, author.api_version, now())
 
 
 def _assembled(live: Manifest, merged: Manifest, entries: Entries) -> Manifest:
@@ -233,7 +237,7 @@ def _assembled(live: Manifest, merged: Manifest, entries: Entries) -> Manifest:
 
 
 def _refuse_conflicts(
-    entries: Entries, manager: Manager, touched: FieldSet, subject: Subject
+    entries: Entries, manager: Manager, touched: FieldSet, subject: RefusalSubject
 ) -> None:
     found: list[tuple[str, str]] = []
     for other, entry in entries.items():

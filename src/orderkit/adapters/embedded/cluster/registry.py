@@ -13,10 +13,10 @@ from orderkit.adapters.embedded.cluster.builtin import BUILT_IN
 from orderkit.adapters.embedded.cluster.definitions import served_kinds
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.refusals import KindMissing
-from orderkit.core.objects import Kind, Manifest, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 
 
-class Registry:
+class KindRegistry:
     """Served kinds by kind and by (group, version, plural)."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from orderkit.adapters.embedded.cluster.refusals import BadRequest
-from orderkit.core.objects import Manifest, dig
+from orderkit.core.objects.kube_objects import Manifest, dig
 
 LabelTest = Callable[[Mapping[str, str]], bool]
 FieldTest = Callable[[Manifest], bool]

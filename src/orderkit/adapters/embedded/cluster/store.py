@@ -16,18 +16,18 @@ from pathlib import Path
 from orderkit.adapters.embedded.cluster.hub import Hub, Watcher
 from orderkit.adapters.embedded.cluster.journal import (
     HISTORY,
-    Change,
     ChangeType,
     Journal,
-    Place,
+    JournalEntry,
+    StorageKey,
 )
 from orderkit.adapters.embedded.cluster.refusals import Expired
-from orderkit.core.objects import Manifest, labels_of, metadata
+from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
 
 _Table = dict[tuple[str, str], Manifest]
 
 
-class Store:
+class ObjectStore:
     """Objects by place, by uid, by owner and by namespace."""
 
     def __init__(self, path: Path, *, history: int = HISTORY) -> None:
@@ -36,9 +36,9 @@ class Store:
         self._journal = Journal(path, history=history)
         self._hub = Hub()
         self._tables: dict[tuple[str, str], _Table] = {}
-        self._by_uid: dict[str, Place] = {}
-        self._by_owner: dict[str, set[Place]] = {}
-        self._by_namespace: dict[str, set[Place]] = {}
+        self._by_uid: dict[str, StorageKey] = {}
+        self._by_owner: dict[str, set[StorageKey]] = {}
+        self._by_namespace: dict[str, set[StorageKey]] = {}
         self._closed = False
         self._version = self._journal.version()
         self._changed_at = {(g, k): version for g, k, version in self._journal.latest_versions()}
@@ -62,7 +62,7 @@ class Store:
                 self._hub.close_all()
                 self._journal.close()
 
-    def get(self, place: Place) -> Manifest | None:
+    def get(self, place: StorageKey) -> Manifest | None:
         """Return the stored (shared) manifest."""
         return self._tables.get((place.group, place.kind), {}).get((place.namespace, place.name))
 
@@ -72,25 +72,25 @@ class Store:
             found = sorted(self._tables.get((group, kind), {}).items(), key=lambda item: item[0])
         return [m for (where, _), m in found if namespace is None or where == namespace]
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[StorageKey]:
         """Return where everything is."""
         with self.lock:
             return list(self._by_uid.values())
 
-    def place_of(self, uid: str) -> Place | None:
+    def place_of(self, uid: str) -> StorageKey | None:
         return self._by_uid.get(uid)
 
-    def dependents(self, uid: str) -> list[Place]:
+    def dependents(self, uid: str) -> list[StorageKey]:
         """Return the objects that name `uid` as an owner."""
         with self.lock:
             return sorted(self._by_owner.get(uid, ()))
 
-    def content(self, namespace: str) -> list[Place]:
+    def content(self, namespace: str) -> list[StorageKey]:
         """Return what lives in a namespace."""
         with self.lock:
             return sorted(self._by_namespace.get(namespace, ()))
 
-    def commit(self, type_: ChangeType, place: Place, manifest: Manifest) -> Manifest:
+    def commit(self, type_: ChangeType, place: StorageKey, manifest: Manifest) -> Manifest:
         """
         Make one change durable and visible; return the manifest with its new version.
 
@@ -103,7 +103,7 @@ class Store:
             manifest["metadata"]["resourceVersion"] = str(version)
             old = self.get(place)
             old_labels = None if old is None else labels_of(old)
-            change = Change(version, type_, place, manifest, old_labels)
+            change = JournalEntry(version, type_, place, manifest, old_labels)
             self._journal.write(change)
             self._version = version
             self._changed_at[place.group, place.kind] = version
@@ -125,7 +125,7 @@ class Store:
             for key, manifest in table.items():
                 table[key] = shape(manifest)
 
-    def _index(self, place: Place, manifest: Manifest) -> None:
+    def _index(self, place: StorageKey, manifest: Manifest) -> None:
         table = self._tables.setdefault((place.group, place.kind), {})
         table[place.namespace, place.name] = manifest
         self._by_uid[metadata(manifest)["uid"]] = place
@@ -134,7 +134,7 @@ class Store:
         if place.namespace:
             self._by_namespace.setdefault(place.namespace, set()).add(place)
 
-    def _unindex(self, place: Place, manifest: Manifest) -> None:
+    def _unindex(self, place: StorageKey, manifest: Manifest) -> None:
         del self._tables[place.group, place.kind][place.namespace, place.name]
         del self._by_uid[metadata(manifest)["uid"]]
         for uid in owner_uids(manifest):
@@ -170,7 +170,7 @@ class Store:
             with self.lock:
                 self._hub.remove(kind, watcher)
 
-    def _missed(self, kind: tuple[str, str], since: int) -> list[Change]:
+    def _missed(self, kind: tuple[str, str], since: int) -> list[JournalEntry]:
         if since > self._version:
             raise Expired(since, self._version)
         if since >= self._changed_at.get(kind, 0):
@@ -188,7 +188,7 @@ def owner_uids(manifest: Manifest) -> list[str]:
     return [reference["uid"] for reference in references]
 
 
-def _discard(index: dict[str, set[Place]], key: str, place: Place) -> None:
+def _discard(index: dict[str, set[StorageKey]], key: str, place: StorageKey) -> None:
     places = index.get(key)
     if places is not None:
         places.discard(place)

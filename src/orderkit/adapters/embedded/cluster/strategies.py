@@ -14,9 +14,17 @@ from collections.abc import Iterator
 from orderkit.adapters.embedded.cluster import definitions
 from orderkit.adapters.embedded.cluster.builtin import SECRET
 from orderkit.adapters.embedded.cluster.refusals import Cause
-from orderkit.core.admission import POLICY
-from orderkit.core.objects import CONFIG_MAP, CRD, NAMESPACE, Kind, Manifest, dig, metadata
-from orderkit.core.policyfaults import policy_faults
+from orderkit.core.objects.kube_objects import (
+    CONFIG_MAP,
+    CRD,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    dig,
+    metadata,
+)
+from orderkit.core.schema.admission import POLICY
+from orderkit.core.schema.policy_errors import policy_faults
 
 NAMESPACE_FINALIZER = "kubernetes"
 """Keeps a namespace until its content is gone; lives in ``spec.finalizers``."""

@@ -22,7 +22,7 @@ from orderkit.adapters.embedded.cluster.fieldsets import SELF, FieldSet, is_memb
 Schema = Mapping[str, Any]
 
 
-class Child(NamedTuple):
+class OwnedField(NamedTuple):
     """One field or item that can have an owner of its own."""
 
     step: str
@@ -32,7 +32,7 @@ class Child(NamedTuple):
     """True if the path itself is owned too, not only the leaves below (map keys, list items)."""
 
 
-def children(value: Any, schema: Schema | None) -> list[Child] | None:
+def children(value: Any, schema: Schema | None) -> list[OwnedField] | None:
     """Return the separately owned parts of a value, or None if it is one leaf."""
     if isinstance(value, dict):
         if schema is not None and schema.get("x-kubernetes-map-type") == "atomic":
@@ -43,11 +43,11 @@ def children(value: Any, schema: Schema | None) -> list[Child] | None:
     return None
 
 
-def _field(schema: Schema | None, name: str, value: Any) -> Child:
+def _field(schema: Schema | None, name: str, value: Any) -> OwnedField:
     declared = (schema or {}).get("properties") or {}
     if name in declared:
-        return Child(f"f:{name}", value, declared[name], keyed=False)
-    return Child(f"f:{name}", value, _other_fields(schema), keyed=True)
+        return OwnedField(f"f:{name}", value, declared[name], keyed=False)
+    return OwnedField(f"f:{name}", value, _other_fields(schema), keyed=True)
 
 
 def _other_fields(schema: Schema | None) -> Schema | None:
@@ -55,18 +55,18 @@ def _other_fields(schema: Schema | None) -> Schema | None:
     return found if isinstance(found, Mapping) else None
 
 
-def _items(value: list[Any], schema: Schema) -> list[Child] | None:
+def _items(value: list[Any], schema: Schema) -> list[OwnedField] | None:
     item_schema = schema.get("items")
     match schema.get("x-kubernetes-list-type"):
         case "set":
-            found = [Child(f"v:{_json(item)}", item, None, keyed=True) for item in value]
+            found = [OwnedField(f"v:{_json(item)}", item, None, keyed=True) for item in value]
         case "map":
             keys = schema.get("x-kubernetes-list-map-keys") or ()
             steps = [_item_step(item, keys, item_schema) for item in value]
             if None in steps:
                 return None
             found = [
-                Child(str(step), item, item_schema, keyed=True)
+                OwnedField(str(step), item, item_schema, keyed=True)
                 for step, item in zip(steps, value, strict=True)
             ]
         case _:
@@ -96,24 +96,24 @@ def fields_of(value: Any, schema: Schema | None) -> FieldSet:
     return {child.step: _claimed(child) for child in children(value, schema) or ()}
 
 
-def _claimed(child: Child) -> FieldSet:
+def _claimed(child: OwnedField) -> FieldSet:
     inner = fields_of(child.value, child.schema)
     return {SELF: {}, **inner} if inner and child.keyed else inner
 
 
-def _everything(child: Child) -> FieldSet:
+def _everything(child: OwnedField) -> FieldSet:
     inner = {part.step: _everything(part) for part in children(child.value, child.schema) or ()}
     return {SELF: {}, **inner} if inner else inner
 
 
-class Changes(NamedTuple):
+class OwnedFieldChanges(NamedTuple):
     """Fields added or modified, and fields removed."""
 
     touched: FieldSet
     removed: FieldSet
 
 
-def compare(old: Any, new: Any, schema: Schema | None) -> Changes:
+def compare(old: Any, new: Any, schema: Schema | None) -> OwnedFieldChanges:
     """Return what differs between two documents of one schema."""
     before = {child.step: child for child in children(old, schema) or ()}
     after = {child.step: child for child in children(new, schema) or ()}
@@ -124,7 +124,7 @@ def compare(old: Any, new: Any, schema: Schema | None) -> Changes:
             touched[step] = _everything(child)
         elif child.value != before[step].value or _types_differ(child.value, before[step].value):
             _compare_child(step, before[step], child, touched, removed)
-    return Changes(touched, removed)
+    return OwnedFieldChanges(touched, removed)
 
 
 def _types_differ(left: Any, right: Any) -> bool:
@@ -132,7 +132,9 @@ def _types_differ(left: Any, right: Any) -> bool:
     return isinstance(left, bool) != isinstance(right, bool)
 
 
-def _compare_child(step: str, old: Child, new: Child, touched: FieldSet, removed: FieldSet) -> None:
+def _compare_child(
+    step: str, old: OwnedField, new: OwnedField, touched: FieldSet, removed: FieldSet
+) -> None:
     was, becomes = children(old.value, old.schema), children(new.value, new.schema)
     if was is None or becomes is None or type(old.value) is not type(new.value):
         touched[step] = {}
@@ -176,7 +178,7 @@ def prune(value: Any, given_up: FieldSet, kept: FieldSet, schema: Schema | None)
     return _rebuilt(value, schema, lambda child: _prune_child(child, given_up, kept))
 
 
-def _prune_child(child: Child, given_up: FieldSet, kept: FieldSet) -> Any:
+def _prune_child(child: OwnedField, given_up: FieldSet, kept: FieldSet) -> Any:
     lost, owned = given_up.get(child.step), kept.get(child.step)
     if lost is None:
         return child.value
@@ -191,10 +193,10 @@ def _prune_child(child: Child, given_up: FieldSet, kept: FieldSet) -> Any:
     return _extract(child, owned)
 
 
-def _extract(child: Child, owned: FieldSet) -> Any:
+def _extract(child: OwnedField, owned: FieldSet) -> Any:
     """Return only the owned parts of a container (the keys of a list-map item always stay)."""
 
-    def keep(part: Child) -> Any:
+    def keep(part: OwnedField) -> Any:
         inner = owned.get(part.step)
         return _GONE if inner is None else _extract(part, inner)
 

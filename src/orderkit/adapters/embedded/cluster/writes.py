@@ -18,7 +18,7 @@ from orderkit.adapters.embedded.cluster import definitions, managers, strategies
 from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest
 from orderkit.adapters.embedded.cluster.checking import metadata_faults
 from orderkit.adapters.embedded.cluster.documents import clone, encode, meta
-from orderkit.adapters.embedded.cluster.journal import Place
+from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import (
     PROTECTED_NAMESPACES,
@@ -52,12 +52,12 @@ from orderkit.adapters.embedded.cluster.refusals import (
     TerminatingNamespace,
     WrongType,
 )
-from orderkit.adapters.embedded.cluster.registry import Registry
-from orderkit.adapters.embedded.cluster.store import Store
-from orderkit.core.admission import Operation
-from orderkit.core.cel import BLOCKING
-from orderkit.core.objects import CRD, NAMESPACE, Manifest, metadata
-from orderkit.core.structural import default, problems, prune, type_problems
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
+from orderkit.adapters.embedded.cluster.store import ObjectStore
+from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, metadata
+from orderkit.core.schema.admission import Operation
+from orderkit.core.schema.cel import BLOCKING
+from orderkit.core.schema.structural import default, problems, prune, type_problems
 
 Edit = Callable[[Manifest], Manifest]
 
@@ -65,7 +65,7 @@ Edit = Callable[[Manifest], Manifest]
 class Writes:
     """Every way to change the store."""
 
-    def __init__(self, store: Store, registry: Registry, admission: Admission) -> None:
+    def __init__(self, store: ObjectStore, registry: KindRegistry, admission: Admission) -> None:
         self._store, self._registry, self._admission = store, registry, admission
 
     def create(self, served: ServedKind, manifest: Manifest, write: Write) -> Manifest:
@@ -210,7 +210,7 @@ class Writes:
                 ],
             )
 
-    def _existing(self, served: ServedKind, place: Place) -> Manifest:
+    def _existing(self, served: ServedKind, place: StorageKey) -> Manifest:
         found = self._store.get(place)
         if found is None:
             raise NotFound(served.subject(place.name))
@@ -238,7 +238,7 @@ class Writes:
     def _update(
         self,
         served: ServedKind,
-        place: Place,
+        place: StorageKey,
         old: Manifest,
         new: Manifest,
         write: Write,
@@ -279,18 +279,18 @@ class Writes:
             raise refusal
         return definitions.established(new) if served.kind == CRD else new
 
-    def _refuse_bad_place(self, served: ServedKind, place: Place) -> None:
+    def _refuse_bad_place(self, served: ServedKind, place: StorageKey) -> None:
         subject = served.subject(place.name)
         if served.namespaced:
             if not place.namespace:
                 raise BadRequest("an empty namespace may not be set during creation")
-            namespace = self._store.get(Place("", "Namespace", "", place.namespace))
+            namespace = self._store.get(StorageKey("", "Namespace", "", place.namespace))
             if namespace is None:
                 raise NamespaceMissing(place.namespace)
             if metadata(namespace).get("deletionTimestamp"):
                 raise TerminatingNamespace(subject, place.namespace)
         if served.custom:
-            definition = self._store.get(Place(CRD.group, CRD.kind, "", subject.resource))
+            definition = self._store.get(StorageKey(CRD.group, CRD.kind, "", subject.resource))
             if definition is not None and definitions.terminating(definition):
                 raise NotAllowed(
                     "create not allowed while custom resource definition is terminating",
@@ -298,7 +298,7 @@ class Writes:
                 )
 
     def _refuse_other_identity(
-        self, served: ServedKind, place: Place, old: Manifest, new: Manifest
+        self, served: ServedKind, place: StorageKey, old: Manifest, new: Manifest
     ) -> None:
         was, becomes = metadata(old), metadata(new)
         subject = served.subject(place.name)
@@ -368,7 +368,7 @@ class Writes:
     def _commit(
         self,
         served: ServedKind,
-        place: Place,
+        place: StorageKey,
         new: Manifest,
         *,
         created: bool = False,

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from orderkit.adapters.embedded.delivery.difference import differs
-from orderkit.adapters.embedded.delivery.ignoring import Rule, as_it_is
+from orderkit.adapters.embedded.delivery.ignoring import IgnoreRule, as_it_is
 from orderkit.adapters.embedded.delivery.projects import Project
 from orderkit.adapters.embedded.delivery.refs import SourceError
-from orderkit.adapters.embedded.delivery.spec import Source
+from orderkit.adapters.embedded.delivery.spec import ApplicationSource
 from orderkit.adapters.embedded.delivery.targets import TargetLoader, Targets
 from orderkit.adapters.embedded.delivery.tracking import (
     is_owned,
     tracker,
     tracking_id,
 )
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     ARGOCD_NAMESPACE,
     TRACKING_ID,
     Kind,
@@ -46,7 +46,7 @@ def identity(key: ObjectKey) -> Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ApplicationCondition:
     """An entry of ``status.conditions``."""
 
     type: str
@@ -54,7 +54,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ComparedResource:
     """One object of the comparison. Without target it is extra, without live it is missing."""
 
     key: ObjectKey
@@ -84,8 +84,8 @@ class Comparison:
 
     revision: str
     """The commit; when nothing could be loaded, the revision as it was asked for."""
-    resources: tuple[Resource, ...]
-    conditions: tuple[Condition, ...]
+    resources: tuple[ComparedResource, ...]
+    conditions: tuple[ApplicationCondition, ...]
     is_loaded: bool = True
 
     @property
@@ -96,7 +96,7 @@ class Comparison:
         return "Synced" if all(one.status == "Synced" for one in counted) else "OutOfSync"
 
     @property
-    def errors(self) -> tuple[Condition, ...]:
+    def errors(self) -> tuple[ApplicationCondition, ...]:
         """The conditions that stop an operation."""
         return tuple(
             found
@@ -106,13 +106,13 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DeliveryDestination:
     """Where an Application delivers to, and what of it its project permits."""
 
     namespace: str
     """For namespaced objects that name none."""
     project: Project
-    ignored: tuple[Rule, ...] = ()
+    ignored: tuple[IgnoreRule, ...] = ()
     """Fields that are no difference."""
 
 
@@ -125,9 +125,9 @@ class Comparer:
     def compare(
         self,
         app: str,
-        source: Source,
+        source: ApplicationSource,
         revision: str,
-        place: Place,
+        place: DeliveryDestination,
         *,
         candidates: Iterable[ObjectKey],
     ) -> Comparison:
@@ -137,11 +137,13 @@ class Comparer:
         Args:
             candidates: Objects that may carry the Application's tracking annotation.
         """
-        conditions: list[Condition] = []
+        conditions: list[ApplicationCondition] = []
         try:
             targets = self._loader.load(source, revision)
         except SourceError as error:
-            conditions.append(Condition("ComparisonError", f"Failed to load target state: {error}"))
+            conditions.append(
+                ApplicationCondition("ComparisonError", f"Failed to load target state: {error}")
+            )
             targets = None
         placed = self._placed(app, place.namespace, targets, conditions)
         seen = filter(place.project.permits, candidates)
@@ -165,7 +167,11 @@ class Comparer:
             return None
 
     def _placed(
-        self, app: str, destination: str, targets: Targets | None, conditions: list[Condition]
+        self,
+        app: str,
+        destination: str,
+        targets: Targets | None,
+        conditions: list[ApplicationCondition],
     ) -> dict[Identity, Manifest]:
         """Put each target into its namespace and mark it as ours; the last of equals wins."""
         placed: dict[Identity, Manifest] = {}
@@ -198,16 +204,16 @@ class Comparer:
         self,
         app: str,
         placed: dict[Identity, Manifest],
-        place: Place,
-        conditions: list[Condition],
-    ) -> Iterator[Resource]:
+        place: DeliveryDestination,
+        conditions: list[ApplicationCondition],
+    ) -> Iterator[ComparedResource]:
         for target in placed.values():
             key = ObjectKey.of(target)
             refusal = self._refusal(place.project, key)
             if refusal:
                 known = place.project.permits_kind(key.kind, is_namespaced=bool(key.namespace))
                 status: SyncCode = "OutOfSync" if known else "Unknown"
-                yield Resource(key, target, None, status, refusal=refusal)
+                yield ComparedResource(key, target, None, status, refusal=refusal)
                 continue
             is_served, live = True, None
             try:
@@ -216,7 +222,9 @@ class Comparer:
                 is_served = False
             if live is not None and tracker(live) not in ("", app):
                 conditions.append(_shared(app, live))
-            yield _compared(Resource(key, target, live, "OutOfSync", is_served), place.ignored)
+            yield _compared(
+                ComparedResource(key, target, live, "OutOfSync", is_served), place.ignored
+            )
 
     def _refusal(self, project: Project, key: ObjectKey) -> str:
         """Say why the project permits an object not; of a kind that is not served, nothing."""
@@ -232,16 +240,16 @@ class Comparer:
         candidates: Iterable[ObjectKey],
         *,
         is_loaded: bool,
-    ) -> Iterator[Resource]:
+    ) -> Iterator[ComparedResource]:
         for key in {identity(key): key for key in candidates}.values():
             if identity(key) in placed:
                 continue
             live = self.live(key)
             if live is not None and tracker(live) == app and not is_owned(live):
-                yield Resource(key, None, live, "OutOfSync" if is_loaded else "Unknown")
+                yield ComparedResource(key, None, live, "OutOfSync" if is_loaded else "Unknown")
 
 
-def _compared(resource: Resource, ignored: tuple[Rule, ...]) -> Resource:
+def _compared(resource: ComparedResource, ignored: tuple[IgnoreRule, ...]) -> ComparedResource:
     target, live = resource.target, resource.live
     if target is None or live is None:
         return resource
@@ -261,24 +269,24 @@ def _place(target: Manifest, is_namespaced: bool | None, destination: str) -> bo
     return True
 
 
-def _namespace_missing(target: Manifest) -> Condition:
+def _namespace_missing(target: Manifest) -> ApplicationCondition:
     kind, name = Kind.of(target), metadata(target).get("name")
-    return Condition(
+    return ApplicationCondition(
         "InvalidSpecError",
         f"Namespace for {name} {kind.api_version}, Kind={kind.kind} is missing.",
     )
 
 
-def _repeated(found: Identity, count: int) -> Condition:
-    return Condition(
+def _repeated(found: Identity, count: int) -> ApplicationCondition:
+    return ApplicationCondition(
         "RepeatedResourceWarning",
         f"Resource {'/'.join(found)} appeared {count} times among application resources.",
     )
 
 
-def _shared(app: str, live: Manifest) -> Condition:
+def _shared(app: str, live: Manifest) -> ApplicationCondition:
     kind, name = Kind.of(live).kind, metadata(live).get("name")
-    return Condition(
+    return ApplicationCondition(
         "SharedResourceWarning",
         f"{kind}/{name} is part of applications {ARGOCD_NAMESPACE}/{app} and {tracker(live)}",
     )

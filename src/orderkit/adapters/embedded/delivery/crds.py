@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.objects import APP_PROJECT, APPLICATION, Kind, Manifest
+from orderkit.core.objects.kube_objects import APP_PROJECT, APPLICATION, Kind, Manifest
 
 _OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _TEXT: dict[str, Any] = {"type": "string"}

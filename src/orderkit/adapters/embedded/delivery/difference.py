@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.objects import Manifest, metadata
+from orderkit.core.objects.kube_objects import Manifest, metadata
 
 _NOT_COMPARED = frozenset({"status"})
 _SERVER_FIELDS = frozenset({"creationTimestamp", "managedFields", "generation", "uid"})

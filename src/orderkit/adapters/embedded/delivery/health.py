@@ -11,10 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from orderkit.adapters.embedded.delivery.compare import Resource
+from orderkit.adapters.embedded.delivery.compare import ComparedResource
 from orderkit.adapters.embedded.delivery.spec import is_deleting
-from orderkit.core.health import MISSING, Health, HealthStatus, health_of, worst
-from orderkit.core.objects import APPLICATION, Kind, Manifest, ObjectKey, annotations_of
+from orderkit.core.argocd.health import MISSING, Health, HealthStatus, health_of, worst
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+)
 
 IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
 
@@ -39,14 +45,14 @@ def _checked(manifest: Manifest, is_composite: IsComposite) -> Health | None:
 
 
 def application_health(
-    app: ObjectKey, resources: Iterable[Resource], is_composite: IsComposite
+    app: ObjectKey, resources: Iterable[ComparedResource], is_composite: IsComposite
 ) -> Health:
     """Return the Application's own health, without a reason."""
     return Health(worst(_verdicts(app, resources, is_composite)).status)
 
 
 def _verdicts(
-    app: ObjectKey, resources: Iterable[Resource], is_composite: IsComposite
+    app: ObjectKey, resources: Iterable[ComparedResource], is_composite: IsComposite
 ) -> Iterator[Health]:
     for one in resources:
         if one.live is None:
@@ -59,7 +65,7 @@ def _verdicts(
             yield verdict
 
 
-def _has_check(resource: Resource, is_composite: IsComposite) -> bool:
+def _has_check(resource: ComparedResource, is_composite: IsComposite) -> bool:
     return resource.target is not None and _checked(resource.target, is_composite) is not None
 
 

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects import Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 
 _UNSUPPORTED = ("jqPathExpressions", "managedFieldsManagers")
 _ABSENT = object()
@@ -25,7 +25,7 @@ Pointer = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class IgnoreRule:
     """One entry: which objects, which fields of them. Empty name and namespace mean any."""
 
     group: str
@@ -44,7 +44,7 @@ class Rule:
         )
 
 
-def read_rules(entries: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
+def read_rules(entries: Iterable[Mapping[str, Any]]) -> tuple[IgnoreRule, ...]:
     """
     Read ``ignoreDifferences``.
 
@@ -54,7 +54,9 @@ def read_rules(entries: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
     return tuple(map(_rule, entries))
 
 
-def as_it_is(target: Manifest, live: Manifest, rules: Iterable[Rule], key: ObjectKey) -> Manifest:
+def as_it_is(
+    target: Manifest, live: Manifest, rules: Iterable[IgnoreRule], key: ObjectKey
+) -> Manifest:
     """
     Return what is wanted of an object, with the ignored fields as they are now.
 
@@ -69,13 +71,13 @@ def as_it_is(target: Manifest, live: Manifest, rules: Iterable[Rule], key: Objec
     return wanted
 
 
-def _rule(entry: Mapping[str, Any]) -> Rule:
+def _rule(entry: Mapping[str, Any]) -> IgnoreRule:
     for field in _UNSUPPORTED:
         if entry.get(field):
             raise InvalidInputError(
                 f"spec.ignoreDifferences[].{field}", entry[field], "is not supported here"
             )
-    return Rule(
+    return IgnoreRule(
         group=str(entry.get("group") or ""),
         kind=str(entry.get("kind") or ""),
         name=str(entry.get("name") or ""),

@@ -17,7 +17,7 @@ from orderkit.adapters.embedded.delivery.compare import Identity, identity
 from orderkit.adapters.embedded.delivery.refs import same_repository
 from orderkit.adapters.embedded.delivery.tracking import tracker
 from orderkit.core.names import RepoId
-from orderkit.core.objects import Manifest, ObjectKey
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 
 
 @dataclass(frozen=True, slots=True)

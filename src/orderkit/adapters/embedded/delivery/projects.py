@@ -29,7 +29,7 @@ from orderkit.adapters.embedded.delivery.spec import (
 )
 from orderkit.adapters.embedded.globs import compile_glob
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 
 _DENY = "!"
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orderkit.adapters.embedded.delivery.spec import is_deleting
+from orderkit.core.argocd.waves import deletion_waves, sync_options
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import CRD, Manifest, ObjectKey, annotations_of, metadata
-from orderkit.core.waves import deletion_waves, sync_options
+from orderkit.core.objects.kube_objects import CRD, Manifest, ObjectKey, annotations_of, metadata
 from orderkit.ports.cluster import Cluster, Propagation
 
 Code = Literal["Synced", "SyncFailed", "Pruned", "PruneSkipped"]
@@ -31,7 +31,7 @@ _PROPAGATION: dict[str, Propagation] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PruneResult:
     """What became of one object."""
 
     code: Code
@@ -45,7 +45,7 @@ def may_prune(live: Manifest) -> bool:
 
 def prune_object(
     cluster: Cluster, live: Manifest, *, is_allowed: bool, options: frozenset[str]
-) -> Result:
+) -> PruneResult:
     """
     Delete one extra object, or say why not. Idempotent: one that is being deleted stays so.
 
@@ -53,15 +53,15 @@ def prune_object(
         is_allowed: The operation prunes at all.
     """
     if not is_allowed:
-        return Result("PruneSkipped", "ignored (requires pruning)")
+        return PruneResult("PruneSkipped", "ignored (requires pruning)")
     if not may_prune(live):
-        return Result("PruneSkipped", "ignored (no prune)")
+        return PruneResult("PruneSkipped", "ignored (no prune)")
     policies: list[Propagation] = [_PROPAGATION[one] for one in options if one in _PROPAGATION]
     try:
         _delete(cluster, live, policies[0] if policies else "Foreground")
     except OrderkitError as error:
-        return Result("SyncFailed", str(error))
-    return Result("Pruned", "pruned")
+        return PruneResult("SyncFailed", str(error))
+    return PruneResult("Pruned", "pruned")
 
 
 def delete_next_wave(

@@ -15,10 +15,10 @@ from typing import Any
 
 from orderkit.adapters.embedded.delivery import operations
 from orderkit.adapters.embedded.delivery.compare import (
+    ApplicationCondition,
     Comparer,
     Comparison,
-    Condition,
-    Place,
+    DeliveryDestination,
     identity,
 )
 from orderkit.adapters.embedded.delivery.health import IsComposite, application_health
@@ -26,9 +26,9 @@ from orderkit.adapters.embedded.delivery.index import Followed, Index
 from orderkit.adapters.embedded.delivery.projects import Project, check_project, read_project
 from orderkit.adapters.embedded.delivery.prune import delete_next_wave
 from orderkit.adapters.embedded.delivery.spec import (
+    ApplicationSource,
     AppSpec,
     InvalidSpecError,
-    Source,
     is_deleting,
     read_source,
     read_spec,
@@ -44,11 +44,11 @@ from orderkit.adapters.embedded.delivery.status import (
     stamp,
     status_of,
 )
-from orderkit.adapters.embedded.delivery.sync import Outcome, Syncer, Work
+from orderkit.adapters.embedded.delivery.sync import Syncer, SyncOperation, SyncOutcome
 from orderkit.adapters.embedded.delivery.targets import TargetLoader
 from orderkit.adapters.embedded.delivery.tracking import is_owned, tracker
 from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     ARGOCD_NAMESPACE,
     Kind,
@@ -142,7 +142,7 @@ class Reconciler:
         return self._cluster.get(ObjectKey(APP_PROJECT, name, ARGOCD_NAMESPACE))
 
     def _report_invalid(self, app: Manifest, error: InvalidSpecError, now: datetime) -> None:
-        status = invalid(app, Condition("InvalidSpecError", str(error)), now)
+        status = invalid(app, ApplicationCondition("InvalidSpecError", str(error)), now)
         changes: dict[str, Any] = {}
         if operations.is_unfinished(app) or app.get("operation"):
             state = dict(status.get("operationState") or {})
@@ -175,14 +175,19 @@ class Reconciler:
         return self._operate(this, latest)
 
     def _compare(
-        self, this: _Pass, source: Source, revision: str, *, touched: Iterable[ObjectKey] = ()
+        self,
+        this: _Pass,
+        source: ApplicationSource,
+        revision: str,
+        *,
+        touched: Iterable[ObjectKey] = (),
     ) -> Comparison:
         candidates = {*listed(this.app), *self._index.tracked(this.name), *touched}
         comparison = self._comparer.compare(
             this.name,
             source,
             revision,
-            Place(this.spec.destination_namespace, this.project, this.spec.ignored),
+            DeliveryDestination(this.spec.destination_namespace, this.project, this.spec.ignored),
             candidates=candidates,
         )
         keys = [one.key for one in comparison.resources]
@@ -192,7 +197,7 @@ class Reconciler:
         return comparison
 
     def _compared(
-        self, this: _Pass, comparison: Comparison, extra: Condition | None = None
+        self, this: _Pass, comparison: Comparison, extra: ApplicationCondition | None = None
     ) -> Status:
         health = application_health(this.key, comparison.resources, self._is_composite)
         conditions = [extra] if extra else []
@@ -224,19 +229,21 @@ class Reconciler:
         wait_s = operations.retry_wait_s(state, this.now)
         return wait_s or (_LOOK_AGAIN_S if state["phase"] == "Running" else None)
 
-    def _step(self, this: _Pass, state: Status, latest: Comparison) -> tuple[Comparison, Outcome]:
+    def _step(
+        self, this: _Pass, state: Status, latest: Comparison
+    ) -> tuple[Comparison, SyncOutcome]:
         """Take one step of the operation at its own revision, which may not be the latest."""
         result = state["syncResult"]
         results = result.get("resources") or []
         pinned = Comparison(result["revision"], latest.resources, ())
         if state["phase"] == "Terminating":
-            return pinned, Outcome("Failed", "Operation terminated", results)
+            return pinned, SyncOutcome("Failed", "Operation terminated", results)
         sync = dig(state, "operation", "sync")
         if not sync:
             text = "Invalid operation request: no operation specified"
-            return pinned, Outcome("Error", text, results)
+            return pinned, SyncOutcome("Error", text, results)
         if sync.get("dryRun"):
-            return pinned, Outcome("Error", "dry runs are not supported here", results)
+            return pinned, SyncOutcome("Error", "dry runs are not supported here", results)
         source = read_source(result["source"])
         is_latest = result["revision"] in (latest.revision, source.revision)
         wanted = latest
@@ -306,7 +313,7 @@ class Reconciler:
 
 def _work(
     this: _Pass, sync: dict[str, Any], wanted: Comparison, results: list[dict[str, Any]]
-) -> Work:
+) -> SyncOperation:
     selected = sync.get("resources") or []
     only = frozenset(
         (one.get("group", ""), one.get("kind", ""), one.get("namespace", ""), one.get("name", ""))
@@ -314,7 +321,7 @@ def _work(
     )
     options = sync.get("syncOptions")
     policy = dig(this.app, "spec", "syncPolicy", default={}) or {}
-    return Work(
+    return SyncOperation(
         comparison=wanted,
         destination=this.spec.destination_namespace,
         options=this.spec.options if options is None else frozenset(options),

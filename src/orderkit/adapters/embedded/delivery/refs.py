@@ -1,7 +1,7 @@
 """
 Where the manifests of an Application come from: repositories, revisions, folders.
 
-`Sources` is what delivery needs to know of git; `BareRepositories` answers from the bare
+`RepositorySources` is what delivery needs to know of git; `BareRepositories` answers from the bare
 repositories of the embedded forge on disk, whatever wrote them (the forge, git, a restore).
 Texts of errors are those of Argo CD's repo-server, because people and flows look for them.
 
@@ -35,7 +35,7 @@ class SourceError(OrderkitError):
     """The wanted manifests cannot be read; the message is the one of Argo CD's repo-server."""
 
 
-class Sources(Protocol):
+class RepositorySources(Protocol):
     """Repositories as an Application names them. Safe to use from several threads."""
 
     def resolve(self, repo_url: str, revision: str) -> CommitSha:
@@ -88,7 +88,7 @@ class BareRepositories:
         self._base_url, self._root = base_url.rstrip("/"), root
 
     def resolve(self, repo_url: str, revision: str) -> CommitSha:
-        """See `Sources.resolve`."""
+        """See `RepositorySources.resolve`."""
         if _FULL_SHA.fullmatch(revision):
             return CommitSha(revision)
         folder = self._folder(repo_url)
@@ -97,7 +97,7 @@ class BareRepositories:
     def read(
         self, repo_url: str, commit: CommitSha, path: str, *, recurse: bool
     ) -> Mapping[str, bytes]:
-        """See `Sources.read`."""
+        """See `RepositorySources.read`."""
         repository = _open(self._folder(repo_url))
         try:
             root = repository[commit].peel(pygit2.Tree)
@@ -112,7 +112,7 @@ class BareRepositories:
         return files
 
     def changed(self, repo_url: str, old: str, new: CommitSha) -> frozenset[str] | None:
-        """See `Sources.changed`."""
+        """See `RepositorySources.changed`."""
         if not _FULL_SHA.fullmatch(old):
             return None
         try:

@@ -14,11 +14,11 @@ from contextlib import suppress
 from orderkit.adapters.embedded.controller import Controller
 from orderkit.adapters.embedded.delivery.index import Followed, Follower, Index
 from orderkit.adapters.embedded.delivery.reconcile import Reconciler
-from orderkit.adapters.embedded.delivery.refs import SourceError, Sources
+from orderkit.adapters.embedded.delivery.refs import RepositorySources, SourceError
 from orderkit.adapters.embedded.delivery.targets import TargetLoader
 from orderkit.adapters.embedded.delivery.tracking import application_key
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     XRD,
@@ -37,13 +37,13 @@ POLL_S = 3.0
 logger = logging.getLogger(__name__)
 
 
-class Delivery:
+class EmbeddedDelivery:
     """Argo CD's part of the embedded platform, on any cluster and any repositories."""
 
     def __init__(
         self,
         cluster: Cluster,
-        sources: Sources,
+        sources: RepositorySources,
         *,
         clock: Clock | None = None,
         poll_s: float = POLL_S,

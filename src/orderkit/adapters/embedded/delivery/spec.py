@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.adapters.embedded.delivery.ignoring import Rule, read_rules
+from orderkit.adapters.embedded.delivery.ignoring import IgnoreRule, read_rules
 from orderkit.core.errors import InvalidInputError, OrderkitError
-from orderkit.core.objects import Manifest, annotations_of, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
 
 IN_CLUSTER_URL = "https://kubernetes.default.svc"
 IN_CLUSTER_NAME = "in-cluster"
@@ -33,7 +33,7 @@ class InvalidSpecError(OrderkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ApplicationSource:
     """The folder an Application delivers."""
 
     repo_url: str
@@ -71,12 +71,12 @@ class AppSpec:
     """What an Application wants."""
 
     project: str
-    source: Source
+    source: ApplicationSource
     destination_namespace: str
     automated: Automated | None
     options: frozenset[str]
     history_limit: int
-    ignored: tuple[Rule, ...] = ()
+    ignored: tuple[IgnoreRule, ...] = ()
 
 
 def read_spec(app: Manifest) -> AppSpec:
@@ -102,14 +102,14 @@ def read_spec(app: Manifest) -> AppSpec:
     )
 
 
-def _ignored(spec: Mapping[str, Any]) -> tuple[Rule, ...]:
+def _ignored(spec: Mapping[str, Any]) -> tuple[IgnoreRule, ...]:
     try:
         return read_rules(spec.get("ignoreDifferences") or ())
     except InvalidInputError as error:
         raise InvalidSpecError(str(error)) from error
 
 
-def read_source(source: Mapping[str, Any]) -> Source:
+def read_source(source: Mapping[str, Any]) -> ApplicationSource:
     """
     Read one source.
 
@@ -127,7 +127,7 @@ def read_source(source: Mapping[str, Any]) -> Source:
         raise InvalidSpecError(
             "spec.source.repoURL and either spec.source.path or spec.source.chart are required"
         )
-    return Source(
+    return ApplicationSource(
         repo_url=str(repo_url),
         revision=str(source.get("targetRevision") or "HEAD"),
         path=str(path),

@@ -12,11 +12,11 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 
-from orderkit.adapters.embedded.delivery.refs import SourceError, Sources
-from orderkit.adapters.embedded.delivery.spec import Source
-from orderkit.core.manifests import ManifestError, looks_like_manifest, parse_manifests
+from orderkit.adapters.embedded.delivery.refs import RepositorySources, SourceError
+from orderkit.adapters.embedded.delivery.spec import ApplicationSource
 from orderkit.core.names import CommitSha
-from orderkit.core.objects import Manifest, annotations_of, metadata
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
+from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_manifests
 
 HOOK = "argocd.argoproj.io/hook"
 
@@ -40,15 +40,15 @@ class Targets:
 
 
 class TargetLoader:
-    """Reads folders through `Sources` and remembers them. Safe to use from several threads."""
+    """Reads folders through `RepositorySources` and remembers them. Thread-safe."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: RepositorySources) -> None:
         self._sources = sources
         self._kept: OrderedDict[_Place, Targets] = OrderedDict()
         self._parse = lru_cache(_KEPT_FILES)(_parse)  # a new commit changes few files of a folder
         self._lock = threading.Lock()
 
-    def load(self, source: Source, revision: str) -> Targets:
+    def load(self, source: ApplicationSource, revision: str) -> Targets:
         """
         Return the manifests of a folder at a branch, tag or commit.
 

@@ -7,7 +7,7 @@ only on the object it names, because controllers copy annotations to objects the
 
 from __future__ import annotations
 
-from orderkit.core.objects import (
+from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     TRACKING_ID,

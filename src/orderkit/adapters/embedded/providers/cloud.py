@@ -20,17 +20,24 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from orderkit.adapters.embedded.assembly.site import Site
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext
 from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
 from orderkit.adapters.embedded.providers.crds import crd
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,
     Allowed,
-    Outcome,
+    VisitOutcome,
     reconcile,
 )
-from orderkit.core.conditions import AVAILABLE, CREATING
-from orderkit.core.objects import Kind, Manifest, ObjectKey, annotations_of, dig, metadata
+from orderkit.core.objects.conditions import AVAILABLE, CREATING
+from orderkit.core.objects.kube_objects import (
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    dig,
+    metadata,
+)
 
 EXTERNAL = Kind("cloud.embedded.orderkit.dev", "v1alpha1", "ExternalResource")
 EXTERNAL_NAME = "crossplane.io/external-name"
@@ -65,7 +72,7 @@ def external_crd() -> Manifest:
 class CloudTwin:
     """The controllers of the managed kinds of one provider."""
 
-    def __init__(self, site: Site, wanted: CloudWanted) -> None:
+    def __init__(self, site: ReconcilerContext, wanted: CloudWanted) -> None:
         self._site, self._delay_s = site, wanted.delay_s
         self._controllers = [self._controller(kind) for kind in wanted.kinds]
 
@@ -87,24 +94,24 @@ class CloudTwin:
     def stop(self) -> None:
         side_by_side([running.stop for running in self._controllers])
 
-    def _visit(self, managed: Manifest, allowed: Allowed) -> Outcome:
+    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
         name = annotations_of(managed).get(EXTERNAL_NAME)
         if not name:
             own = {EXTERNAL_NAME: metadata(managed)["name"]}
             self._site.patch_metadata(managed, {"annotations": own})
-            return Outcome(CREATING, again_s=0.0)
+            return VisitOutcome(CREATING, again_s=0.0)
         existing = self._site.cluster.get(record_key(managed, name))
         if existing is None and not allowed.create:
-            return Outcome(UNAVAILABLE)
+            return VisitOutcome(UNAVAILABLE)
         created = str(dig(existing or {}, "spec", "createdAt", default="")) or self._now()
         if existing is None or allowed.update:
             self._site.cluster.apply(_record(managed, name, created), owner=OWNER)
         left_s = self._delay_s - self._age_s(created)
         if left_s > 0:
-            return Outcome(CREATING, again_s=left_s)
+            return VisitOutcome(CREATING, again_s=left_s)
         self._write_secret(managed, name)
         known = {**dig(managed, "spec", "forProvider", default={}), "id": name}
-        return Outcome(AVAILABLE, status={"atProvider": known})
+        return VisitOutcome(AVAILABLE, status={"atProvider": known})
 
     def _now(self) -> str:
         return self._site.clock.now().isoformat()

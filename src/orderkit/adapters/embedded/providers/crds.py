@@ -13,7 +13,7 @@ from typing import Any
 
 from orderkit.adapters.embedded.providers.managed import config_group, is_modern
 from orderkit.core.kit.model import plural_of
-from orderkit.core.objects import Kind, Manifest
+from orderkit.core.objects.kube_objects import Kind, Manifest
 
 Schema = dict[str, Any]
 

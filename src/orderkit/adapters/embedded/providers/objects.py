@@ -18,18 +18,18 @@ import copy
 import threading
 from collections.abc import Iterable
 
-from orderkit.adapters.embedded.assembly.site import Site
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext
 from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,
     Allowed,
     ManagedError,
-    Outcome,
+    VisitOutcome,
     reconcile,
 )
-from orderkit.core.conditions import AVAILABLE, Condition
 from orderkit.core.errors import OrderkitError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, condition, dig, metadata
+from orderkit.core.objects.conditions import AVAILABLE, Condition
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, condition, dig, metadata
 from orderkit.ports.cluster import Propagation
 
 LEGACY = Kind("kubernetes.crossplane.io", "v1alpha2", "Object")
@@ -40,7 +40,7 @@ CONFIG_VERSION = "v1alpha1"
 class ObjectTwin:
     """The controllers of both flavours of Object."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ReconcilerContext) -> None:
         self._site = site
         self._lock = threading.Lock()
         self._targets: dict[ObjectKey, set[ObjectKey]] = {}
@@ -64,7 +64,7 @@ class ObjectTwin:
     def stop(self) -> None:
         side_by_side([running.stop for running in self._controllers])
 
-    def _visit(self, managed: Manifest, allowed: Allowed) -> Outcome:
+    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
         _refuse_what_is_not_done(managed)
         wanted = target_of(managed)
         self._follow(managed, wanted)
@@ -72,8 +72,8 @@ class ObjectTwin:
         if (seen is None and allowed.create) or (seen is not None and allowed.update):
             seen = self._applied(managed, wanted, new=seen is None)
         if seen is None:
-            return Outcome(UNAVAILABLE, status={"atProvider": {}})
-        return Outcome(_readiness(managed, seen), status={"atProvider": {"manifest": seen}})
+            return VisitOutcome(UNAVAILABLE, status={"atProvider": {}})
+        return VisitOutcome(_readiness(managed, seen), status={"atProvider": {"manifest": seen}})
 
     def _applied(self, managed: Manifest, wanted: Manifest, *, new: bool) -> Manifest:
         owner = f"provider-kubernetes/{metadata(managed)['name']}"

@@ -22,15 +22,15 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from orderkit.adapters.embedded.assembly.events import OWNER, Recorder
-from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.assembly.events import OWNER, EventRecorder
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
 from orderkit.adapters.embedded.controller import Controller, side_by_side
 from orderkit.adapters.embedded.providers import objects
 from orderkit.adapters.embedded.providers.cloud import CloudTwin, CloudWanted, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
-from orderkit.core.conditions import Condition
 from orderkit.core.errors import ConflictError
-from orderkit.core.objects import Kind, Manifest, ObjectKey, annotations_of
+from orderkit.core.objects.conditions import Condition
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of
 from orderkit.ports.clock import Clock, SystemClock
 from orderkit.ports.cluster import Cluster
 
@@ -49,7 +49,7 @@ class _Twin(Protocol):
     def stop(self) -> None: ...
 
 
-Make = Callable[[Site], _Twin]
+Make = Callable[[ReconcilerContext], _Twin]
 
 
 class UnknownTwinError(ValueError):
@@ -62,7 +62,7 @@ class Providers:
     def __init__(self, cluster: Cluster, *, clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
         chance = random.Random()  # noqa: S311 - no secret; the twins apply one thing at a time
-        self._site = Site(cluster, {}, Recorder(cluster, clock), clock, chance)
+        self._site = ReconcilerContext(cluster, {}, EventRecorder(cluster, clock), clock, chance)
         self._running: dict[ObjectKey, tuple[str, _Twin]] = {}
         self._controller = Controller("providers", cluster, self._patiently, workers=1)
         self._controller.watch(PROVIDER)

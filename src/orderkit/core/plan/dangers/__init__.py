@@ -16,22 +16,22 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from orderkit.core.change import same
-from orderkit.core.plan.assembling import Assembly
-from orderkit.core.plan.dangers.access import access
-from orderkit.core.plan.dangers.codes import Code, Danger, Mind
-from orderkit.core.plan.dangers.exposing import exposures, secrets_of
-from orderkit.core.plan.dangers.immutables import immutables
+from orderkit.core.order.change import same
+from orderkit.core.plan.assembly import Assembly
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
+from orderkit.core.plan.dangers.exposed_secrets import exposures, secrets_of
+from orderkit.core.plan.dangers.immutable_fields import immutables
 from orderkit.core.plan.dangers.losses import losses
-from orderkit.core.plan.dangers.ordering import orderings
-from orderkit.core.plan.dangers.reaching import reaching
-from orderkit.core.plan.dangers.running import running
+from orderkit.core.plan.dangers.order_effects import orderings
+from orderkit.core.plan.dangers.permissions import access
+from orderkit.core.plan.dangers.restarts import running
+from orderkit.core.plan.dangers.selectors import reaching
 
-__all__ = ["Code", "Danger", "Mind", "dangers_of"]
+__all__ = ["Code", "Danger", "DangerContext", "dangers_of"]
 
 
 def dangers_of(
-    before: Assembly, after: Assembly, fresh: Assembly, mind: Mind | None = None
+    before: Assembly, after: Assembly, fresh: Assembly, mind: DangerContext | None = None
 ) -> tuple[Danger, ...]:
     """
     Return every danger of a change, by path.
@@ -39,7 +39,7 @@ def dangers_of(
     Args:
         fresh: The outcome without what exists: the names that stations would give now.
     """
-    mind = mind or Mind()
+    mind = mind or DangerContext()
     changed = {
         path
         for path in before.resources.keys() | after.resources.keys()

@@ -10,26 +10,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from orderkit.core.dressing import composed_keys
-from orderkit.core.objects import Kind, Manifest, ObjectKey, annotations_of, dig, metadata
-from orderkit.core.plan.assembling import Assembly, key_text
-from orderkit.core.plan.dangers.codes import Code, Danger, Mind
-from orderkit.core.plan.dangers.holding import holds_data, what_goes
-from orderkit.core.plan.parts import is_same, pairs_of, wrapped
+from orderkit.core.crossplane.composed_metadata import composed_keys
+from orderkit.core.objects.kube_objects import (
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    dig,
+    metadata,
+)
+from orderkit.core.plan.assembly import Assembly, key_text
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
+from orderkit.core.plan.dangers.data_kinds import holds_data, what_goes
+from orderkit.core.plan.outcome_objects import is_same, pairs_of, wrapped
 
 EXTERNAL_NAME = "crossplane.io/external-name"
 _CLUSTERS_FINALIZERS = {"foregroundDeletion", "orphan", "kubernetes"}
 _CROSSPLANES_FINALIZERS = ("finalizer.managedresource.crossplane.io", "composite.apiextensions")
 
 
-def losses(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def losses(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     """Yield what is deleted, left behind, or looked for elsewhere."""
     yield from _removals(before, after, mind)
     yield from _replacements(before, after, mind)
     yield from _elsewhere(before, after, mind)
 
 
-def _removals(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def _removals(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     wanted = {ObjectKey.of(manifest): path for path, manifest in after.resources.items()}
     gone = [path for path in before.resources if path not in after.resources]
     for path in gone:
@@ -42,7 +49,7 @@ def _removals(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]
         yield from _of_living(path, before, mind)
 
 
-def loss(path: str, manifest: Manifest, mind: Mind) -> Iterator[Danger]:
+def loss(path: str, manifest: Manifest, mind: DangerContext) -> Iterator[Danger]:
     """Judge the deletion of a resource, or of what a provider-kubernetes Object wraps."""
     if not is_deleted_with_it(manifest):
         told = f"{key_text(manifest)} is let go of: it stays, and nobody looks after it any more"
@@ -73,7 +80,7 @@ def _claims(path: str, manifest: Manifest) -> Iterator[Danger]:
         yield Danger(path, Code.ABANDONED, told)
 
 
-def _of_living(path: str, before: Assembly, mind: Mind) -> Iterator[Danger]:
+def _of_living(path: str, before: Assembly, mind: DangerContext) -> Iterator[Danger]:
     """Judge what only the cluster's object tells: finalizers, and what an XR composes."""
     living = before.observed.get(path)
     if living is None:
@@ -106,7 +113,7 @@ def is_deleted_with_it(manifest: Manifest) -> bool:
     return not orphaned and bool({"*", "Delete"} & set(policies))
 
 
-def _replacements(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def _replacements(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     for path in before.resources.keys() & after.resources.keys():
         old, new = before.resources[path], after.resources[path]
         one, other = Kind.of(old), Kind.of(new)
@@ -124,14 +131,14 @@ def _replacements(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Dan
             yield from _replaced(path, inner, mind)
 
 
-def _replaced(path: str, manifest: Manifest, mind: Mind) -> Iterator[Danger]:
+def _replaced(path: str, manifest: Manifest, mind: DangerContext) -> Iterator[Danger]:
     """What takes the place of something with data begins without it."""
     if holds_data(Kind.of(manifest), mind.laws):
         told = f"{key_text(manifest)} is replaced: its data stays behind, the new one has none"
         yield Danger(path, Code.DATA_LOSS, told)
 
 
-def _elsewhere(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def _elsewhere(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     for pair in pairs_of(before, after):
         one, other = (_config(each) for each in (pair.old, pair.new))
         if one != other:

@@ -1,8 +1,9 @@
 """
 Judge an outcome: what neither Crossplane nor its render says before it is too late.
 
-`judge` holds an assembly against `Facts` and returns it with more faults, and with what could not
-be judged. `wanted_facts` says what to look up. Pure; ``flows.planning.judging`` looks things up.
+`judge` holds an assembly against `JudgingFacts` and returns it with more faults, and with what
+could not be judged. `wanted_facts` says what to look up. Pure; ``flows.plan.cluster_verdicts``
+looks things up.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from orderkit.core.conditions import first_and_more
-from orderkit.core.objects import Kind, Manifest, ObjectKey, dig, metadata
-from orderkit.core.plan.assembling import Assembly
-from orderkit.core.plan.judging.names import adopted, judge_names, judge_neighbours, takers
-from orderkit.core.plan.judging.places import judge_places
-from orderkit.core.plan.judging.rights import judge_rights, missing_rights
-from orderkit.core.plan.judging.rules import Facts, Rule
-from orderkit.core.plan.judging.shapes import judge_shapes
-from orderkit.core.plan.parts import parts_of
+from orderkit.core.objects.conditions import first_and_more
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.plan.assembly import Assembly
+from orderkit.core.plan.judging.crossplane_rights import judge_rights, missing_rights
+from orderkit.core.plan.judging.object_names import adopted, judge_names, judge_neighbours, takers
+from orderkit.core.plan.judging.object_owners import judge_places
+from orderkit.core.plan.judging.object_schemas import judge_shapes
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
+from orderkit.core.plan.outcome_objects import parts_of
 
 __all__ = [
-    "Facts",
-    "Rule",
+    "JudgingFacts",
+    "OutcomeRule",
     "WantedFacts",
     "collisions",
     "judge",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 
-def judge(before: Assembly, after: Assembly, facts: Facts) -> Assembly:
+def judge(before: Assembly, after: Assembly, facts: JudgingFacts) -> Assembly:
     """Return the assembly with every fault that can be found, each once. Deterministic."""
     shapes, unjudged = judge_shapes(before, after, facts)
     found = [
@@ -71,7 +72,7 @@ def wanted_facts(
     Return what to look up.
 
     Args:
-        made: As `Facts.made`.
+        made: As `JudgingFacts.made`.
     """
     made = before.observed if made is None else made
     parts = list(parts_of(after))
@@ -103,7 +104,8 @@ def collisions(orders: Mapping[str, Assembly]) -> Mapping[str, Mapping[ObjectKey
     """
     Return for each order the names that another order takes too, and which one.
 
-    For whoever has the assemblies of many orders at hand; give each its part as `Facts.others`.
+    For whoever has the assemblies of many orders at hand; give each its part as
+    `JudgingFacts.others`.
     """
     first: dict[ObjectKey, list[str]] = {}
     for order, assembly in orders.items():

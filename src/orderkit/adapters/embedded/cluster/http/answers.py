@@ -8,9 +8,9 @@ from typing import Literal
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.cluster.documents import encode
-from orderkit.adapters.embedded.cluster.refusals import Refusal, Subject
+from orderkit.adapters.embedded.cluster.refusals import ApiRefusal, RefusalSubject
 from orderkit.core.errors import shorten
-from orderkit.core.objects import Manifest
+from orderkit.core.objects.kube_objects import Manifest
 
 _WARNINGS_MAX = 20
 
@@ -57,7 +57,7 @@ def failure(code: int, reason: str, message: str) -> Manifest:
     }
 
 
-def status_of(refusal: Refusal) -> Manifest:
+def status_of(refusal: ApiRefusal) -> Manifest:
     """Return the Status that tells a client about a refusal."""
     status = failure(refusal.code, refusal.reason, str(refusal))
     if refusal.subject is not None or refusal.causes:
@@ -65,7 +65,7 @@ def status_of(refusal: Refusal) -> Manifest:
     return status
 
 
-def _details(refusal: Refusal) -> Manifest:
+def _details(refusal: ApiRefusal) -> Manifest:
     details: Manifest = {}
     subject = refusal.subject
     if subject is not None:
@@ -79,7 +79,7 @@ def _details(refusal: Refusal) -> Manifest:
     return details
 
 
-def success(subject: Subject, uid: str) -> Manifest:
+def success(subject: RefusalSubject, uid: str) -> Manifest:
     """Return the Status of a deletion that is complete."""
     return {
         "kind": "Status",

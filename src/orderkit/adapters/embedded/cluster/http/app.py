@@ -25,10 +25,10 @@ from starlette.types import ASGIApp
 
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import answers, discovery, openapi, resources
-from orderkit.adapters.embedded.cluster.http.targets import Target, find_target
+from orderkit.adapters.embedded.cluster.http.targets import RequestTarget, find_target
 from orderkit.adapters.embedded.cluster.http.watching import WatchResponse
-from orderkit.adapters.embedded.cluster.refusals import Refusal
-from orderkit.core.objects import Manifest
+from orderkit.adapters.embedded.cluster.refusals import ApiRefusal
+from orderkit.core.objects.kube_objects import Manifest
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def cluster_app(cluster: EmbeddedCluster, *, token: str) -> ASGIApp:
             return answers.document(answers.UNAUTHORIZED, code=401)
         try:
             return await _answer(cluster, request)
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             body, code = answers.status_of(refusal), refusal.code
             return answers.document(body, code=code, warnings=refusal.warnings)
         except Exception:
@@ -102,8 +102,8 @@ async def _answer(cluster: EmbeddedCluster, request: Request) -> Response:
     return answers.document(found)
 
 
-async def _resource(cluster: EmbeddedCluster, request: Request, target: Target) -> Response:
-    call = resources.Call(
+async def _resource(cluster: EmbeddedCluster, request: Request, target: RequestTarget) -> Response:
+    call = resources.ClusterRequest(
         target=target,
         query=request.query_params,
         body=await request.body(),

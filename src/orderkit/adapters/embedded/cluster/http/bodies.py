@@ -14,9 +14,9 @@ import yaml
 
 from orderkit.adapters.embedded.cluster.documents import decode
 from orderkit.adapters.embedded.cluster.http import protobuf
-from orderkit.adapters.embedded.cluster.http.targets import Target
+from orderkit.adapters.embedded.cluster.http.targets import RequestTarget
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, UnsupportedMediaType
-from orderkit.core.objects import Manifest, metadata
+from orderkit.core.objects.kube_objects import Manifest, metadata
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -63,7 +63,7 @@ def read_document(body: bytes, content_type: str) -> Any:
         raise BadRequest(f"the object provided is unrecognized: {error}") from error
 
 
-def read_object(body: bytes, content_type: str, target: Target) -> Manifest:
+def read_object(body: bytes, content_type: str, target: RequestTarget) -> Manifest:
     """
     Return the body as an object of the target's kind, its namespace filled in.
 

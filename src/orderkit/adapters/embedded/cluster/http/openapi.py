@@ -16,8 +16,8 @@ from typing import Any
 from orderkit.adapters.embedded.cluster.documents import encode
 from orderkit.adapters.embedded.cluster.http.protobuf import message, text
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
-from orderkit.adapters.embedded.cluster.registry import Registry
-from orderkit.core.objects import Manifest
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
+from orderkit.core.objects.kube_objects import Manifest
 
 PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 """Media type of the answer; what old clients ask for has an ``@``, which Go cannot parse."""
@@ -42,7 +42,7 @@ def _tag(served: ServedKind) -> Manifest:
 # -- version 3
 
 
-def index_v3(registry: Registry) -> Manifest:
+def index_v3(registry: KindRegistry) -> Manifest:
     """Answer ``/openapi/v3``; the hash changes with the content, so clients may cache."""
     paths = {}
     for group, version in dict.fromkeys((s.kind.group, s.kind.version) for s in registry.all()):
@@ -53,7 +53,7 @@ def index_v3(registry: Registry) -> Manifest:
     return {"paths": paths}
 
 
-def document_v3(registry: Registry, group: str, version: str) -> Manifest | None:
+def document_v3(registry: KindRegistry, group: str, version: str) -> Manifest | None:
     """Answer ``/openapi/v3/apis/<group>/<version>``."""
     kinds = [s for s in registry.all() if (s.kind.group, s.kind.version) == (group, version)]
     if not kinds:
@@ -120,7 +120,7 @@ def _path_v3(served: ServedKind) -> Manifest:
 # -- version 2
 
 
-def document_v2(registry: Registry) -> Manifest:
+def document_v2(registry: KindRegistry) -> Manifest:
     """Answer ``/openapi/v2`` in JSON."""
     parameters = [{"name": name, "in": "query", "type": "string"} for name in _PARAMETERS]
     return {
@@ -139,7 +139,7 @@ def document_v2(registry: Registry) -> Manifest:
     }
 
 
-def document_v2_protobuf(registry: Registry) -> bytes:
+def document_v2_protobuf(registry: KindRegistry) -> bytes:
     """Answer ``/openapi/v2`` as a gnostic ``openapi.v2.Document``."""
     info = text(1, _TITLE) + text(2, "v1")
     paths = b"".join(message(2, _named_path(served)) for served in registry.all())

@@ -17,7 +17,7 @@ from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import answers, bodies
 from orderkit.adapters.embedded.cluster.http.answers import Representation
 from orderkit.adapters.embedded.cluster.http.tables import partial, table
-from orderkit.adapters.embedded.cluster.http.targets import Target
+from orderkit.adapters.embedded.cluster.http.targets import RequestTarget
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import (
     Deletion,
@@ -38,15 +38,15 @@ from orderkit.adapters.embedded.cluster.selectors import (
     field_selector,
     label_selector,
 )
-from orderkit.core.objects import EVENT, Manifest, dig, labels_of, metadata
+from orderkit.core.objects.kube_objects import EVENT, Manifest, dig, labels_of, metadata
 from orderkit.ports.cluster import Propagation
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ClusterRequest:
     """One request, parsed as far as every verb needs it."""
 
-    target: Target
+    target: RequestTarget
     query: Mapping[str, str]
     body: bytes
     content_type: str
@@ -82,7 +82,7 @@ class Selection:
         return self.fields is None or self.fields(manifest)
 
 
-def selection(call: Call) -> Selection:
+def selection(call: ClusterRequest) -> Selection:
     """
     Read the selectors of a request.
 
@@ -108,7 +108,7 @@ def shown(served: ServedKind, manifest: Manifest) -> Manifest:
     return {**manifest, "apiVersion": version}
 
 
-def get(cluster: EmbeddedCluster, call: Call) -> Response:
+def get(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Answer one object.
 
@@ -123,7 +123,7 @@ def get(cluster: EmbeddedCluster, call: Call) -> Response:
 
 
 def _object(
-    call: Call, manifest: Manifest, *, code: int = 200, write: Write | None = None
+    call: ClusterRequest, manifest: Manifest, *, code: int = 200, write: Write | None = None
 ) -> Response:
     served = call.target.served
     warnings = write.warnings if write is not None else ()
@@ -136,7 +136,7 @@ def _object(
     return answers.document(body, code=code, warnings=warnings)
 
 
-def list_(cluster: EmbeddedCluster, call: Call) -> Response:
+def list_(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Answer a collection. ``limit`` is accepted; everything comes in one page.
 
@@ -169,7 +169,7 @@ def list_(cluster: EmbeddedCluster, call: Call) -> Response:
     )
 
 
-def create(cluster: EmbeddedCluster, call: Call) -> Response:
+def create(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Create an object.
 
@@ -183,7 +183,7 @@ def create(cluster: EmbeddedCluster, call: Call) -> Response:
     )
 
 
-def update(cluster: EmbeddedCluster, call: Call) -> Response:
+def update(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Replace an object or its status.
 
@@ -198,7 +198,7 @@ def update(cluster: EmbeddedCluster, call: Call) -> Response:
     return _object(call, new, write=write)
 
 
-def patch(cluster: EmbeddedCluster, call: Call) -> Response:
+def patch(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Patch an object or its status in one of four formats.
 
@@ -214,11 +214,11 @@ def patch(cluster: EmbeddedCluster, call: Call) -> Response:
     return _object(call, new, write=write)
 
 
-def _media_type(call: Call) -> str:
+def _media_type(call: ClusterRequest) -> str:
     return call.content_type.partition(";")[0].strip().lower()
 
 
-def _apply(cluster: EmbeddedCluster, call: Call, write: Write) -> Response:
+def _apply(cluster: EmbeddedCluster, call: ClusterRequest, write: Write) -> Response:
     target = call.target
     if not call.query.get("fieldManager"):
         raise BadRequest(
@@ -231,7 +231,7 @@ def _apply(cluster: EmbeddedCluster, call: Call, write: Write) -> Response:
     return _object(call, new, code=200 if there else 201, write=write)
 
 
-def _edit(call: Call) -> Callable[[Manifest], Manifest]:
+def _edit(call: ClusterRequest) -> Callable[[Manifest], Manifest]:
     served = call.target.served
     match _media_type(call):
         case bodies.JSON_PATCH:
@@ -255,7 +255,7 @@ def _edit(call: Call) -> Callable[[Manifest], Manifest]:
     return edit
 
 
-def _write(call: Call) -> Write:
+def _write(call: ClusterRequest) -> Write:
     agent = call.user_agent.partition("/")[0] or "unknown"
     strictness = call.query.get("fieldValidation") or "Warn"
     if strictness not in {"Strict", "Warn", "Ignore"}:
@@ -277,7 +277,7 @@ def _dry_run(stated: object) -> bool:
     return stated == "All"
 
 
-def delete(cluster: EmbeddedCluster, call: Call) -> Response:
+def delete(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Delete an object: a Status when it is gone, the object when finalizers hold it.
 
@@ -292,7 +292,7 @@ def delete(cluster: EmbeddedCluster, call: Call) -> Response:
     return answers.document(answers.success(target.served.subject(target.name), uid))
 
 
-def delete_collection(cluster: EmbeddedCluster, call: Call) -> Response:
+def delete_collection(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     """
     Delete every selected object of a collection; answers the list of them.
 
@@ -321,7 +321,7 @@ def delete_collection(cluster: EmbeddedCluster, call: Call) -> Response:
 _PROPAGATIONS = ("Background", "Foreground", "Orphan")
 
 
-def _deletion(call: Call) -> Deletion:
+def _deletion(call: ClusterRequest) -> Deletion:
     options = bodies.read_document(call.body, call.content_type) if call.body else {}
     if not isinstance(options, dict):
         raise BadRequest("DeleteOptions must be an object")
@@ -344,6 +344,6 @@ def _deletion(call: Call) -> Deletion:
     )
 
 
-Verb = Callable[[EmbeddedCluster, Call], Response]
+Verb = Callable[[EmbeddedCluster, ClusterRequest], Response]
 ON_OBJECT: Mapping[str, Verb] = {"GET": get, "PUT": update, "PATCH": patch, "DELETE": delete}
 ON_COLLECTION: Mapping[str, Verb] = {"GET": list_, "POST": create, "DELETE": delete_collection}

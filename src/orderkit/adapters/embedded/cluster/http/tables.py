@@ -14,7 +14,7 @@ from typing import Any
 from orderkit.adapters.embedded.cluster.documents import encode
 from orderkit.adapters.embedded.cluster.http.jsonpath import JsonPathError, find
 from orderkit.adapters.embedded.cluster.kinds import Column, ServedKind
-from orderkit.core.objects import Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import Manifest, dig, metadata
 
 _NAME = Column(
     "Name",

@@ -19,12 +19,12 @@ from starlette.responses import Response
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster, bookmark
 from orderkit.adapters.embedded.cluster.documents import encode
 from orderkit.adapters.embedded.cluster.http import answers
-from orderkit.adapters.embedded.cluster.http.resources import Call, selection, shown
+from orderkit.adapters.embedded.cluster.http.resources import ClusterRequest, selection, shown
 from orderkit.adapters.embedded.cluster.http.tables import partial, table
 from orderkit.adapters.embedded.cluster.hub import Watcher
-from orderkit.adapters.embedded.cluster.journal import Change
+from orderkit.adapters.embedded.cluster.journal import JournalEntry
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired
-from orderkit.core.objects import Manifest, labels_of, metadata
+from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -37,7 +37,7 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 class WatchResponse(Response):
     """Stream the changes a request asks for."""
 
-    def __init__(self, cluster: EmbeddedCluster, call: Call) -> None:
+    def __init__(self, cluster: EmbeddedCluster, call: ClusterRequest) -> None:
         """
         Read the request; nothing is opened yet.
 
@@ -143,7 +143,7 @@ class WatchResponse(Response):
         lines = [line for change in rest for line in self._lines(change)]
         return [*lines, self._bookmark(version)]
 
-    def _lines(self, change: Change) -> Iterator[bytes]:
+    def _lines(self, change: JournalEntry) -> Iterator[bytes]:
         """Yield the event a change is to this watch; labels may make it appear or vanish."""
         wanted = self._selection
         if not wanted.has_fields(change.manifest):

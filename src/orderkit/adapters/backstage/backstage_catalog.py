@@ -1,0 +1,163 @@
+"""
+The Catalog port on Backstage's ``/api/catalog``.
+
+Works with a static token of the backend (``externalAccess``) and with the embedded catalog,
+which answers the same calls. Registering is made idempotent here: Backstage answers 409 for a
+location it knows. Unregistering also deletes the entities, which Backstage may keep as
+orphans.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from urllib.parse import quote, urlencode
+
+from orderkit.adapters.backstage.backstage_http import BackstageResponse, send
+from orderkit.adapters.http import check_url
+from orderkit.core.errors import (
+    AccessError,
+    InvalidInputError,
+    NotFoundError,
+    OrderkitError,
+    RemoteError,
+    UnreachableError,
+)
+from orderkit.core.objects.kube_objects import Manifest, dig, metadata
+from orderkit.core.secrets import register
+from orderkit.ports.catalog import Location
+
+_PAGE = 500
+
+
+def entity_ref(entity: Manifest) -> str:
+    """Return ``kind:namespace/name`` in lower case, as the portal writes references."""
+    meta = metadata(entity)
+    namespace = meta.get("namespace") or "default"
+    return f"{entity.get('kind', '')}:{namespace}/{meta.get('name', '')}".lower()
+
+
+class BackstageCatalog:
+    """A Backstage backend's catalog."""
+
+    def __init__(self, base_url: str, *, token: str, allow_http: bool = False) -> None:
+        """
+        Prepare; nothing is sent.
+
+        Raises:
+            InvalidInputError: `base_url` is no address.
+            RefusedError: Plain HTTP to another machine without `allow_http`.
+        """
+        self._base = f"{check_url('portal', base_url, allow_http=allow_http)}/api/catalog"
+        register(token)
+        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+
+    def register(self, target: str) -> Sequence[str]:
+        """
+        Register the URL of a ``catalog-info.yaml``. Idempotent.
+
+        Raises:
+            InvalidInputError: The portal cannot read an entity there.
+        """
+        location = {"type": "url", "target": target}
+        tried = self._readable(target, self._post("/locations?dryRun=true", location))
+        refs = [entity_ref(entity) for entity in self._good(tried, "register").get("entities", ())]
+        stored = self._readable(target, self._post("/locations", location))
+        if stored.status != 409:  # noqa: PLR2004 - known already
+            self._good(stored, "register")
+        return refs
+
+    @staticmethod
+    def _readable(target: str, answer: BackstageResponse) -> BackstageResponse:
+        if answer.status == 400:  # noqa: PLR2004
+            raise InvalidInputError(
+                "catalogInfoUrl", target, f"is refused by the catalog: {answer.text}"
+            )
+        return answer
+
+    def unregister(self, target: str) -> bool:
+        """Remove the location and its entities. Idempotent. True if it was registered."""
+        found = [location for location in self.locations() if location.target == target]
+        for location in found:
+            self._delete(f"/locations/{quote(location.id, safe='')}")
+        where = f"metadata.annotations.backstage.io/managed-by-location=url:{target}"
+        for entity in self._query(where):
+            uid = metadata(entity).get("uid")
+            if uid:
+                self._delete(f"/entities/by-uid/{quote(str(uid), safe='')}")
+        return bool(found)
+
+    def locations(self) -> Sequence[Location]:
+        entries = self._good(self._get("/locations"), "list locations")
+        return [
+            Location(str(dig(entry, "data", "id")), str(dig(entry, "data", "target")))
+            for entry in entries
+            if dig(entry, "data", "type", default="url") == "url"
+        ]
+
+    def entity(self, ref: str) -> Manifest | None:
+        """
+        Return an entity by ``kind:namespace/name``, or None.
+
+        Raises:
+            InvalidInputError: `ref` is no full reference.
+        """
+        kind, colon, rest = ref.partition(":")
+        namespace, slash, name = rest.partition("/")
+        if not (kind and colon and namespace and slash and name):
+            raise InvalidInputError("entity", ref, "is no reference", hint="kind:namespace/name")
+        path = "/".join(quote(part, safe="") for part in (kind, namespace, name))
+        answer = self._get(f"/entities/by-name/{path}")
+        if answer.status == 404:  # noqa: PLR2004
+            return None
+        found: Manifest = self._good(answer, f"read {ref}")
+        return found
+
+    def entities(self, *, kind: str = "") -> Sequence[Manifest]:
+        return self._query(f"kind={kind}" if kind else "")
+
+    def _query(self, where: str) -> list[Manifest]:
+        """Read every page of entities that match one filter."""
+        query = {"limit": str(_PAGE)} | ({"filter": where} if where else {})
+        found: list[Manifest] = []
+        while True:
+            page = self._good(self._get(f"/entities/by-query?{urlencode(query)}"), "list entities")
+            found.extend(page.get("items", ()))
+            cursor = dig(page, "pageInfo", "nextCursor")
+            if not cursor:
+                return found
+            query = {"limit": str(_PAGE), "cursor": str(cursor)}
+
+    def _get(self, path: str) -> BackstageResponse:
+        return send("GET", self._base + path, headers=self._headers)
+
+    def _post(self, path: str, value: object) -> BackstageResponse:
+        headers = self._headers | {"Content-Type": "application/json"}
+        return send("POST", self._base + path, headers=headers, body=json.dumps(value).encode())
+
+    def _delete(self, path: str) -> None:
+        answer = send("DELETE", self._base + path, headers=self._headers)
+        if answer.status != 404:  # noqa: PLR2004 - gone already
+            self._good(answer, "delete")
+
+    @staticmethod
+    def _good(answer: BackstageResponse, doing: str) -> Manifest:
+        """
+        Return the JSON of a success.
+
+        Raises:
+            OrderkitError: It was none: AccessError, NotFoundError, UnreachableError (503) or
+                RemoteError.
+        """
+        if 200 <= answer.status < 300:  # noqa: PLR2004
+            found: Manifest = answer.json() if answer.body else {}
+            return found
+        said = f"catalog, {doing}: {answer.status} {answer.text}"
+        kinds: dict[int, tuple[type[OrderkitError], str]] = {
+            401: (AccessError, "check the portal's token"),
+            403: (AccessError, "the token lacks the right"),
+            404: (NotFoundError, "does the address point to Backstage's backend?"),
+            503: (UnreachableError, "the portal is starting, or what it reads from is down"),
+        }
+        kind, hint = kinds.get(answer.status, (RemoteError, ""))
+        raise kind(said, hint=hint)

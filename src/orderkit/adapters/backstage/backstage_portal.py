@@ -1,0 +1,102 @@
+"""
+The Portal port: HTTP through a Backstage backend, or past it to the same services.
+
+``/proxy/<endpoint>/…`` goes straight to the target configured for the endpoint, with the
+headers the portal's proxy would add, so that an order can be placed by command when the
+portal has no such endpoint or there is no portal at all. Every other path goes to the
+portal's ``/api``. A token is added only where the step sets none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from orderkit.adapters.backstage.backstage_http import send
+from orderkit.adapters.http import check_url
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.secrets import register
+from orderkit.ports.portal import PortalResponse
+
+_PROXY = "proxy"
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyTarget:
+    """Where a proxy endpoint leads, and the headers added on the way. Never shown."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class BackstagePortal:
+    """A Backstage backend and the targets of its proxy."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: str,
+        proxies: Mapping[str, ProxyTarget],
+        allow_http: bool = False,
+    ) -> None:
+        """
+        Prepare; nothing is sent.
+
+        Raises:
+            InvalidInputError: An address is none.
+            RefusedError: Plain HTTP to another machine without `allow_http`.
+        """
+        self._api = f"{check_url('portal', base_url, allow_http=allow_http)}/api"
+        self._token = token
+        register(token)
+        self._proxies: dict[str, ProxyTarget] = {}
+        for name, target in proxies.items():
+            url = check_url(f"proxy {name}", target.url, allow_http=allow_http)
+            self._proxies[name.strip("/")] = ProxyTarget(url, target.headers)
+            for value in target.headers.values():
+                register(value)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_s: float = 60.0,
+    ) -> PortalResponse:
+        """
+        Send one request and return its answer, whatever its status.
+
+        Raises:
+            UnreachableError: No complete answer in time.
+            InvalidInputError: The path climbs, or names a proxy endpoint that is not configured.
+        """
+        url, added = self._resolve(path)
+        names = {name.lower() for name in headers}
+        # What is configured wins over what a template says: else a template could spoof it.
+        own = {name.lower() for name in added}
+        sent = {name: value for name, value in headers.items() if name.lower() not in own}
+        sent |= added
+        if url.startswith(f"{self._api}/") and "authorization" not in names:
+            sent["Authorization"] = f"Bearer {self._token}"
+        answer = send(method, url, headers=sent, body=body, timeout_s=timeout_s)
+        return PortalResponse(answer.status, answer.headers, answer.body)
+
+    def _resolve(self, path: str) -> tuple[str, Mapping[str, str]]:
+        plain = path.partition("?")[0]
+        parts = plain.strip("/").split("/")
+        if ".." in parts or "." in parts or "\\" in path or "%2e" in path.lower():
+            raise InvalidInputError("path", path, "leaves its endpoint")
+        if parts[0] != _PROXY:
+            return f"{self._api}/{path.lstrip('/')}", {}
+        name = parts[1] if len(parts) > 1 else ""
+        target = self._proxies.get(name)
+        if target is None:
+            known = ", ".join(self._proxies) or "none"
+            raise InvalidInputError(
+                "path", path, "names no proxy endpoint that is configured", hint=f"known: {known}"
+            )
+        rest = path.lstrip("/").removeprefix(f"{_PROXY}/{name}")
+        return f"{target.url}{rest}", target.headers

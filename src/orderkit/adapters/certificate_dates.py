@@ -1,0 +1,70 @@
+"""
+Until when the certificates hold that platform.yaml and a kubeconfig name.
+
+Reads local files only. Tokens tell no date and are not looked at. Called by ``orderkit platform
+check``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orderkit.core.objects.kube_objects import dig
+
+
+def ends_of(pem: bytes) -> Iterator[dt.datetime]:
+    """
+    Yield the end of each certificate in a PEM text.
+
+    Raises:
+        ValueError: It holds none that can be read.
+    """
+    from cryptography import x509  # lazy: heavy
+
+    for certificate in x509.load_pem_x509_certificates(pem):
+        yield certificate.not_valid_after_utc
+
+
+def kubeconfig_certificates(path: Path, context: str | None) -> Iterator[tuple[str, bytes]]:
+    """
+    Yield the certificates that one context of a kubeconfig uses, as PEM with a name for people.
+
+    Raises:
+        OSError, ValueError: The file or one of those it names cannot be read.
+    """
+    try:
+        found = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is no YAML") from error
+    name = context or dig(found, "current-context")
+    chosen = _named(found, "contexts", name).get("context") or {}
+    cluster = _named(found, "clusters", chosen.get("cluster")).get("cluster") or {}
+    user = _named(found, "users", chosen.get("user")).get("user") or {}
+    for told, entry, key in (
+        ("the cluster's authority", cluster, "certificate-authority"),
+        ("our client certificate", user, "client-certificate"),
+    ):
+        pem = _pem(entry, key, path.parent)
+        if pem:
+            yield told, pem
+
+
+def _named(found: Any, part: str, name: object) -> dict[str, Any]:
+    entries = dig(found, part, default=()) or ()
+    return next((dict(entry) for entry in entries if entry.get("name") == name), {})
+
+
+def _pem(entry: dict[str, Any], key: str, folder: Path) -> bytes:
+    if data := entry.get(f"{key}-data"):
+        try:
+            return base64.b64decode(data, validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"{key}-data is no base64 text") from error
+    return (folder / entry[key]).read_bytes() if entry.get(key) else b""

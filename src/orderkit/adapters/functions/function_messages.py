@@ -1,0 +1,260 @@
+"""
+Between Crossplane's messages (apiextensions.fn.proto.v1) and the types a station sees.
+
+Both directions keep what a station may know: state, context, input, required resources,
+conditions, results, time to live. Whole numbers arrive as integers, as ``core.crossplane.pipeline``
+gives them to a station in process; what a Kubernetes object cannot hold is refused in both
+directions. What a station cannot know (credentials, schemas, ``extra_resources``) is not looked at.
+
+Called by ``nursery``, by ``function_server`` for the refusals it words itself, and by
+``outgoing_requests``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import crossplane.function.proto.v1.run_function_pb2 as fnv1
+from google.protobuf.message import DecodeError
+from google.protobuf.struct_pb2 import Struct, Value
+
+from orderkit.core.crossplane.station import (
+    Ready,
+    Resource,
+    Result,
+    Selector,
+    Severity,
+    State,
+    Station,
+    StationRequest,
+    StationResponse,
+)
+from orderkit.core.objects.conditions import Condition, ConditionStatus
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.objects.plain_data import copied
+
+_READY = {
+    Ready.UNSPECIFIED: fnv1.READY_UNSPECIFIED,
+    Ready.TRUE: fnv1.READY_TRUE,
+    Ready.FALSE: fnv1.READY_FALSE,
+}
+_SEVERITIES = {
+    Severity.UNSPECIFIED: fnv1.SEVERITY_UNSPECIFIED,
+    Severity.FATAL: fnv1.SEVERITY_FATAL,
+    Severity.WARNING: fnv1.SEVERITY_WARNING,
+    Severity.NORMAL: fnv1.SEVERITY_NORMAL,
+}
+_STATUSES: dict[ConditionStatus, fnv1.Status] = {
+    "True": fnv1.STATUS_CONDITION_TRUE,
+    "False": fnv1.STATUS_CONDITION_FALSE,
+    "Unknown": fnv1.STATUS_CONDITION_UNKNOWN,
+}
+
+
+class UnreadableRequestError(ValueError):
+    """The bytes are no request, or the request holds what no Kubernetes object can."""
+
+
+def parsed(data: bytes) -> fnv1.RunFunctionRequest:
+    """
+    Read a request from the wire.
+
+    Raises:
+        UnreadableError: It is none, or nested deeper than protobuf reads (100 messages).
+    """
+    try:
+        return fnv1.RunFunctionRequest.FromString(data)
+    except DecodeError as error:
+        raise UnreadableRequestError(f"the request cannot be read: {error}") from error
+
+
+def station_named(message: fnv1.RunFunctionRequest) -> str:
+    """Return the name in the step's input, empty if there is none; nothing is judged."""
+    name = message.input.fields.get("name")
+    return name.string_value if name is not None else ""
+
+
+def answered(station: Station, data: bytes) -> bytes:
+    """Run a station on a request from the wire; whatever goes wrong is a fatal result."""
+    try:
+        message = parsed(data)
+    except UnreadableRequestError as error:
+        return refusal(fnv1.RunFunctionRequest(), str(error))
+    try:
+        request = request_of(message)
+    except UnreadableRequestError as error:
+        return refusal(message, str(error))
+    try:
+        response = station(request)
+        return response_message(message, response).SerializeToString()
+    except Exception as error:  # noqa: BLE001 - a station may return whatever it likes
+        name = station_named(message)
+        return refusal(message, f'station "{name}" returned data that cannot be sent: {error}')
+
+
+def refusal(message: fnv1.RunFunctionRequest, why: str) -> bytes:
+    """Return the answer that stops the pipeline and changes nothing that exists."""
+    response = fnv1.RunFunctionResponse(desired=message.desired, context=message.context)
+    response.meta.tag = message.meta.tag
+    response.results.add(severity=fnv1.SEVERITY_FATAL, message=_sendable(why))
+    return response.SerializeToString()
+
+
+def _sendable(text: str) -> str:
+    """Replace what UTF-8 cannot carry: protobuf refuses it."""
+    return text.encode(errors="replace").decode()
+
+
+def request_of(message: fnv1.RunFunctionRequest) -> StationRequest:
+    """
+    Read a request.
+
+    Raises:
+        UnreadableError: A number is not finite or beyond 2^53.
+    """
+    return StationRequest(
+        observed=read_state(message.observed, "observed"),
+        desired=read_state(message.desired, "desired"),
+        context=read_struct(message.context, "context"),
+        input=read_struct(message.input, "input"),
+        required={
+            name: tuple(read_struct(item.resource, f"required.{name}") for item in found.items)
+            for name, found in sorted(message.required_resources.items())
+        },
+    )
+
+
+def read_state(message: fnv1.State, path: str) -> State:
+    """
+    Read a state; `path` names it in messages.
+
+    Raises:
+        UnreadableError: As `request_of`.
+    """
+    return State(
+        _resource(message.composite, f"{path}.composite"),
+        {
+            name: _resource(found, f"{path}.resources.{name}")
+            for name, found in sorted(message.resources.items())
+        },
+    )
+
+
+def _resource(message: fnv1.Resource, path: str) -> Resource:
+    return Resource(
+        read_struct(message.resource, path),
+        _ready(message.ready),
+        dict(message.connection_details),
+    )
+
+
+def _ready(number: int) -> Ready:
+    try:
+        return Ready(number)
+    except ValueError:  # a later protocol knows more
+        return Ready.UNSPECIFIED
+
+
+def read_struct(struct: Struct, path: str) -> dict[str, Any]:
+    """
+    Return plain data, sorted: the wire keeps no order, and an answer must not depend on it.
+
+    Raises:
+        UnreadableError: As `request_of`.
+    """
+    try:
+        found: dict[str, Any] = copied(_map(struct), path)  # whole numbers become integers there
+    except ValueError as error:
+        raise UnreadableRequestError(f"{path} cannot be read: {error}") from error
+    return found
+
+
+def _map(struct: Struct) -> dict[str, Any]:
+    """Read fields by hand, in one walk: protobuf's own way over JSON takes three times as long."""
+    fields = struct.fields
+    return {key: _value(fields[key]) for key in sorted(fields)}
+
+
+def _value(value: Value) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "string_value":
+        return value.string_value
+    if kind == "struct_value":
+        return _map(value.struct_value)
+    if kind == "list_value":
+        return [_value(each) for each in value.list_value.values]
+    if kind == "number_value":
+        return value.number_value
+    return value.bool_value if kind == "bool_value" else None
+
+
+def response_message(
+    asked: fnv1.RunFunctionRequest, response: StationResponse
+) -> fnv1.RunFunctionResponse:
+    """
+    Write what a station said; the request's tag goes back with it.
+
+    Raises:
+        ValueError, TypeError: It holds what cannot be sent (NotPlainError: with its path).
+    """
+    message = fnv1.RunFunctionResponse()
+    message.meta.tag = asked.meta.tag
+    message.meta.ttl.FromTimedelta(timedelta(seconds=response.ttl_s))
+    write_state(message.desired, response.desired)
+    message.context.update(copied(response.context, "context"))
+    message.results.extend(_result(result) for result in response.results)
+    message.conditions.extend(_condition(condition) for condition in response.conditions)
+    _write_requirements(message.requirements, response.requirements)
+    return message
+
+
+def write_state(message: fnv1.State, state: State) -> None:
+    """
+    Write a state into a message.
+
+    Raises:
+        ValueError, TypeError: As `response_message`.
+    """
+    _write_resource(message.composite, state.composite, "the XR")
+    for name, resource in state.resources.items():
+        _write_resource(message.resources[name], resource, name)
+
+
+def _write_resource(message: fnv1.Resource, resource: Resource, path: str) -> None:
+    manifest: Manifest = copied(resource.resource, path)
+    message.resource.update(manifest)
+    message.ready = _READY[Ready(resource.ready)]
+    for key, value in resource.connection_details.items():
+        message.connection_details[key] = value
+
+
+def _write_requirements(message: fnv1.Requirements, wanted: Mapping[str, Selector]) -> None:
+    for name, selector in wanted.items():
+        target = message.resources[name]
+        target.api_version, target.kind = selector.api_version, selector.kind
+        if selector.namespace is not None:
+            target.namespace = selector.namespace
+        if selector.name:
+            target.match_name = selector.name
+        elif selector.labels:
+            target.match_labels.labels.update(selector.labels)
+
+
+def _result(result: Result) -> fnv1.Result:
+    message = fnv1.Result(
+        severity=_SEVERITIES[Severity(result.severity)], message=_sendable(result.message)
+    )
+    if result.reason:
+        message.reason = result.reason
+    return message
+
+
+def _condition(condition: Condition) -> fnv1.Condition:
+    message = fnv1.Condition(
+        type=condition.type, status=_STATUSES[condition.status], reason=condition.reason
+    )
+    if condition.message:
+        message.message = _sendable(condition.message)
+    return message

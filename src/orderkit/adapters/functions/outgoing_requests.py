@@ -1,0 +1,105 @@
+"""
+The other direction: a request that we send to a function, and what it answers.
+
+Written as Crossplane writes it: a tag that is the hash of the request, the capabilities that the
+caller has. What a plan cannot give a function it does not claim: credentials and schemas. A
+function that asks for something in a way that is not supported is opaque, by name.
+
+Called by ``remote_function``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import crossplane.function.proto.v1.run_function_pb2 as fnv1
+
+from orderkit.adapters.functions.function_messages import read_state, read_struct, write_state
+from orderkit.core.crossplane.station import (
+    OpaqueError,
+    Result,
+    Selector,
+    Severity,
+    StationRequest,
+    StationResponse,
+)
+from orderkit.core.objects.conditions import Condition, ConditionStatus
+from orderkit.core.objects.plain_data import copied
+
+_CAPABILITIES = (
+    fnv1.CAPABILITY_CAPABILITIES,
+    fnv1.CAPABILITY_REQUIRED_RESOURCES,
+    fnv1.CAPABILITY_CONDITIONS,
+)
+_STATUSES: Mapping[int, ConditionStatus] = {
+    fnv1.STATUS_CONDITION_TRUE: "True",
+    fnv1.STATUS_CONDITION_FALSE: "False",
+}
+
+
+def request_message(request: StationRequest) -> fnv1.RunFunctionRequest:
+    """
+    Write a request.
+
+    Raises:
+        ValueError, TypeError: It holds what cannot be sent.
+    """
+    message = fnv1.RunFunctionRequest()
+    write_state(message.observed, request.observed)
+    write_state(message.desired, request.desired)
+    message.context.update(copied(request.context, "context"))
+    if request.input:
+        message.input.update(copied(request.input, "input"))
+    for name, found in request.required.items():
+        items = message.required_resources[name].items
+        for manifest in found:
+            items.add().resource.update(copied(manifest, f"required.{name}"))
+    tag = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
+    message.meta.tag = tag
+    message.meta.capabilities.extend(_CAPABILITIES)
+    return message
+
+
+def response_of(message: fnv1.RunFunctionResponse) -> StationResponse:
+    """
+    Read an answer.
+
+    Raises:
+        UnreadableError: It holds what no Kubernetes object can.
+        OpaqueError: It asks for something that is not supported here.
+    """
+    wanted = message.requirements
+    if wanted.extra_resources:
+        raise OpaqueError("asks for extra_resources, the name required resources had before")
+    if wanted.schemas:
+        raise OpaqueError("asks for schemas")
+    return StationResponse(
+        desired=read_state(message.desired, "desired"),
+        context=read_struct(message.context, "context"),
+        results=[_result(result) for result in message.results],
+        conditions=[_condition(condition) for condition in message.conditions],
+        requirements={name: _selector(each) for name, each in sorted(wanted.resources.items())},
+        ttl_s=message.meta.ttl.ToTimedelta().total_seconds(),
+    )
+
+
+def _result(message: fnv1.Result) -> Result:
+    known = message.severity in {each.value for each in Severity}
+    severity = Severity(message.severity) if known else Severity.UNSPECIFIED
+    return Result(severity, message.message, message.reason)
+
+
+def _condition(message: fnv1.Condition) -> Condition:
+    status = _STATUSES.get(message.status, "Unknown")
+    return Condition(message.type, status, message.reason, message.message)
+
+
+def _selector(message: fnv1.ResourceSelector) -> Selector:
+    return Selector(
+        message.api_version,
+        message.kind,
+        message.match_name,
+        dict(message.match_labels.labels),
+        message.namespace if message.HasField("namespace") else None,
+    )

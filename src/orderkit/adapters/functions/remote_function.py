@@ -1,0 +1,108 @@
+"""
+A function that runs as a process of its own, called over gRPC as Crossplane calls it.
+
+`RemoteFunction` is a station: a request in, a response out, so a pipeline cannot tell it from one
+in this process. Every call has a time limit. A function that does not answer is *opaque*, and
+the reason names its address; one that answers with an error fails its step in Crossplane's words.
+
+Plain text or TLS with a certificate on both sides, as Crossplane has it. No retries, no
+credentials or schemas for the function. Used by plans and ``kit test``.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import crossplane.function.proto.v1.run_function_pb2 as fnv1
+import grpc
+
+from orderkit.adapters.functions.outgoing_requests import request_message, response_of
+from orderkit.core.crossplane.function_processes import FunctionProcess
+from orderkit.core.crossplane.station import OpaqueError, StationRequest, StationResponse
+from orderkit.core.errors import NotFoundError, shorten
+
+CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
+_METHOD = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
+_MESSAGE_MAX_BYTES = 16 << 20
+_SILENT = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.UNIMPLEMENTED,
+}
+
+
+class FunctionCallError(Exception):
+    """The function answered with an error of gRPC; the text is Crossplane's."""
+
+
+class RemoteFunction:
+    """A station that asks a process. Safe to call from several threads; close it in the end."""
+
+    def __init__(self, process: FunctionProcess) -> None:
+        """
+        Prepare; nothing is sent yet.
+
+        Raises:
+            NotFoundError: A certificate file is missing.
+        """
+        self._process = process
+        self._lock = threading.Lock()
+        self._channel = _channel(process)
+        self._call = self._channel.unary_unary(
+            _METHOD,
+            request_serializer=fnv1.RunFunctionRequest.SerializeToString,
+            response_deserializer=fnv1.RunFunctionResponse.FromString,
+        )
+
+    def __call__(self, request: StationRequest) -> StationResponse:
+        """
+        Ask the function.
+
+        Raises:
+            OpaqueError: It does not answer in time, or wants what a plan cannot give.
+            FunctionCallError: It answers with an error.
+            ValueError, TypeError: Request or answer hold what cannot be sent.
+        """
+        message = request_message(request)
+        try:
+            answer: fnv1.RunFunctionResponse = self._call(message, timeout=self._process.timeout_s)
+        except grpc.RpcError as error:
+            raise self._failed(error) from error
+        return response_of(answer)
+
+    def _failed(self, error: grpc.RpcError) -> Exception:
+        code, said = error.code(), shorten(str(error.details()))
+        if code in _SILENT:
+            return OpaqueError(
+                f"the process at {self._process.address} does not answer within "
+                f"{self._process.timeout_s:g} s ({code.name}: {said})"
+            )
+        words = "".join(word.capitalize() for word in code.name.split("_"))
+        return FunctionCallError(f"rpc error: code = {words} desc = {said}")
+
+    def close(self) -> None:
+        """Close the connection. Calling it again does nothing."""
+        with self._lock:
+            self._channel.close()
+
+
+def _channel(process: FunctionProcess) -> grpc.Channel:
+    options = [
+        ("grpc.max_receive_message_length", _MESSAGE_MAX_BYTES),
+        ("grpc.max_send_message_length", _MESSAGE_MAX_BYTES),
+        ("grpc.enable_http_proxy", 0),
+    ]
+    if process.certificates is None:
+        return grpc.insecure_channel(process.address, options=options)
+    shown, key, root = (_read(Path(process.certificates) / name) for name in CERTIFICATES)
+    credentials = grpc.ssl_channel_credentials(root, key, shown)
+    return grpc.secure_channel(process.address, credentials, options=options)
+
+
+def _read(path: Path) -> bytes:
+    if not path.is_file():
+        raise NotFoundError(
+            f"{path} is missing", hint=f"the folder of certificates holds {', '.join(CERTIFICATES)}"
+        )
+    return path.read_bytes()

@@ -1,0 +1,1 @@
+"""Tokens that prove who calls the service: Orderkit's own, OpenID Connect, Backstage."""

@@ -1,0 +1,93 @@
+"""
+Tokens that Orderkit itself issued to programs: one file with their digests.
+
+Its shape is ``core.platform.access``'s.
+
+The file is read again when it changes, so that a client can be added or removed while the service
+runs. While it cannot be read nobody is let in by it. Every digest is compared, in constant time.
+Given to ``web`` as the port ``requesters``; thread-safe.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from pathlib import Path
+
+from orderkit.core.errors import InvalidInputError, UnreachableError
+from orderkit.core.platform.access import Client, digest_of, read_clients
+from orderkit.ports.clock import Clock
+from orderkit.ports.requesters import Requester, UnprovedError
+
+PREFIX = "okt_"
+"""How tokens of ours begin, so that scanners of repositories can find one."""
+
+
+def new_token() -> str:
+    """Return a random token (256 bits)."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+class TokenRequesters:
+    """The clients of one file."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock = path, clock
+        self._lock = threading.Lock()
+        self._seen: tuple[int, int, int] | None = None
+        self._clients: tuple[Client, ...] = ()
+
+    def describe(self) -> str:
+        """
+        Say how many clients there are.
+
+        Raises:
+            UnreachableError: The file cannot be read.
+        """
+        return f"{len(self._read())} clients in {self._path}"
+
+    def proved(self, authorization: str) -> Requester:
+        """
+        Return the client whose token this is.
+
+        Raises:
+            UnprovedError: No client has it, or it has expired.
+            UnreachableError: The file cannot be read.
+        """
+        digest = digest_of(authorization.partition(" ")[2])
+        found = [c for c in self._read() if secrets.compare_digest(c.digest, digest)]
+        if not found:
+            raise _unproved("no client of this service has this token")
+        client = found[0]
+        if client.expires is not None and self._clock.now().date() > client.expires:
+            raise _unproved(f"the token of client '{client.name}' expired on {client.expires}")
+        return Requester(
+            client.requester,
+            f"token of client {client.name}",
+            frozenset(f"group:default/{team}" for team in client.teams),
+            client.rights,
+            everywhere=client.platform,
+        )
+
+    def _read(self) -> tuple[Client, ...]:
+        with self._lock:
+            try:
+                seen = self._path.stat()
+                now = (seen.st_mtime_ns, seen.st_size, seen.st_ino)
+                if now != self._seen:
+                    text = self._path.read_text()
+                    self._clients, self._seen = read_clients(text, name=self._path.name), now
+            except (OSError, InvalidInputError) as error:
+                self._clients, self._seen = (), None
+                raise UnreachableError(
+                    f"the clients' file cannot be used: {error}",
+                    hint="mend service.access.tokensFile of platform.yaml",
+                ) from error
+            return self._clients
+
+
+def _unproved(why: str) -> UnprovedError:
+    return UnprovedError(
+        f"who asks is not proved: {why}",
+        hint="make a new one: orderkit access add",
+    )

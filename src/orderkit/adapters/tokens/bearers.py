@@ -1,0 +1,66 @@
+"""
+Bearer tokens of several kinds: each goes to whoever can check its kind.
+
+The kind is read from the token itself and proves nothing; it only chooses who has to. Given to
+``web`` as the port ``requesters``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orderkit.adapters.tokens.published_keys import header
+from orderkit.ports.requesters import Requester, Requesters, UnprovedError
+
+_BACKSTAGE = "vnd.backstage."
+_DOTS_OF_SIGNED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class BearerRequesters:
+    """Who checks which kind; None: that kind is not accepted."""
+
+    portal: Requesters | None = None
+    oidc: Requesters | None = None
+    tokens: Requesters | None = None
+
+    def describe(self) -> str:
+        """
+        Say what is accepted.
+
+        Raises:
+            UnreachableError: What somebody checks with cannot be had now.
+        """
+        found = [part.describe() for part in (self.portal, self.oidc, self.tokens) if part]
+        return "; ".join(found) or "claims: nothing is checked"
+
+    def proved(self, authorization: str) -> Requester:
+        """
+        Return who stands behind the token.
+
+        Raises:
+            UnprovedError: No bearer token, of a kind that is not accepted, or it proves nobody.
+            UnreachableError: What it has to be checked with cannot be had now.
+        """
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise _unproved("no token came with the request")
+        found = self._checker(token)
+        if found is None:
+            raise _unproved("this service accepts no such token")
+        return found.proved(authorization)
+
+    def _checker(self, token: str) -> Requesters | None:
+        if token.count(".") != _DOTS_OF_SIGNED:
+            return self.tokens or self.portal
+        if str(header(token, _unproved).get("typ", "")).startswith(_BACKSTAGE):
+            return self.portal
+        return self.oidc or self.portal
+
+
+def _unproved(why: str) -> UnprovedError:
+    return UnprovedError(
+        f"who asks is not proved: {why}",
+        hint="send Authorization: Bearer <token>; a portal's proxy must let it pass "
+        "(allowedHeaders)",
+    )

@@ -1,0 +1,105 @@
+"""
+Who stands behind a token of an OpenID Connect provider.
+
+Signature (a published key, an algorithm of the allow-list), issuer, audience and times are checked;
+the requester and the groups are claims of the token. It redeems no codes, keeps no sessions and
+asks the provider for nothing but its keys. Given to ``web`` as the port ``requesters``;
+thread-safe.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orderkit.adapters.http import check_url
+from orderkit.adapters.tokens.published_keys import ExpectedClaims, PublishedKeys, fetch_json
+from orderkit.core.errors import InvalidInputError, UnreachableError
+from orderkit.core.names import LABEL, check_requester
+from orderkit.core.platform.access import OidcSettings
+from orderkit.ports.requesters import Requester, UnprovedError
+
+_DISCOVERY = "/.well-known/openid-configuration"
+_HINT = "is service.access.oidc.issuer in platform.yaml an OpenID provider?"
+
+
+class OidcRequesters:
+    """The tokens of one provider."""
+
+    def __init__(self, settings: OidcSettings, *, allow_http: bool = False) -> None:
+        """
+        Prepare; nothing is sent.
+
+        Raises:
+            InvalidInputError: The issuer, or where its keys are, is no address.
+            RefusedError: Plain HTTP to another machine without `allow_http`.
+        """
+        self._settings, self._allow_http = settings, allow_http
+        self._issuer = check_url("issuer", settings.issuer, allow_http=allow_http)
+        if settings.jwks_url:
+            check_url("jwksUrl", settings.jwks_url, allow_http=allow_http)
+        self._keys = PublishedKeys(self._address, _unproved, hint=_HINT)
+
+    def describe(self) -> str:
+        """
+        Say whose tokens are accepted, after fetching the keys.
+
+        Raises:
+            UnreachableError: The keys cannot be had now.
+        """
+        return f"proved by {self._settings.issuer} ({self._keys.fetch()} keys)"
+
+    def proved(self, authorization: str) -> Requester:
+        """
+        Return the person whom the provider vouches for, with their groups.
+
+        Raises:
+            UnprovedError: No token of its for us, an expired one, or nobody behind it.
+            UnreachableError: The keys cannot be had now.
+        """
+        wanted = self._settings
+        token = authorization.partition(" ")[2]
+        expected = ExpectedClaims(wanted.audience, wanted.algorithms, wanted.issuer)
+        claims = self._keys.verified(token, expected)
+        person = self._person(claims)
+        return Requester(person, f"signed by {wanted.issuer}", self._groups(claims))
+
+    def _person(self, claims: dict[str, Any]) -> str:
+        name = self._settings.requester_claim
+        value = claims.get(name)
+        if not isinstance(value, str) or not value:
+            raise _unproved(f"the token has no claim '{name}'")
+        if name == "email" and claims.get("email_verified") is not True:
+            raise _unproved("the provider has not verified the e-mail address")
+        try:
+            return check_requester(f"user:default/{value.lower()}")
+        except InvalidInputError as error:
+            raise _unproved(f"the provider calls its user '{value}'") from error
+
+    def _groups(self, claims: dict[str, Any]) -> frozenset[str]:
+        """Take ``ae86``, ``/ae86`` and, with a prefix, ``orderkit-ae86`` for the group ae86."""
+        found = claims.get(self._settings.groups_claim)
+        listed = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+        prefix = self._settings.group_prefix
+        names = (item.removeprefix("/") for item in listed if isinstance(item, str))
+        ours = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+        return frozenset(f"group:default/{name}" for name in ours if LABEL.match(name))
+
+    def _address(self) -> str:
+        """Return where the keys are: as configured, else as the issuer's own document says."""
+        if self._settings.jwks_url:
+            return self._settings.jwks_url
+        found = fetch_json(f"{self._issuer}{_DISCOVERY}", _HINT)
+        named = found if isinstance(found, dict) else {}
+        if named.get("issuer") != self._settings.issuer:
+            raise UnreachableError(
+                f"{self._issuer}{_DISCOVERY} is of another issuer: '{named.get('issuer')}'",
+                hint=_HINT,
+            )
+        return check_url("jwks_uri", str(named.get("jwks_uri")), allow_http=self._allow_http)
+
+
+def _unproved(why: str) -> UnprovedError:
+    return UnprovedError(
+        f"who asks is not proved: {why}",
+        hint="get a new token from the provider, for the audience in platform.yaml",
+    )

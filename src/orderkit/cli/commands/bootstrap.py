@@ -1,0 +1,126 @@
+"""``orderkit bootstrap``: bring a platform up, or show what that would take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orderkit.cli.options import json_option, platform_option, requester_option, timeout_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orderkit.flows.install.bootstrapping import StepDone
+
+_PLANNED = {
+    "done": "already so",
+    "create": "would create",
+    "change": "would change",
+    "wait": "would wait",
+    "skip": "left out",
+    "fail": "fails",
+}
+_MADE = {**_PLANNED, "create": "created", "change": "changed", "wait": "waited"}
+
+
+@click.command("bootstrap")
+@platform_option
+@click.option("--pack", "pack_folder", metavar="DIR", help="The pack to publish. Default: ours.")
+@click.option("--plan", "plan_only", is_flag=True, help="Show each step and change nothing.")
+@click.option("--no-probe", is_flag=True, help="Place no probe order at the end.")
+@click.option(
+    "--replace-pack", is_flag=True, help="Publish over another pack or another platform's."
+)
+@requester_option
+@timeout_option(600.0)
+@json_option
+def bootstrap_command(
+    platform_file: str | None,
+    pack_folder: str | None,
+    plan_only: bool,
+    no_probe: bool,
+    replace_pack: bool,
+    requester: str | None,
+    timeout_s: float,
+    as_json: bool,
+) -> int:
+    """
+    Make sure that the platform serves the pack: each step, from the forge to a probe order.
+
+    Repeating it finishes what was interrupted and otherwise changes nothing.
+
+    Example: orderkit bootstrap --platform platform.yaml --plan
+    """
+    from orderkit.cli.output import Progress
+    from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
+    from orderkit.core.errors import OrderkitError
+    from orderkit.flows.install import bootstrapping
+    from orderkit.flows.platform import default_requester
+
+    wanted = BootstrapOptions(
+        platform_file,
+        pack_folder,
+        requester or default_requester(),
+        timeout_s,
+        probe=not no_probe,
+        replace_pack=replace_pack,
+    )
+    with prepared(wanted) as (platform, request):
+        if plan_only:
+            return _shown(platform.name, list(bootstrapping.plan(platform, request)), as_json)
+        steps: list[StepDone] = []
+        progress = Progress(enabled=None if as_json else True)
+        try:
+            bootstrapping.bootstrap(platform, request, on_step=progress, on_done=steps.append)
+        except OrderkitError as error:
+            if not as_json:
+                raise
+            _emit(platform.name, "run", steps)
+            return error.exit_code
+        if as_json:
+            _emit(platform.name, "run", steps)
+        else:
+            _told(platform.name, steps)
+    return 0
+
+
+def _shown(name: str, steps: Sequence[StepDone], as_json: bool) -> int:
+    failed = any(step.verdict == "fail" for step in steps)
+    if as_json:
+        _emit(name, "plan", steps)
+        return int(failed)
+    from orderkit.cli.output import emit_table
+
+    rows = [(step.step, _PLANNED[step.verdict], step.detail) for step in steps]
+    emit_table(("STEP", "PLAN", "DETAIL"), rows)
+    for step in steps:
+        if step.advice:
+            click.echo(f"\n{step.step}: {step.advice}")
+    return int(failed)
+
+
+def _told(name: str, steps: Sequence[StepDone]) -> None:
+    made = [step for step in steps if step.verdict in {"create", "change"}]
+    click.echo(f"{name}: {len(steps)} steps hold, {len(made)} of them written now")
+    for step in steps:
+        if step.verdict == "skip":
+            click.echo(f"{step.step} left out: {step.detail}. {step.advice}")
+
+
+def _emit(name: str, mode: str, steps: Sequence[StepDone]) -> None:
+    from orderkit.cli.output import emit_json
+
+    words = _PLANNED if mode == "plan" else _MADE
+    rows: list[dict[str, Any]] = [
+        {
+            "step": step.step,
+            "verdict": words[step.verdict],
+            "detail": step.detail,
+            "advice": step.advice,
+            "seconds": step.seconds,
+        }
+        for step in steps
+    ]
+    ok = all(step.verdict != "fail" for step in steps)
+    emit_json("orderkit.bootstrap/v1", {"platform": name, "mode": mode, "ok": ok, "steps": rows})

@@ -1,0 +1,242 @@
+"""Commands about changes of living orders: change, history, revert."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from orderkit.cli.options import (
+    connect_to,
+    json_option,
+    platform_option,
+    requester_option,
+    timeout_option,
+)
+
+if TYPE_CHECKING:
+    from orderkit.cli.views.change_views import Finished
+    from orderkit.core.kit.model import How
+    from orderkit.flows.change import Changed, ChangeRequest
+    from orderkit.flows.change.form_entry import Entered
+    from orderkit.flows.platform import Platform
+    from orderkit.ports.requesters import Requester
+
+_reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
+_operation_option = click.option(
+    "--operation",
+    metavar="ID",
+    help="Makes a repetition recognisable: the same id changes nothing twice. Default: a new one.",
+)
+_dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Check it all, show the diff and stop. Nothing is written."
+)
+_accept_loss_option = click.option(
+    "--accept-loss", is_flag=True, help="Go on although the plan says that data is deleted."
+)
+_how_option = click.option(
+    "--pr/--direct",
+    "reviewed",
+    default=None,
+    help="By a pull request, or committed at once. Default: as the kit says.",
+)
+_no_wait_option = click.option("--no-wait", is_flag=True, help="Return once it is in Git.")
+
+
+@click.command("change")
+@click.argument("order")
+@click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1)
+@click.option(
+    "--values",
+    metavar="JSON",
+    help="Instead of FIELD=VALUE: an object as the change's form sends it, by form parameter.",
+)
+@click.option(
+    "--whole", is_flag=True, help="--values has the whole form: take away what it leaves out."
+)
+@click.option(
+    "--base",
+    metavar="COMMIT",
+    help="What you looked at; a field of this change that changed since is a conflict.",
+)
+@click.option(
+    "--change", "name", metavar="NAME", help="Which of the kit's changes. Default: by the fields."
+)
+@_reason_option
+@_how_option
+@_operation_option
+@requester_option
+@_dry_run_option
+@_accept_loss_option
+@_no_wait_option
+@timeout_option(120.0)
+@platform_option
+@json_option
+def change_command(
+    order: str,
+    assignments: tuple[str, ...],
+    values: str | None,
+    whole: bool,
+    base: str | None,
+    name: str | None,
+    reason: str,
+    reviewed: bool | None,
+    operation: str | None,
+    requester: str | None,
+    dry_run: bool,
+    accept_loss: bool,
+    no_wait: bool,
+    timeout_s: float,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Change fields of ORDER through Git, as far as its kit allows.
+
+    FIELD=VALUE sets, FIELD+=VALUE and FIELD-=VALUE add and take away an element of a list or a
+    number, FIELD- removes. A direct change is waited for until that very commit is Ready; for a
+    pull request the address is shown.
+
+    Example: orderkit change garage-ae86 stage=stage3 --reason "race day" --dry-run
+    """
+    from orderkit.cli import inputs
+    from orderkit.cli.views import change_views
+    from orderkit.flows.change import ChangeRequest
+
+    if bool(assignments) == (values is not None):
+        raise click.UsageError("give either FIELD=VALUE or --values")
+    platform = connect_to(platform_file)
+    wanted = ChangeRequest(
+        order=order,
+        edits=inputs.edits(assignments),
+        requester=_person(requester),
+        base=base,
+        reason=reason,
+        change=name,
+        how=_how(reviewed),
+        operation=operation,
+        dry_run=dry_run,
+        accept_loss=accept_loss,
+    )
+    entered = None if values is None else change_views.entered(values, whole=whole)
+    done = _changed(platform, wanted, entered)
+    wait_s = None if no_wait else timeout_s
+    change_views.show_changed(_finish(platform, done, wait_s, as_json=as_json), as_json)
+
+
+def _changed(platform: Platform, wanted: ChangeRequest, entered: Entered | None) -> Changed:
+    from orderkit.flows.change import change
+    from orderkit.flows.change.form_entry import change_entered
+    from orderkit.flows.order.live_order import find_living
+
+    if entered is None:
+        return change(platform, wanted)
+    return change_entered(platform, find_living(platform, wanted.order), entered, wanted)
+
+
+@click.command("revert")
+@click.argument("order")
+@click.argument("commit")
+@_reason_option
+@_how_option
+@_operation_option
+@requester_option
+@_dry_run_option
+@_accept_loss_option
+@_no_wait_option
+@timeout_option(120.0)
+@platform_option
+@json_option
+def revert_command(
+    order: str,
+    commit: str,
+    reason: str,
+    reviewed: bool | None,
+    operation: str | None,
+    requester: str | None,
+    dry_run: bool,
+    accept_loss: bool,
+    no_wait: bool,
+    timeout_s: float,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Take back what COMMIT did to the fields of ORDER, through the same checks as any change.
+
+    A field that somebody changed since is a conflict. See 'orderkit history ORDER' for commits.
+
+    Example: orderkit revert garage-ae86 1f3a9c02
+    """
+    from orderkit.cli.views import change_views
+    from orderkit.flows.change.reverting import RevertRequest, revert
+
+    platform = connect_to(platform_file)
+    wanted = RevertRequest(
+        order=order,
+        commit=commit,
+        requester=_person(requester),
+        reason=reason,
+        how=_how(reviewed),
+        operation=operation,
+        dry_run=dry_run,
+        accept_loss=accept_loss,
+    )
+    done = revert(platform, wanted)
+    wait_s = None if no_wait else timeout_s
+    change_views.show_changed(_finish(platform, done, wait_s, as_json=as_json), as_json)
+
+
+def _person(requester: str | None) -> Requester:
+    from orderkit.flows.platform import default_requester
+    from orderkit.ports.requesters import Requester
+
+    return Requester(requester or default_requester())
+
+
+def _how(reviewed: bool | None) -> How | None:
+    from orderkit.core.kit.model import How
+
+    return None if reviewed is None else How.REVIEW if reviewed else How.DIRECT
+
+
+def _finish(platform: Platform, done: Changed, wait_s: float | None, *, as_json: bool) -> Finished:
+    """Wait until a commit is delivered, if there is one and that is wanted."""
+    from orderkit.cli.output import Progress
+    from orderkit.cli.views.change_views import Finished, PhaseProgress
+    from orderkit.flows.order.delivering import await_commit
+
+    if done.state != "committed" or done.commit is None or wait_s is None:
+        return Finished(done, None)
+    progress = PhaseProgress(Progress(enabled=False if as_json else None))
+    progress.committed(done)
+    state = await_commit(platform, done.order, done.commit, timeout_s=wait_s, on_state=progress)
+    return Finished(done, state)
+
+
+@click.command("history")
+@click.argument("order")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    metavar="COMMITS",
+    help="How many commits to tell of, newest first.",
+)
+@platform_option
+@json_option
+def history_command(order: str, limit: int, platform_file: str | None, as_json: bool) -> None:
+    """
+    Tell who changed which field of ORDER from what to what, why, and in which commit.
+
+    Commits by hand are told too.
+
+    Example: orderkit history garage-ae86
+    """
+    from orderkit.cli.views import change_views
+    from orderkit.flows.order.order_history import history
+
+    change_views.show_history(
+        order, history(connect_to(platform_file), order, limit=limit), as_json
+    )

@@ -1,0 +1,80 @@
+"""``orderkit doctor``: say what is missing or unreachable and what to do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from orderkit.cli.options import json_option, platform_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from orderkit.flows.install.diagnosis import DoctorFinding
+
+
+@click.command("doctor")
+@platform_option
+@json_option
+def doctor_command(platform_file: str | None, as_json: bool) -> int:
+    """
+    Check this machine and the platform; exit 1 if anything fails.
+
+    Example: orderkit doctor
+    """
+    return show("orderkit.doctor/v1", list(_findings(platform_file)), as_json)
+
+
+def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
+    """Print findings as a table or as JSON; return the exit code."""
+    from orderkit.cli.output import emit_json, emit_table
+
+    failed = any(finding.verdict == "fail" for finding in findings)
+    if as_json:
+        keys = ("what", "verdict", "detail", "advice")
+        rows = [{key: getattr(finding, key) for key in keys} for finding in findings]
+        emit_json(schema, {"ok": not failed, "findings": rows})
+        return int(failed)
+    emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.what, f.verdict, f.detail) for f in findings])
+    for finding in findings:
+        if finding.advice:
+            click.echo(f"\n{finding.what}: {finding.advice}")
+    return int(failed)
+
+
+def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
+    from orderkit.cli.connecting import connect, load_settings, requesters
+    from orderkit.core.errors import OrderkitError
+    from orderkit.flows.install.diagnosis import DoctorFinding, check, check_requesters
+
+    yield from _machine()
+    try:
+        settings = load_settings(platform_file)
+        platform, proofs = connect(settings), requesters(settings)
+    except OrderkitError as error:
+        yield DoctorFinding("platform", "fail", str(error), error.hint)
+        return
+    yield from check(platform)
+    yield check_requesters(proofs)
+
+
+def _machine() -> Iterator[DoctorFinding]:
+    """Look for the programs that people and the embedded forge use."""
+    import shutil
+    import sys
+
+    from orderkit.flows.install.diagnosis import DoctorFinding
+
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield DoctorFinding("python", "ok", version)
+    for name, needed in (("git", True), ("kubectl", False)):
+        path = shutil.which(name)
+        if path:
+            yield DoctorFinding(name, "ok", path)
+        elif needed:
+            yield DoctorFinding(name, "fail", "is not on PATH", f"install {name}")
+        else:
+            yield DoctorFinding(
+                name, "warn", "is not on PATH", "only needed to look around by hand"
+            )

@@ -1,0 +1,46 @@
+"""``orderkit init``: a platform team starts a pack of its own."""
+
+from __future__ import annotations
+
+import click
+
+from orderkit.cli.options import json_option
+
+
+@click.command("init")
+@click.argument("folder", metavar="DIR")
+@click.option("--name", default="", metavar="NAME", help="The pack's name. Default: DIR's.")
+@click.option("--title", default="", metavar="TEXT", help="Its title. Default: from the name.")
+@click.option(
+    "--orderkit",
+    default="orderkit",
+    show_default=True,
+    metavar="REQUIREMENT",
+    help="How the pack's CI installs Orderkit: a line of requirements.txt.",
+)
+@click.option("--no-git", is_flag=True, help="Make a plain folder, no git repository.")
+@json_option
+def init_command(
+    folder: str, name: str, title: str, orderkit: str, no_git: bool, as_json: bool
+) -> None:
+    """
+    Start a pack in DIR, a new or empty folder: a git repository for kits of your own.
+
+    Example: orderkit init my-pack
+    """
+    from pathlib import Path
+
+    from orderkit.cli.output import emit_json
+    from orderkit.flows.kit.start_pack import PackWanted, start_pack
+
+    made = start_pack(PackWanted(Path(folder), name, title, orderkit, git=not no_git))
+    if as_json:
+        files = [str(path) for path in made.files]
+        told = {"folder": str(made.folder), "name": made.name, "repository": made.repository}
+        emit_json("orderkit.init/v1", {**told, "files": files})
+        return
+    what = "one commit" if made.repository else "no repository"
+    click.echo(f"pack '{made.name}' in {made.folder}: {len(made.files)} files, {what}")
+    click.echo(f"  next  cd {made.folder}")
+    click.echo("        orderkit kit new NAME            # a kit from a few fields")
+    click.echo("        orderkit kit import XRD.yaml     # or from an XRD that you have")

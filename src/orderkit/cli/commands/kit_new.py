@@ -1,0 +1,205 @@
+"""``orderkit kit new`` and ``orderkit kit import``: kits for a pack, from fields or from an XRD."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from orderkit.cli.options import json_option, pack_folder_option
+
+if TYPE_CHECKING:
+    from orderkit.core.generate.imported_kit import ImportSource
+    from orderkit.core.generate.kit_draft import Draft, FieldDraft
+    from orderkit.flows.kit.start_kit import KitAdded
+
+
+@click.command("new")
+@click.argument("name")
+@pack_folder_option
+@click.option("--kind", default="", metavar="KIND", help="The XR's kind. Default: from NAME.")
+@click.option("--group", default="", metavar="GROUP", help="Its API group. Default: the pack's.")
+@click.option(
+    "--scope", type=click.Choice(["cluster", "namespaced"]), help="Its scope. Default: cluster."
+)
+@click.option("--title", default="", metavar="TEXT", help="Its title. Default: from NAME.")
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="NAME:TYPE[:enum=A|B][:default=X][:optional]",
+    help="A field of the order; string, integer, number or boolean. May be repeated.",
+)
+@click.option("--no-input", is_flag=True, help="Ask for nothing, also on a terminal.")
+@json_option
+def kit_new(
+    name: str,
+    pack_folder: str,
+    kind: str,
+    group: str,
+    scope: str | None,
+    title: str,
+    fields: tuple[str, ...],
+    no_input: bool,
+    as_json: bool,
+) -> None:
+    """
+    Add a kit that works at once: XRD, Composition, station, tests and what is generated.
+
+    On a terminal it asks for what is not given. A field 'team' is added: who orders.
+
+    Example: orderkit kit new bucket --field "size:string:enum=small|large" --no-input
+    """
+    from pathlib import Path
+
+    from orderkit.core.generate.kit_draft import Draft, parse_field
+    from orderkit.flows.kit.start_kit import group_of, new_kit
+
+    pack = Path(pack_folder)
+    draft = Draft(
+        name=name,
+        group=group or group_of(pack),
+        kind=kind,
+        title=title,
+        namespaced=scope == "namespaced",
+        fields=tuple(parse_field(text) for text in fields),
+    )
+    if sys.stdin.isatty() and not (no_input or as_json):
+        given = {
+            key for key, value in (("kind", kind), ("group", group), ("scope", scope)) if value
+        }
+        draft = _asked(draft, given | ({"fields"} if fields else set()))
+    _show(
+        new_kit(pack, draft), (f"write what it is made of in stations/{name}/station.py",), as_json
+    )
+
+
+def _asked(draft: Draft, given: set[str]) -> Draft:
+    """Ask on the terminal for what was not given; empty answers keep what is shown."""
+    from dataclasses import replace
+
+    from orderkit.core.generate.kit_draft import default_kind
+
+    if "kind" not in given:
+        shown = draft.kind or default_kind(draft.name)
+        draft = replace(draft, kind=click.prompt("Kind of the XR", default=shown))
+    if "group" not in given:
+        draft = replace(draft, group=click.prompt("API group", default=draft.group))
+    if "scope" not in given:
+        scopes = click.Choice(["cluster", "namespaced"])
+        answer = click.prompt("Scope", type=scopes, default="cluster")
+        draft = replace(draft, namespaced=answer == "namespaced")
+    if "fields" not in given:
+        click.echo("Fields, one a line, as NAME:TYPE[:enum=A|B][:default=X]; an empty line ends.")
+        draft = replace(draft, fields=tuple(_asked_fields()))
+    return draft
+
+
+def _asked_fields() -> list[FieldDraft]:
+    from orderkit.core.errors import OrderkitError
+    from orderkit.core.generate.kit_draft import parse_field
+
+    found: list[FieldDraft] = []
+    while text := click.prompt("Field", default="", show_default=False):
+        try:
+            found.append(parse_field(text))
+        except OrderkitError as error:
+            click.echo(f"  {error} {error.hint}".rstrip(), err=True)
+    return found
+
+
+@click.command("import")
+@click.argument("files", metavar="[XRD.yaml|-]...", nargs=-1)
+@pack_folder_option
+@click.option("--name", default="", metavar="NAME", help="The kit's name. Default: from the kind.")
+@click.option(
+    "--from-cluster", "xrd_name", metavar="XRD", help="Read the XRD of this name from a cluster."
+)
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    envvar="KUBECONFIG",
+    help="Which cluster. Default: $KUBECONFIG, else ~/.kube/config.",
+)
+@click.option("--context", metavar="NAME", help="Which context of it. Default: the current one.")
+@click.option(
+    "--composition", default="", metavar="NAME", help="Which Composition, if there are several."
+)
+@json_option
+def kit_import(
+    files: tuple[str, ...],
+    pack_folder: str,
+    name: str,
+    xrd_name: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    composition: str,
+    as_json: bool,
+) -> None:
+    """
+    Add a kit made of an XRD that exists (v1 or v2), with its Composition if one is given.
+
+    Give files ('-' is standard input) or --from-cluster. Without a Composition the kit gets a
+    station to start from.
+
+    Example: orderkit kit import xrd.yaml composition.yaml
+    """
+    from pathlib import Path
+
+    from orderkit.flows.kit.import_kit import ImportWanted, import_kit
+
+    if bool(files) == bool(xrd_name):
+        raise click.UsageError("give XRD.yaml, '-' or --from-cluster XRD")
+    found = [_from_cluster(xrd_name, kubeconfig, context)] if xrd_name else _read(files)
+    imported = import_kit(ImportWanted(Path(pack_folder), found, name, composition))
+    _show(imported.added, imported.next, as_json)
+
+
+def _read(files: tuple[str, ...]) -> list[ImportSource]:
+    from pathlib import Path
+
+    from orderkit.adapters.folders.template_folder import read_limited
+    from orderkit.core.generate.imported_kit import read_source
+
+    return [
+        read_source("standard input", sys.stdin.buffer.read())
+        if name == "-"
+        else read_source(name, read_limited(Path(name), field="XRD"))
+        for name in files
+    ]
+
+
+def _from_cluster(name: str, kubeconfig: str | None, context: str | None) -> ImportSource:
+    from pathlib import Path
+
+    from orderkit.adapters.kube.cluster import KubeCluster
+    from orderkit.flows.kit.import_kit import from_cluster
+
+    path = Path(kubeconfig) if kubeconfig else Path.home() / ".kube" / "config"
+    with KubeCluster.from_kubeconfig(path, context=context) as cluster:
+        return from_cluster(cluster, name)
+
+
+def _show(added: KitAdded, then: tuple[str, ...], as_json: bool) -> None:
+    from orderkit.cli.output import emit_json
+
+    if as_json:
+        told = {
+            "kit": added.name,
+            "scenarios": added.scenarios,
+            "findings": list(added.findings),
+            "next": list(then),
+        }
+        files = {
+            "written": [str(path) for path in added.written],
+            "changed": [str(path) for path in added.changed],
+        }
+        emit_json("orderkit.kit-added/v1", {**told, **files})
+        return
+    for word, paths in (("new", added.written), ("changed", added.changed)):
+        for path in paths:
+            click.echo(f"{word:<8} {path}")
+    click.echo(f"kit '{added.name}' is in the pack; {added.scenarios} scenarios pass")
+    for line in (*(f"kit check: {finding}" for finding in added.findings), *then):
+        click.echo(f"  next  {line}")

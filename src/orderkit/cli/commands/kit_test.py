@@ -1,0 +1,113 @@
+"""``orderkit kit test``: run scenarios and show what differs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orderkit.cli.options import function_option, json_option, pack_folder_option
+
+if TYPE_CHECKING:
+    from orderkit.flows.kit.test_kits import Tested, TestReport
+
+_FAILED = 1
+
+
+@click.command("test")
+@click.argument("kits", metavar="[KIT]...", nargs=-1)
+@pack_folder_option
+@click.option("-k", "pattern", default="", metavar="PATTERN", help="Only KIT/CASE that match.")
+@click.option("--update", is_flag=True, help="Write what is expected anew; then read the diff.")
+@click.option("--junit", "junit_file", metavar="FILE", help="Also write a JUnit report.")
+@function_option
+@json_option
+def kit_test(
+    kits: tuple[str, ...],
+    pack_folder: str,
+    pattern: str,
+    update: bool,
+    junit_file: str | None,
+    function_texts: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """
+    Run the scenarios in tests/kits through form, rendering, validation and pipeline.
+
+    Example: orderkit kit test garage -k refused
+    """
+    from pathlib import Path
+
+    from orderkit.core.crossplane.function_processes import processes_given
+    from orderkit.flows.kit.test_kits import TestSelection, run_tests
+
+    processes = processes_given(function_texts)
+    report = run_tests(TestSelection(Path(pack_folder), kits, pattern, update, processes))
+    if junit_file:
+        from orderkit.cli.junit import junit
+
+        Path(junit_file).write_bytes(junit(report))
+    if as_json:
+        from orderkit.cli.output import emit_json
+
+        emit_json("orderkit.kit-test/v1", _json(report))
+    else:
+        _show(report)
+    return 0 if report.ok else _FAILED
+
+
+def _json(report: TestReport) -> dict[str, Any]:
+    from orderkit.flows.kit.test_kits import ScenarioResult
+
+    return {
+        "ok": report.ok,
+        "counts": {result.value: report.count(result) for result in ScenarioResult},
+        "seconds": round(report.seconds, 3),
+        "untested": list(report.untested),
+        "cases": [
+            {
+                "kit": case.kit,
+                "case": case.case,
+                "reason": case.reason,
+                "result": case.result.value,
+                "seconds": round(case.seconds, 4),
+                "message": case.message,
+                "not_run": case.not_run,
+                "differences": [
+                    {"file": str(one.path), "diff": one.diff()} for one in case.differences
+                ],
+            }
+            for case in report.cases
+        ],
+    }
+
+
+def _show(report: TestReport) -> None:
+    from orderkit.flows.kit.test_kits import ScenarioResult
+
+    for case in report.cases:
+        _show_case(case)
+    for kit in report.untested:
+        click.echo(f"kit '{kit}' has no scenario in tests/kits/{kit}", err=True)
+    counts = ", ".join(f"{n} {result}" for result in ScenarioResult if (n := report.count(result)))
+    total = len(report.cases)
+    click.echo(f"{total} scenarios: {counts or 'none'} in {report.seconds:.2f} s", err=True)
+
+
+def _show_case(case: Tested) -> None:
+    from orderkit.flows.kit.test_kits import ScenarioResult
+
+    click.echo(f"{case.result:<8} {case.name}")
+    if case.not_run:
+        click.echo(f"  pipeline not run: {case.not_run}")
+    if case.result is ScenarioResult.UPDATED:
+        for one in case.differences:
+            what = "removed" if one.after is None else "wrote"
+            click.echo(f"  {what} expected/{one.path}")
+    elif not case.ok:
+        if case.reason:
+            click.echo(f"  why it matters: {case.reason}")
+        if case.message:
+            click.echo(f"  {case.message}")
+        for one in case.differences:
+            click.echo("".join(f"  {line}" for line in one.diff().splitlines(keepends=True)))

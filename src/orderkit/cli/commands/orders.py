@@ -1,0 +1,289 @@
+"""Commands about orders: order, register, adopt, list, status, trace, destroy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from orderkit.cli.options import (
+    connect_to,
+    json_option,
+    platform_option,
+    requester_option,
+    timeout_option,
+)
+from orderkit.core.errors import EXIT_DIFFERS
+
+if TYPE_CHECKING:
+    from orderkit.core.order.end_record import Survivor
+
+
+@click.command("order")
+@click.argument("kit")
+@click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1)
+@requester_option
+@click.option("--no-wait", is_flag=True, help="Return once it is registered.")
+@timeout_option(120.0)
+@platform_option
+@json_option
+def order_command(
+    kit: str,
+    assignments: tuple[str, ...],
+    requester: str | None,
+    no_wait: bool,
+    timeout_s: float,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Order KIT with the values of its form, as the portal would.
+
+    The same order again changes nothing and says so; after a crash it goes on.
+
+    Example: orderkit order garage team_name=ae86 stage=stage2
+    """
+    from orderkit.cli.output import Progress
+    from orderkit.cli.views import order_views
+    from orderkit.flows.order import ordering
+    from orderkit.flows.platform import default_requester
+
+    wanted = ordering.OrderRequest(
+        kit,
+        order_views.assignments(assignments),
+        requester or default_requester(),
+        wait=not no_wait,
+        timeout_s=timeout_s,
+    )
+    progress = Progress(enabled=False if as_json else None)
+    order_views.show_ordered(
+        ordering.order(connect_to(platform_file), wanted, on_step=progress), as_json
+    )
+
+
+@click.command("register")
+@click.argument("order")
+@click.option("--kit", required=True, help="The kit it is an order of.")
+@click.option("--team", required=True, help="The team that orders.")
+@requester_option
+@platform_option
+@json_option
+def register_command(
+    order: str,
+    kit: str,
+    team: str,
+    requester: str | None,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Enter ORDER, whose repository is written already, into the ledger, so that it is delivered.
+
+    The last step of an order; 'orderkit order' does all of them. Again is no error.
+
+    Example: orderkit register garage-ae86 --kit garage --team ae86
+    """
+    from orderkit.cli.views import order_views
+    from orderkit.core.names import OrderId, TeamName, check_label
+    from orderkit.flows.order.registering import Registration, register
+    from orderkit.flows.platform import default_requester
+
+    wanted = Registration(
+        OrderId(check_label("order", order)),
+        kit,
+        TeamName(check_label("team", team)),
+        requester or default_requester(),
+    )
+    order_views.show_registered(register(connect_to(platform_file), wanted), as_json)
+
+
+@click.command("adopt")
+@click.argument("subject", metavar="OWNER/REPOSITORY|KIND/NAME")
+@click.option("--namespace", "-n", default="", help="Of a namespaced XR.")
+@click.option("--team", default="", help="Whose it becomes, where no field of the XR says so.")
+@click.option("--dry-run", is_flag=True, help="Check everything, say what would be added, stop.")
+@requester_option
+@platform_option
+@json_option
+def adopt_command(
+    subject: str,
+    namespace: str,
+    team: str,
+    dry_run: bool,
+    requester: str | None,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Take a repository made by hand, or a living XR, over as an order. The XR is not touched.
+
+    What is missing is added: record, catalog entry, README, an entry in the ledger.
+
+    Example: orderkit adopt ae86/garage-ae86 --dry-run, or: orderkit adopt XGarage/garage-ae86
+    """
+    from orderkit.cli.views import order_views
+    from orderkit.flows.order.adopting import AdoptRequest, adopt
+    from orderkit.flows.platform import default_requester
+
+    wanted = AdoptRequest(
+        subject, requester or default_requester(), namespace, team, dry_run=dry_run
+    )
+    done = adopt(connect_to(platform_file), wanted)
+    order_views.show_adopted(done, dry_run=dry_run, as_json=as_json)
+
+
+@click.command("list")
+@platform_option
+@json_option
+def list_command(platform_file: str | None, as_json: bool) -> None:
+    """
+    List every order of the ledger with its team, phase and reason.
+
+    Example: orderkit list --json
+    """
+    from orderkit.cli.views import order_views
+    from orderkit.flows.order import listing
+
+    order_views.show_list(listing.list_orders(connect_to(platform_file)), as_json)
+
+
+@click.command("status")
+@click.argument("order")
+@click.option("--check", is_flag=True, help="Exit 10 unless the order is Ready.")
+@platform_option
+@json_option
+def status_command(
+    order: str,
+    check: bool,
+    platform_file: str | None,
+    as_json: bool,
+) -> int:
+    """
+    Say how ORDER is doing, compared with the head of its repository.
+
+    Example: orderkit status garage-ae86
+    """
+    from orderkit.cli.views import order_views
+    from orderkit.flows.order import listing
+
+    report = listing.status(connect_to(platform_file), order)
+    order_views.show_status(report, as_json)
+    return EXIT_DIFFERS if check and not report.state.ready else 0
+
+
+@click.command("trace")
+@click.argument("order")
+@platform_option
+@json_option
+def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
+    """
+    Show the tree of ORDER: Application, XR, everything composed, with SYNCED and READY.
+
+    Example: orderkit trace garage-ae86
+    """
+    from orderkit.cli.views import order_views
+    from orderkit.flows.order import tracing
+
+    order_views.show_trace(tracing.trace(connect_to(platform_file), order), as_json)
+
+
+@click.command("events")
+@click.argument("order")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="How many to show, newest first.",
+)
+@platform_option
+@json_option
+def events_command(order: str, limit: int, platform_file: str | None, as_json: bool) -> None:
+    """
+    Tell what the cluster said about ORDER and its parts in the last hour, newest first.
+
+    Example: orderkit events garage-ae86
+    """
+    from orderkit.cli.views import order_views
+    from orderkit.flows.order.order_events import order_events
+
+    order_views.show_events(
+        order, order_events(connect_to(platform_file), order, limit=limit), as_json
+    )
+
+
+@click.command("destroy")
+@click.argument("order")
+@click.option(
+    "--delete-repository/--archive-repository",
+    default=None,
+    help="Delete the order's repository, which frees the name, or archive it. "
+    "Without either: as the kit says.",
+)
+@click.option(
+    "--take",
+    metavar="NAME[=true|false]",
+    multiple=True,
+    help="Let go too what would stay, by a name of the kit's end; may be repeated.",
+)
+@click.option("--confirm", metavar="ORDER", help="Refuse unless this is the order's id too.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
+@requester_option
+@timeout_option(300.0)
+@platform_option
+@json_option
+def destroy_command(
+    order: str,
+    delete_repository: bool | None,
+    take: tuple[str, ...],
+    confirm: str | None,
+    reason: str,
+    requester: str | None,
+    timeout_s: float,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    End ORDER: empty it through Git, see every part gone, leave a tombstone in the ledger.
+
+    Interrupted, the same command goes on at the recorded step.
+
+    Example: orderkit destroy garage-ae86
+    """
+    from orderkit.cli.output import Progress
+    from orderkit.cli.views import order_views
+    from orderkit.core.errors import InvalidInputError
+    from orderkit.flows.end import destroying
+    from orderkit.flows.platform import default_requester
+
+    if confirm not in (None, order):
+        raise InvalidInputError("confirm", confirm, "is not the order's id", hint=f"type {order}")
+    wanted = destroying.EndRequest(
+        order,
+        requester or default_requester(),
+        repository=None if delete_repository is None else _survivor(delete=delete_repository),
+        timeout_s=timeout_s,
+        reason=reason,
+        take=_taken(take),
+    )
+    progress = Progress(enabled=False if as_json else None)
+    ended = destroying.destroy(connect_to(platform_file), wanted, on_step=progress)
+    order_views.show_ended(ended, as_json)
+
+
+def _taken(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names that are meant: what a form left empty or false is not."""
+    from orderkit.core.errors import InvalidInputError
+
+    found = []
+    for text in given:
+        name, assigned, value = text.partition("=")
+        if value not in ("", "true", "false"):
+            raise InvalidInputError("take", text, "is no NAME, NAME=true or NAME=false")
+        if value == "true" or not assigned:
+            found.append(name)
+    return tuple(found)
+
+
+def _survivor(*, delete: bool) -> Survivor:
+    return "delete" if delete else "archive"

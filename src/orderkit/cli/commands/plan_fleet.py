@@ -1,0 +1,77 @@
+"""``orderkit plan --kit``: what a changed pack does to all living orders of a kit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orderkit.cli.inputs import prices_of
+from orderkit.cli.views import fleet_views
+from orderkit.core.plan.fleet_json import fleet_exit_code
+from orderkit.core.plan.fleet_plan import Side
+from orderkit.flows.plan import fleet_planning
+from orderkit.flows.plan.fleet_orders import OrderSelection
+from orderkit.flows.plan.lanes import FleetLimits
+from orderkit.flows.plan.recording import PlanRecorder, digest_of, load, save
+
+if TYPE_CHECKING:
+    from orderkit.cli.commands.plan_request import PlanRequest
+    from orderkit.core.plan.fleet_plan import FleetPlan
+    from orderkit.core.plan.price_table import PriceTable
+
+
+def run(request: PlanRequest) -> int:
+    """
+    Plan for many orders, print it, and return the exit code.
+
+    Raises:
+        OrderkitError: The pack, the platform or the price table cannot be read.
+    """
+    prices = prices_of(request.prices_file)
+    recorder = PlanRecorder() if request.record_file else None
+    if request.xr_folder:
+        plan = fleet_planning.plan_folder(_offline(request, prices), request.xr_folder)
+    elif request.snapshot_file:
+        plan = fleet_planning.plan_recorded(_offline(request, prices), load(request.snapshot_file))
+    else:
+        plan = _plan_living(request, prices, recorder)
+    if recorder and request.record_file:
+        save(recorder.snapshot(pack=plan.base.commit), request.record_file)
+    fleet_views.show(plan, request.shape, request.screen)
+    return fleet_exit_code(plan)
+
+
+def _plan_living(
+    request: PlanRequest, prices: PriceTable | None, recorder: PlanRecorder | None
+) -> FleetPlan:
+    from orderkit.cli.commands.platform import rendered_for
+    from orderkit.cli.connecting import connect, load_settings
+
+    settings = load_settings(request.platform_file)
+    platform, folder = connect(settings), request.pack_folder
+    base = fleet_planning.published(platform, request.base or "")
+    candidate = fleet_planning.FleetPack(
+        Side(str(folder.resolve())), rendered_for(settings, folder)
+    )
+    asked = _fleet_request(request, (base, candidate), prices)
+    return fleet_planning.plan_living(platform, asked, offline=request.offline, recorder=recorder)
+
+
+def _offline(request: PlanRequest, prices: PriceTable | None) -> fleet_planning.FleetRequest:
+    """Compare the pack's folder with a commit of its own repository."""
+    from orderkit.adapters.folders.pack_folder import read_commit, read_folder
+
+    folder, ref = request.pack_folder, request.base or "HEAD"
+    base_files, files = read_commit(folder, ref), read_folder(folder)
+    base = fleet_planning.FleetPack(Side(f"{folder} at {ref}", digest_of(base_files)), base_files)
+    candidate = fleet_planning.FleetPack(Side(str(folder), digest_of(files)), files)
+    return _fleet_request(request, (base, candidate), prices)
+
+
+def _fleet_request(
+    request: PlanRequest,
+    packs: tuple[fleet_planning.FleetPack, fleet_planning.FleetPack],
+    prices: PriceTable | None,
+) -> fleet_planning.FleetRequest:
+    orders = OrderSelection(request.orders, request.teams)
+    limits = FleetLimits(request.lanes, request.limit_s)
+    return fleet_planning.FleetRequest(request.kit or "", *packs, orders, limits, prices)

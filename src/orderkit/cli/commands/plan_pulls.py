@@ -1,0 +1,108 @@
+"""``orderkit plan --pull-request``: the plan of a pull request, for a pipeline of the forge."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from orderkit.cli.inputs import prices_of
+from orderkit.cli.options import connect_to
+from orderkit.cli.output import emit_json
+from orderkit.cli.time_limits import within
+from orderkit.cli.views.plan_views import Screen, Shape, draw, lines_of
+from orderkit.core.errors import (
+    InvalidInputError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    RemoteError,
+)
+from orderkit.core.names import RepoId
+from orderkit.core.plan.plan_json import exit_code, to_json
+from orderkit.flows.plan.order_plan import Basis
+from orderkit.flows.plan.pull_requests import PullPlan, plan_pull, publish, say_failed
+
+if TYPE_CHECKING:
+    from orderkit.cli.commands.plan_request import PlanRequest
+
+_PULL = re.compile(r"([A-Za-z0-9._-]+)/([A-Za-z0-9._-]+)#([1-9][0-9]{0,9})\Z")
+
+
+def parse_pull(text: str) -> tuple[RepoId, int]:
+    """
+    Read OWNER/REPO#N.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    found = _PULL.match(text)
+    if not found:
+        raise InvalidInputError(
+            "--pull-request", text, "is no OWNER/REPO#N", hint="for example ae86/garage-ae86#7"
+        )
+    return RepoId(found[1], found[2]), int(found[3])
+
+
+def run(request: PlanRequest) -> int:
+    """
+    Plan a pull request, post the plan on the forge, print it; return the exit code.
+
+    Raises:
+        OrderkitError: What `plan_pull` and `publish` raise, or a bad price table.
+    """
+    repo, number = parse_pull(request.pull or "")
+    platform = connect_to(request.platform_file)
+    basis = Basis(request.offline, prices_of(request.prices_file))
+    try:
+        with within(request.time_limit_s):
+            plan = plan_pull(platform, repo, number, basis=basis)
+    except (NotFoundError, RefusedError, RemoteError):
+        raise
+    except OrderkitError as error:  # out of time
+        if not request.no_post:
+            say_failed(platform, repo, number, str(error))
+        raise
+    if not request.no_post:
+        publish(platform, repo, plan)
+    show(plan, request.shape, request.screen)
+    if request.graph and plan.judged.plan is not None:
+        draw(plan.judged.plan, request.graph)
+    return code_of(plan)
+
+
+def show(found: PullPlan, shape: Shape | None, screen: Screen) -> None:
+    """Print it to stdout."""
+    judged = found.judged
+    if shape == "markdown":
+        click.echo(found.text)
+    elif shape == "json":
+        emit_json("orderkit.plan/v1", {"order": found.order, **_json(found)})
+    else:
+        screen.echo([(f"{found.order} #{found.pull.number}: {judged.summary}", "")])
+        screen.echo((f"  refused     {text}", "red") for text in judged.refused)
+        screen.echo((f"  note        {text}", "yellow") for text in found.notes)
+        if judged.plan is not None:
+            screen.echo(lines_of(judged.plan, screen))
+
+
+def _json(found: PullPlan) -> dict[str, object]:
+    plan = to_json(found.judged.plan) if found.judged.plan is not None else {}
+    pull = {
+        "number": found.pull.number,
+        "head": found.head,
+        "state": found.judged.state,
+        "summary": found.judged.summary,
+        "refused": list(found.judged.refused),
+        "notes": list(found.notes),
+    }
+    return {**plan, "pull": pull}
+
+
+def code_of(found: PullPlan) -> int:
+    """Return what the command ends with: as for every plan."""
+    judged = found.judged
+    if judged.refused:
+        return RefusedError.exit_code
+    return OrderkitError.exit_code if judged.plan is None else exit_code(judged.plan)

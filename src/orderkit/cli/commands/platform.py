@@ -1,0 +1,339 @@
+"""``orderkit up`` keeps an embedded platform running; ``platform`` renders and upgrades any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from orderkit.cli.commands.platform_check import platform_check
+from orderkit.cli.commands.platform_webhook import platform_webhook
+from orderkit.cli.options import (
+    json_option,
+    platform_option,
+    profile_option,
+    requester_option,
+    state_option,
+    state_path,
+)
+from orderkit.core.errors import EXIT_DIFFERS
+
+if TYPE_CHECKING:
+    from pathlib import Path, PurePosixPath
+
+    from orderkit.cli.serving.embedded_platform import Running
+    from orderkit.core.platform.settings import PlatformSettings
+    from orderkit.core.portal.profile import Profile
+    from orderkit.flows.install.pack_rendering import PlatformValues
+
+F = TypeVar("F", bound=Callable[..., Any])
+FORGE_BEHAVIOURS = ("1.26", "1.24", "forgejo")
+"""The names in ``adapters.embedded.forge.behaviour``, which is too heavy to import for help."""
+
+
+@click.group("platform")
+def platform_command() -> None:
+    """Look at what a platform is made of, and move it on."""
+
+
+_pack_option = click.option(
+    "--pack", "pack_folder", metavar="DIR", help="The pack to render. Default: ours."
+)
+
+
+platform_command.add_command(platform_check)
+platform_command.add_command(platform_webhook)
+
+
+@platform_command.command("render")
+@click.option("--out", metavar="DIR", help="A new or empty folder to write to.")
+@click.option(
+    "--diff", is_flag=True, help="Show what differs from what the platform has; exit 10 if any."
+)
+@_pack_option
+@click.option(
+    "--profile",
+    metavar="service|natural",
+    help="How a portal runs templates. Default: what platform.yaml says.",
+)
+@click.option(
+    "--target",
+    type=click.Choice(["pack", "idpbuilder"]),
+    default="pack",
+    show_default=True,
+    help="What is published, or the folder that 'idpbuilder create' takes.",
+)
+@platform_option
+@json_option
+@click.pass_context
+def platform_render(
+    ctx: click.Context,
+    out: str | None,
+    pack_folder: str | None,
+    profile: str | None,
+    target: str,
+    platform_file: str | None,
+    *,
+    diff: bool,
+    as_json: bool,
+) -> None:
+    """
+    Write what publishing the pack to the platform would publish; nothing is published.
+
+    The delivery tree is fitted to the platform, the portal's profile is applied and every value
+    of the platform is baked in. With --diff the platform's pack repository is read.
+
+    Example: orderkit platform render --out ./published --profile natural
+    """
+    from orderkit.cli.connecting import connect, load_settings
+    from orderkit.cli.views import order_views, upgrade_views
+    from orderkit.core.portal.profile import read_profile
+
+    if not (out or diff) or (diff and target != "pack"):
+        raise click.UsageError("say where to with --out DIR, or --diff what is published")
+    settings = load_settings(platform_file)
+    wanted = read_profile("--profile", profile) if profile else settings.profile
+    rendered, values = _rendered(settings, pack_folder, wanted)
+    if target == "idpbuilder":
+        from orderkit.core.platform import idpbuilder
+
+        rendered = idpbuilder.package(rendered, forge_url=settings.forge.url, pack=settings.pack)
+    if out:
+        _write(rendered, out)
+    if diff:
+        from orderkit.flows.install.upgrading import plan_upgrade
+
+        plan = plan_upgrade(connect(settings), rendered)
+        upgrade_views.show_differences(plan, as_json=as_json)
+        ctx.exit(EXIT_DIFFERS if plan.differing else 0)
+    order_views.show_rendered_pack(values, sorted(rendered), str(out), as_json)
+
+
+def _rendered(
+    settings: PlatformSettings, pack_folder: str | None, profile: Profile
+) -> tuple[dict[PurePosixPath, bytes], PlatformValues]:
+    from pathlib import Path
+
+    from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
+    from orderkit.flows.install.pack_rendering import render_pack, values_of
+
+    pack = Path(pack_folder) if pack_folder else reference_pack()
+    files = read_folder(pack)
+    values = values_of(settings, pack_commit(pack, files), profile=profile)
+    return render_pack(files, values), values
+
+
+def rendered_for(settings: PlatformSettings, pack: Path) -> Mapping[PurePosixPath, bytes]:
+    """
+    Return a pack's files as publishing it to a platform would publish them.
+
+    Raises:
+        InvalidInputError: It is no pack, it is broken, or a value of the platform is missing.
+    """
+    return _rendered(settings, str(pack), settings.profile)[0]
+
+
+def _write(rendered: Mapping[PurePosixPath, bytes], out: str) -> None:
+    from pathlib import Path
+
+    from orderkit.adapters.folders.template_folder import check_free, write_tree
+    from orderkit.core.portal.render import SkeletonFile
+
+    check_free(Path(out))
+    write_tree({path: SkeletonFile(data) for path, data in rendered.items()}, Path(out))
+
+
+@platform_command.command("upgrade")
+@_pack_option
+@click.option("--plan", is_flag=True, help="Show what each wave would change, and stop.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long one layer may take to become ready.",
+)
+@requester_option
+@platform_option
+@json_option
+def platform_upgrade(
+    pack_folder: str | None,
+    timeout_s: float,
+    requester: str | None,
+    platform_file: str | None,
+    *,
+    plan: bool,
+    as_json: bool,
+) -> None:
+    """
+    Move the platform to another pack, or to what platform.yaml says now, wave by wave.
+
+    Each layer gets one commit, and the next is written when it is ready. Exit code 5: a layer
+    is not; the same command goes on there.
+
+    Example: orderkit platform upgrade --pack ../our-pack --plan
+    """
+    from orderkit.cli.connecting import connect, load_settings
+    from orderkit.cli.output import Progress
+    from orderkit.cli.views import upgrade_views
+    from orderkit.flows.install.upgrading import UpgradeRequest, plan_upgrade, upgrade
+    from orderkit.flows.platform import default_requester
+
+    settings = load_settings(platform_file)
+    rendered, values = _rendered(settings, pack_folder, settings.profile)
+    platform = connect(settings)
+    if plan:
+        upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
+        return
+    asker = requester or default_requester()
+    wanted = UpgradeRequest(rendered, values.pack_commit, asker, timeout_s)
+    done = upgrade(platform, wanted, on_step=Progress(enabled=False if as_json else None))
+    upgrade_views.show_upgraded(done, as_json=as_json)
+
+
+def _port(name: str, default: int, what: str) -> Callable[[F], F]:
+    return click.option(
+        f"--{name}-port",
+        type=click.IntRange(0, 65535),
+        help=f"Loopback port of {what}. Default: as before, at first {default}; 0: any free one.",
+    )
+
+
+@click.command("up")
+@state_option
+@click.option("--pack", "pack_folder", metavar="DIR", help="The pack to serve. Default: ours.")
+@click.option("--team", "teams", multiple=True, default=("ae86",), help="A team that may order.")
+@_port("forge", 7300, "the forge")
+@_port("cluster", 7344, "the Kubernetes API")
+@_port("portal", 7307, "the catalog")
+@_port("service", 7399, "Orderkit's service")
+@click.option(
+    "--forge-behaviour",
+    type=click.Choice(FORGE_BEHAVIOURS),
+    default=FORGE_BEHAVIOURS[0],
+    show_default=True,
+    help="Whose answers the forge gives where they differ: Gitea 1.26, Gitea 1.24 or Forgejo.",
+)
+@profile_option
+@click.option(
+    "--value",
+    "values",
+    metavar="NAME=TEXT",
+    multiple=True,
+    help="A value of the platform that kits bake into hidden fields; may be repeated.",
+)
+@click.option(
+    "--signed-by",
+    metavar="URL",
+    help="A Backstage whose signatures prove who orders. Default: requesters are claims.",
+)
+def up_command(
+    state_folder: str | None,
+    pack_folder: str | None,
+    teams: tuple[str, ...],
+    forge_port: int | None,
+    cluster_port: int | None,
+    portal_port: int | None,
+    service_port: int | None,
+    forge_behaviour: str,
+    profile: str,
+    values: tuple[str, ...],
+    signed_by: str | None,
+) -> None:
+    """
+    Run forge, cluster, delivery, assembly and catalog on this machine.
+
+    State stays on disk: stopping and starting loses nothing. Listens on 127.0.0.1 only.
+    Ctrl-C is the way to stop it: exit code 0 when it served, 130 when it was still starting.
+
+    Example: orderkit up --team ae86 --team rx7
+    """
+    import threading
+    from pathlib import Path
+
+    from orderkit.adapters.embedded.platform import PortalWanted, Ports
+    from orderkit.adapters.folders.pack_folder import reference_pack
+    from orderkit.cli.output import Progress
+    from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
+    from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
+    from orderkit.core.platform.settings import read_values
+    from orderkit.core.portal.profile import read_profile
+
+    serves, stop = threading.Event(), threading.Event()
+
+    def asked_to_stop(*_: object) -> None:
+        """End at once what still starts: a layer that never gets healthy holds nobody up."""
+        set_by_signal(stop)
+        if not serves.is_set():
+            raise KeyboardInterrupt
+
+    wanted = EmbeddedRunRequest(
+        state_path(state_folder),
+        Path(pack_folder) if pack_folder else reference_pack(),
+        Ports(forge_port, cluster_port, portal_port, service_port),
+        teams,
+        forge_behaviour,
+        PortalWanted(read_profile("--profile", profile), signed_by),
+        read_values(values),
+    )
+    with (
+        asked_to_end(asked_to_stop),
+        running(wanted, on_step=Progress(enabled=True)) as platform,
+    ):
+        serves.set()
+        click.echo(_welcome(platform, wanted.pack))
+        wait_for_signal(stop)
+
+
+def _welcome(running: Running, pack: Path) -> str:
+    settings, folder = running.settings, running.embedded.state.folder
+    return f"""
+Orderkit's embedded platform runs. State: {folder}
+
+  forge     {settings.forge.url}   (open it in a browser; sign in as viewer, password viewer)
+  cluster   {running.embedded.url("cluster")}   export KUBECONFIG={folder / "kubeconfig"}
+  catalog   {settings.portal.url}/api/catalog/entities
+  service   {settings.service.url}
+{_next(running, pack)}
+Stop with ctrl-C; nothing is lost.
+"""
+
+
+def _next(running: Running, pack: Path) -> str:
+    """Say what can be done with the pack's first kit: an order of its example."""
+    from orderkit.adapters.folders.pack_folder import read_folder
+    from orderkit.core.kit.pack import read_pack
+
+    kit = next(iter(read_pack(read_folder(pack)).kits()), None)
+    if kit is None:
+        return "\nThe pack has no kit yet: orderkit kit new NAME, then start this again.\n"
+    values = {} if not kit.examples else kit.examples[0].values
+    order = kit.order_id(values) if values else f"{kit.name}-NAME"
+    team = kit.team(values) if values else "TEAM"
+    kubeconfig = running.embedded.state.folder / "kubeconfig"
+    return f"""
+Next, in another terminal:
+
+  orderkit order {kit.name} {_assignments(values) or "FIELD=VALUE..."}
+  orderkit list
+  orderkit trace {order}
+  KUBECONFIG={kubeconfig} kubectl get {kit.xrd["spec"]["names"]["plural"]}
+  orderkit destroy {order}
+
+Change an order through Git (clone, edit manifests/, commit, push):
+
+  git clone -c credential.helper='store --file={running.embedded.git_credentials}' \\
+    {running.settings.forge.url}/{team}/{order}.git
+"""
+
+
+def _assignments(values: Mapping[str, Any]) -> str:
+    """Return form values as a shell takes them for ``orderkit order``."""
+    import json
+    import shlex
+
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
+    return " ".join(shlex.quote(f"{name}={text}") for name, text in texts.items())

@@ -1,0 +1,121 @@
+"""``orderkit platform webhook``: the forge tells the service of pull requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from orderkit.cli.options import json_option, platform_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orderkit.core.names import RepoId
+    from orderkit.flows.platform import Platform
+
+_PLAN_S = 120.0
+
+
+@click.command("webhook")
+@click.option("--team", "teams", multiple=True, help="A team's organisation. Repeatable.")
+@click.option(
+    "--repository", "repositories", metavar="OWNER/REPO", multiple=True, help="Repeatable."
+)
+@click.option(
+    "--url",
+    metavar="URL",
+    help="The service as the forge reaches it. Default: spec.service.publicUrl, else url.",
+)
+@click.option(
+    "--missed",
+    is_flag=True,
+    help="Then plan, here, what the service was not told of or lost: every open pull request "
+    "whose head has no plan.",
+)
+@platform_option
+@json_option
+def platform_webhook(
+    teams: tuple[str, ...],
+    repositories: tuple[str, ...],
+    url: str | None,
+    missed: bool,
+    platform_file: str | None,
+    as_json: bool,
+) -> int:
+    """
+    Have the forge tell the service of pull requests, so that each gets its plan.
+
+    One webhook for each team; without --team and --repository for every team. Idempotent: run it
+    again when there are new teams, or the service has another address or secret.
+
+    Example: orderkit platform webhook --url https://orderkit.example.com
+
+    Example: orderkit platform webhook --missed
+    """
+    from orderkit.cli.connecting import connect, load_settings, token
+    from orderkit.cli.output import emit_json
+    from orderkit.core.errors import OrderkitError
+    from orderkit.core.platform.webhook_key import PATH, hook_key
+    from orderkit.flows.install.webhooks import ensure_webhooks
+
+    settings = load_settings(platform_file)
+    targets: list[str | RepoId] = [*teams, *map(_repository, repositories)]
+    service = _address(url or settings.service_address)
+    platform = connect(settings)
+    done = ensure_webhooks(
+        platform, targets, service_url=service, key=hook_key(token(settings.service))
+    )
+    if not as_json:
+        for target in done:
+            click.echo(f"{target}: pull requests are told to {service}{PATH}")
+    planned = []
+    for pull, state, summary in _planned(platform, targets) if missed else ():
+        planned.append({"pull": pull, "state": state, "summary": summary})
+        if not as_json:
+            click.echo(f"{pull}: {summary}")
+    if as_json:
+        found = {"url": f"{service}{PATH}", "targets": [str(each) for each in done]}
+        more = {"planned": planned} if missed else {}
+        emit_json("orderkit.platform-webhook/v1", {**found, **more})
+    return OrderkitError.exit_code if any(each["state"] == "error" for each in planned) else 0
+
+
+def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[str, str, str]]:
+    """Plan what has no plan; yield what it is, its state and a line about it."""
+    from orderkit.cli.time_limits import within
+    from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
+    from orderkit.flows.plan.pull_requests import keep_planned, say_failed
+    from orderkit.flows.plan.unplanned_pulls import unplanned
+
+    for repo, number in unplanned(platform, targets):
+        try:
+            with within(_PLAN_S):
+                judged = keep_planned(platform, repo, number).judged
+            yield f"{repo}#{number}", judged.state, judged.summary
+        except (NotFoundError, RefusedError):
+            continue  # merged, closed or ended meanwhile
+        except OrderkitError as error:
+            say_failed(platform, repo, number, str(error))
+            yield f"{repo}#{number}", "error", f"no plan: {error}"
+
+
+def _address(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    from orderkit.core.errors import InvalidInputError
+
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise InvalidInputError("--url", url, "is no address of a service", hint="https://host")
+    return url.rstrip("/")
+
+
+def _repository(text: str) -> RepoId:
+    from orderkit.core.errors import InvalidInputError
+    from orderkit.core.names import RepoId
+
+    owner, slash, name = text.partition("/")
+    if not (owner and slash and name) or "/" in name:
+        raise InvalidInputError("--repository", text, "is no OWNER/REPO")
+    return RepoId(owner, name)

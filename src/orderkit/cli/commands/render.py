@@ -1,0 +1,124 @@
+"""The command that renders a skeleton offline, as the portal's ``fetch:template`` would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from orderkit.cli.options import json_option
+
+if TYPE_CHECKING:
+    from orderkit.core.portal.render import TreeOptions
+    from orderkit.flows.template.rendering import SkeletonReport
+
+_PARTLY, _FAILED = 5, 1
+
+
+@click.command("render")
+@click.argument("skeleton", metavar="SKELETON_DIR")
+@click.option("--values", "values_file", metavar="FILE", help="Values, as JSON or YAML.")
+@click.option("--out", "out_folder", metavar="DIR", help="Where the tree is written.")
+@click.option("--check", "only_check", is_flag=True, help="Compile all files; needs no values.")
+@click.option(
+    "--copy-without-templating",
+    "verbatim",
+    metavar="GLOB",
+    multiple=True,
+    help="Copy the contents of these files as they are; may be repeated.",
+)
+@click.option(
+    "--template-file-extension",
+    "extension",
+    metavar="EXT",
+    is_flag=False,
+    flag_value=".njk",
+    default="",
+    help="Render only files with this extension and cut it off; alone it means .njk.",
+)
+@click.option("--cookiecutter-compat", "compat", is_flag=True, help="Write {{ cookiecutter.x }}.")
+@click.option("--trim-blocks", is_flag=True, help="Drop the line break behind a block tag.")
+@click.option("--lstrip-blocks", is_flag=True, help="Drop the blanks before a block tag.")
+@click.option("--replace", is_flag=True, help="Replace files that exist; else they stay.")
+@click.option("--keep-going", is_flag=True, help="Write what renders, report what does not.")
+@json_option
+def render_command(
+    skeleton: str,
+    values_file: str | None,
+    out_folder: str | None,
+    only_check: bool,
+    verbatim: tuple[str, ...],
+    extension: str,
+    compat: bool,
+    trim_blocks: bool,
+    lstrip_blocks: bool,
+    replace: bool,
+    keep_going: bool,
+    as_json: bool,
+) -> int:
+    """
+    Render the skeleton in SKELETON_DIR into a folder, byte for byte as the portal does.
+
+    What Backstage's releases render differently is refused, with line and column; then
+    nothing is written, unless --keep-going. Exit code 5: some files were refused.
+
+    Example: orderkit render templates/garage/skeleton --values values.yaml --out /tmp/garage
+    """
+    from pathlib import Path
+
+    from orderkit.flows.template import rendering
+
+    options = _options(verbatim, extension, compat, trim_blocks, lstrip_blocks)
+    if only_check:
+        report = rendering.check(Path(skeleton), options)
+        _show(report, as_json)
+        return _FAILED if report.refused else 0
+    if values_file is None or out_folder is None:
+        raise click.UsageError("give --values FILE and --out DIR, or --check")
+    report = rendering.render(
+        Path(skeleton),
+        rendering.read_values(Path(values_file)),
+        options,
+        Path(out_folder),
+        replace=replace,
+        keep_going=keep_going,
+    )
+    _show(report, as_json)
+    return _PARTLY if report.refused else 0
+
+
+def _options(
+    verbatim: tuple[str, ...], extension: str, compat: bool, trim: bool, lstrip: bool
+) -> TreeOptions:
+    from orderkit.core.errors import UsageError
+    from orderkit.core.portal.render import Delimiters, TreeOptions
+
+    if extension and (verbatim or compat):
+        raise UsageError(
+            "--template-file-extension cannot stand beside --copy-without-templating "
+            "or --cookiecutter-compat",
+            hint="Backstage refuses it too",
+        )
+    start = "{{" if compat else "${{"
+    marks = Delimiters(start, trim_blocks=trim, lstrip_blocks=lstrip, cookiecutter=compat)
+    return TreeOptions(verbatim, extension, marks, links=True)
+
+
+def _show(report: SkeletonReport, as_json: bool) -> None:
+    from orderkit.cli.output import emit_json, emit_table
+
+    words = ("written", "fits", "skipped", "refused")
+    if as_json:
+        counts = {word: report.count(word) for word in words}
+        files = [entry.to_json() for entry in report.entries]
+        out = str(report.out) if report.out else None
+        emit_json("orderkit.render/v1", {"out": out, "counts": counts, "files": files})
+        return
+    emit_table(
+        ("FILE", "OUTCOME", "TARGET"),
+        [(entry.path, entry.how, entry.target or "-") for entry in report.entries],
+    )
+    for entry in report.refused:
+        click.echo(f"{entry.error}", err=True)
+        if entry.error is not None and entry.error.hint:
+            click.echo(f"  hint: {entry.error.hint}", err=True)

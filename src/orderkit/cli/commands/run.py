@@ -1,0 +1,171 @@
+"""The command ``run``: execute a scaffolder template as the portal would."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orderkit.cli.options import json_option, platform_option, requester_option
+
+if TYPE_CHECKING:
+    from orderkit.flows.order.interpreting import TemplateSource
+    from orderkit.flows.platform import Platform
+    from orderkit.flows.template.scaffolder import TaskOptions
+
+
+@click.command("run")
+@click.argument("template")
+@click.option(
+    "-p",
+    "--parameter",
+    "assignments",
+    metavar="FIELD=VALUE",
+    multiple=True,
+    help="A value of the form; JSON where the field is no text. Repeat for more.",
+)
+@click.option("--values", "values_file", metavar="FILE", help="YAML or JSON map of form values.")
+@click.option(
+    "--secret",
+    "secrets",
+    metavar="NAME=@FILE|env[:VARIABLE]",
+    multiple=True,
+    help="A secret, from a file or an environment variable (default: its own name).",
+)
+@click.option(
+    "--environment",
+    "environment_file",
+    metavar="FILE",
+    help="YAML or JSON map: what templates see as environment.parameters.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Render, but only say what would be called; outputs of such steps are examples.",
+)
+@click.option("--out", metavar="DIR", help="Write the workspace to a new folder at the end.")
+@requester_option
+@platform_option
+@json_option
+def run_command(
+    template: str,
+    assignments: tuple[str, ...],
+    values_file: str | None,
+    secrets: tuple[str, ...],
+    environment_file: str | None,
+    dry_run: bool,
+    out: str | None,
+    requester: str | None,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Run TEMPLATE, a template.yaml, its folder, or the name of one in the published pack.
+
+    Templates that only render need no platform; the others use the one that is connected.
+
+    Example: orderkit run ./template.yaml -p name=cart --dry-run --out ./cart
+    """
+    from pathlib import Path
+
+    from orderkit.adapters.folders.template_folder import check_free, write_tree
+    from orderkit.cli.views import order_views, run_views
+    from orderkit.flows.order import interpreting
+    from orderkit.flows.platform import default_requester
+
+    if out:
+        check_free(Path(out))
+    platform = _platform(platform_file)
+    wanted = interpreting.TemplateRunRequest(
+        order_views.assignments(assignments),
+        _map(values_file, "--values"),
+        requester or default_requester(),
+        _options(secrets, environment_file, dry_run=dry_run),
+    )
+    steps = run_views.Steps(as_json=as_json)
+    result = interpreting.run(_source(template, platform), wanted, platform, on_step=steps)
+    if out:
+        write_tree(result.workspace, Path(out))
+    run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out), as_json)
+
+
+def _platform(given: str | None) -> Platform | None:
+    """Connect to the platform that is meant, None if none is named and none was started."""
+    from orderkit.cli.connecting import settings_path
+    from orderkit.cli.options import connect_to
+
+    if not given and not settings_path(given).exists():
+        return None
+    return connect_to(given)
+
+
+def _source(given: str, platform: Platform | None) -> TemplateSource:
+    from orderkit.adapters.folders.template_folder import DiskFolder, read_limited, template_path
+    from orderkit.core.errors import NotFoundError
+    from orderkit.flows.order import interpreting
+    from orderkit.flows.template.rendering import is_own
+
+    path = template_path(given)
+    if path is not None:
+        data = read_limited(path, field="template")
+        folder = DiskFolder(path.parent, trusted=is_own(path.parent))
+        return interpreting.template_of(given, data, folder)
+    if platform is None:
+        raise NotFoundError(
+            f"template '{given}': there is no such file, and no platform with a pack",
+            hint="give a template.yaml, or name a platform with --platform FILE",
+        )
+    return interpreting.published_template(platform, given)
+
+
+def _options(
+    secrets: tuple[str, ...], environment_file: str | None, *, dry_run: bool
+) -> TaskOptions:
+    from orderkit.flows.template.scaffolder import Environment, TaskOptions
+
+    return TaskOptions(
+        secrets=dict(_secret(text) for text in secrets),
+        environment=Environment(_map(environment_file, "--environment")),
+        dry_run=dry_run,
+    )
+
+
+def _map(file: str | None, option: str) -> dict[str, Any]:
+    from pathlib import Path
+
+    from orderkit.adapters.folders.template_folder import read_limited
+    from orderkit.flows.order import interpreting
+
+    if file is None:
+        return {}
+    return interpreting.read_values(read_limited(Path(file), field=option), name=file)
+
+
+def _secret(text: str) -> tuple[str, str]:
+    """Read a secret; its value never stands on the command line, where others can see it."""
+    from pathlib import Path
+
+    from orderkit.adapters.folders.template_folder import read_limited
+    from orderkit.core.errors import InvalidInputError, UsageError
+
+    name, _, source = text.partition("=")
+    kind, _, variable = source.partition(":")
+    if source.startswith("@"):
+        data = read_limited(Path(source[1:]), field=f"--secret {name}")
+        data = data.removesuffix(b"\n").removesuffix(b"\r")
+    elif name and kind == "env":
+        variable = variable or name
+        data = os.environb.get(os.fsencode(variable), b"")
+        if not data:
+            raise UsageError(f"--secret {name}: the variable {variable} is not set")
+    else:
+        # Not shown: what stands there may be the secret itself.
+        raise UsageError(
+            f"--secret {name}: the value comes from a file or a variable",
+            hint="write NAME=@FILE, NAME=env or NAME=env:VARIABLE",
+        )
+    try:
+        return name, data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"--secret {name}", source, "is no UTF-8 text") from error

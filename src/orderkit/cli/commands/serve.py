@@ -1,0 +1,120 @@
+"""``orderkit serve`` runs the service alone; ``orderkit access`` lets programs in."""
+
+from __future__ import annotations
+
+import click
+
+from orderkit.cli.options import json_option, platform_option
+
+_DAYS_MAX = 3650
+_RIGHTS = ("read", "order", "change", "end", "observe")
+"""As in ``core.platform.access``, which help must not import."""
+
+
+@click.command("serve")
+@platform_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=7399,
+    show_default=True,
+    help="Port to listen on; 0: any free one.",
+)
+@click.option("--certificate", metavar="FILE", help="TLS certificate with its chain (PEM).")
+@click.option("--key", metavar="FILE", help="Its private key (PEM).")
+@click.option(
+    "--behind-tls",
+    is_flag=True,
+    help="Something in front of it speaks TLS: listen on other addresses than loopback without.",
+)
+@click.option(
+    "--audit-log", metavar="FILE", help="Where the audit log goes. Default: standard error."
+)
+def serve_command(
+    platform_file: str | None,
+    host: str,
+    port: int,
+    certificate: str | None,
+    key: str | None,
+    behind_tls: bool,
+    audit_log: str | None,
+) -> None:
+    """
+    Run Orderkit's HTTP service against the platform of platform.yaml.
+
+    'orderkit up' has it built in; this is for a platform of your own. Ctrl-C ends it.
+
+    Example: orderkit serve --platform platform.yaml --audit-log audit.jsonl
+    """
+    import threading
+    from pathlib import Path
+
+    from orderkit.cli.serving.standalone import ServeRequest, Tls, check_listening, serving
+    from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
+
+    stop = threading.Event()
+    tls = Tls.of(certificate, key)
+    check_listening(host, tls, behind_tls=behind_tls)
+    audit = Path(audit_log) if audit_log else None
+    wanted = ServeRequest(platform_file, host, port, tls, audit)
+    with asked_to_end(lambda *_: set_by_signal(stop)), serving(wanted) as url:
+        click.echo(f"Orderkit's service runs: {url}\nStop with ctrl-C.")
+        wait_for_signal(stop)
+
+
+@click.group("access")
+def access_command() -> None:
+    """Let programs use the service."""
+
+
+@access_command.command("add")
+@click.argument("name")
+@click.option("--team", "teams", multiple=True, help="A team it may act for. Repeatable.")
+@click.option("--everywhere", is_flag=True, help="It may act for every team.")
+@click.option(
+    "--right",
+    "rights",
+    multiple=True,
+    type=click.Choice(_RIGHTS),
+    default=("read",),
+    show_default=True,
+    help="What it may do. Repeatable.",
+)
+@click.option("--requester", metavar="REF", help="Who it is. Default: user:default/NAME.")
+@click.option(
+    "--days",
+    type=click.IntRange(1, _DAYS_MAX),
+    default=365,
+    show_default=True,
+    help="How many days its token is good for.",
+)
+@platform_option
+@json_option
+def access_add(
+    name: str,
+    teams: tuple[str, ...],
+    everywhere: bool,
+    rights: tuple[str, ...],
+    requester: str | None,
+    days: int,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Make a token for a program, keep its digest, print the token once.
+
+    A client of that name gets a new token in place of the old. The running service notices.
+
+    Example: orderkit access add ci --team ae86 --right read --right change
+    """
+    from orderkit.cli.commands.clients import NewClient, add_client
+    from orderkit.cli.output import emit_json
+
+    wanted = NewClient(name, teams, everywhere, rights, requester, days)
+    token, path = add_client(wanted, platform_file)
+    if as_json:
+        emit_json("orderkit.access/v1", {"client": name, "token": token, "file": str(path)})
+        return
+    click.echo(token)
+    click.echo(f"its digest stands in {path}; it is shown once", err=True)

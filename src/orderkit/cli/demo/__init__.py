@@ -1,0 +1,1 @@
+"""The demo: the whole life of an order, each stage proved."""

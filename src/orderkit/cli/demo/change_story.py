@@ -1,0 +1,148 @@
+"""
+The demo's stages about changes: by hand, a conflict, a refusal, a pull request.
+
+The order stands at stage2. A developer pushes stage3; somebody whose form was opened before that
+asks for stage1 and is shown both values; nobody may give the bay to another team; the plan says
+what stage1 does to what is assembled; asked again with open eyes, stage1 becomes a pull request,
+is merged on the forge, and delivered.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orderkit.cli.demo.narration import (
+    ORDER,
+    PATIENCE_S,
+    REPO,
+    Story,
+    expect,
+    expect_sheet,
+    git,
+    wait,
+)
+from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.errors import RefusedError
+from orderkit.core.names import CommitSha
+from orderkit.core.order.change import FieldConflictError, FieldEdit
+from orderkit.core.order.order_state import short
+from orderkit.core.plan.assembly import key_text
+from orderkit.flows.change import Changed, ChangeRequest, change
+from orderkit.flows.change.plan_requests import plan_edits
+from orderkit.flows.order import listing
+from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.order_history import history
+from orderkit.ports.forge import MergeStyle, Operation
+from orderkit.ports.requesters import Requester
+
+_EVE = "user:default/eve"
+
+
+def tell(story: Story, running: Running, clone: Path) -> None:
+    """
+    Tell these stages.
+
+    Raises:
+        OrderkitError: An expectation did not hold.
+    """
+    seen = running.platform.forge.head(REPO)
+    expect(seen, "the order has a commit")
+    _by_hand(story, running, clone)
+    _conflict(story, running, str(seen))
+    _refused(story, running)
+    _planned(story, running)
+    _reviewed(story, running)
+    _told(story, running)
+
+
+def _by_hand(story: Story, running: Running, clone: Path) -> None:
+    xr = clone / "manifests" / "xgarage.yaml"
+    before = xr.read_text()
+    expect(before.count("stage2") == 1, "the XR names stage2 once")
+    xr.write_text(before.replace("stage2", "stage3"))
+    git(running, clone, "commit", "--quiet", "--all", "--message", "stage3, by hand")
+    git(running, clone, "push", "--quiet", "origin", "main")
+    commit = git(running, clone, "rev-parse", "HEAD")
+    wait(
+        "the pushed commit becoming Ready",
+        lambda: listing.status(running.platform, ORDER),
+        lambda found: found.state.ready and found.state.revision == commit,
+    )
+    expect_sheet(running, "stage3")
+    story.stage("change", f"git push of {short(commit)}: the spec sheet says stage3")
+
+
+def _ask(running: Running, field: str, value: str, base: str | None = None) -> Changed:
+    return change(running.platform, _wanted(field, value, base))
+
+
+def _wanted(field: str, value: str, base: str | None = None) -> ChangeRequest:
+    return ChangeRequest(
+        order=ORDER,
+        edits=(FieldEdit(field, "set", value),),
+        requester=Requester(_EVE),
+        base=base,
+        reason="the race is over",
+    )
+
+
+def _conflict(story: Story, running: Running, seen: str) -> None:
+    try:
+        _ask(running, "stage", "stage1", base=seen)
+    except FieldConflictError as error:
+        (found,) = error.conflicts
+        expect((found.seen, found.now) == ("stage2", "stage3"), f"both values: {found}")
+        story.stage("conflict", f"{found.path}: seen {found.seen}, now {found.now}: not written")
+        return
+    expect(False, "a change of a field that somebody changed since is a conflict")  # noqa: FBT003
+
+
+def _refused(story: Story, running: Running) -> None:
+    head = running.platform.forge.head(REPO)
+    try:
+        _ask(running, "teamName", "rx7")
+    except RefusedError as error:
+        expect(running.platform.forge.head(REPO) == head, "nothing was written")
+        story.stage("refused", str(error))
+        return
+    expect(False, "the team of an order cannot be changed")  # noqa: FBT003
+
+
+def _planned(story: Story, running: Running) -> None:
+    plan = plan_edits(running.platform, _wanted("stage", "stage1"))
+    (found,) = plan.changes
+    told = [str(field) for field in found.fields]
+    expect(told == ["data.stage stage3 → stage1"], f"the plan names the field: {told}")
+    expect(plan.after.ready and not plan.unknowns, f"the plan is whole: {plan.unknowns}")
+    story.stage("planned", f"{plan.summary}: {key_text(found.manifest)}, {told[0]}")
+
+
+def _reviewed(story: Story, running: Running) -> None:
+    done = _ask(running, "stage", "stage1")
+    pull = done.pull
+    expect(pull, f"the kit wants a review: {done.state}")
+    assert pull is not None  # noqa: S101 - just expected
+    expect_sheet(running, "stage3")
+    story.stage("proposed", f"pull request {pull.number}: {pull.title}")
+    merged = running.platform.forge.merge_pull(
+        REPO,
+        pull.number,
+        head=pull.head_commit,
+        style=MergeStyle.MERGE,
+        operation=Operation(f"merge-{pull.number}", "user:default/boss", f"Merge {pull.title}"),
+    )
+    await_commit(running.platform, ORDER, CommitSha(merged), timeout_s=PATIENCE_S)
+    expect_sheet(running, "stage1")
+    story.stage("merged", f"{short(merged)} is Ready: the spec sheet says stage1")
+
+
+def _told(story: Story, running: Running) -> None:
+    entries = history(running.platform, ORDER)
+    told = [
+        f"{found} by {entry.who.partition(' <')[0]}"
+        for entry in entries
+        for found in entry.fields
+        if not entry.first and found.path == "stage"
+    ]
+    expect(len(told) == 2, f"two changes of the stage: {told}")  # noqa: PLR2004 - of this story
+    story.stage("history", "; ".join(reversed(told)))

@@ -1,0 +1,138 @@
+"""
+The story the demo tells, as expectations about a running platform.
+
+It uses the flows as the commands do, the real ``git`` over HTTP as a developer would, and the
+cluster's API to look, so whatever it prints was seen from outside. The stages about changes stand
+in ``cli.demo.change_story``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli.demo import change_story
+from orderkit.cli.demo.narration import (
+    BAY,
+    ORDER,
+    PATIENCE_S,
+    REPO,
+    REQUESTER,
+    SPEC_SHEET,
+    TEAM,
+    XGARAGE,
+    Story,
+    expect,
+    expect_sheet,
+    git,
+    wait,
+)
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.order import order_state
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.end import destroying
+from orderkit.flows.order import listing, ordering, tracing
+
+
+def tell(story: Story) -> None:
+    """
+    Tell the whole story on a platform of its own.
+
+    Raises:
+        OrderkitError: An expectation did not hold; nothing is left running.
+    """
+    story.headline("Orderkit demo: an embedded platform on free loopback ports")
+    request = EmbeddedRunRequest(
+        story.folder / "state", reference_pack(), Ports(0, 0, 0, 0), (TEAM,)
+    )
+
+    def bootstrapped(step: str, summary: str) -> None:
+        story.stage(step, summary)
+
+    with running(request, on_step=bootstrapped) as platform:
+        _order(story, platform)
+        clone = _clone(story, platform)
+        _assembled(story, platform)
+        change_story.tell(story, platform, clone)
+        _repair(story, platform)
+        _repeat(story, platform)
+        _end(story, platform)
+    story.end()
+
+
+def _order(story: Story, running: Running) -> None:
+    wanted = ordering.OrderRequest(
+        "garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER, timeout_s=PATIENCE_S
+    )
+    done = ordering.order(running.platform, wanted, on_step=lambda *_: None)
+    expect(done.created, f"{ORDER} is new")
+    story.stage("order", f"template.yaml interpreted, {ORDER} is {done.report.state.phase}")
+
+
+def _clone(story: Story, running: Running) -> Path:
+    target = story.folder / "clone"
+    git(running, story.folder, "clone", "--quiet", _url(running), str(target))
+    files = sorted(str(p.relative_to(target)) for p in target.rglob("*") if p.is_file())
+    visible = [file for file in files if not file.startswith(".git/")]
+    expect("manifests/xgarage.yaml" in visible, f"the XR is in the clone: {visible}")
+    story.stage("clone", f"git clone over HTTP: {', '.join(visible)}")
+    return target
+
+
+def _url(running: Running) -> str:
+    return f"{running.settings.forge.url}/{TEAM}/{ORDER}.git"
+
+
+def _assembled(story: Story, running: Running) -> None:
+    cluster = running.platform.cluster
+    application = cluster.get(application_key(ORDER)) or {}
+    head = running.platform.forge.head(REPO)
+    expect(not order_state.undelivered(application, head), "the Application is Synced at the head")
+    story.stage("application", f"Synced and Healthy at {order_state.short(head or '')}")
+    trace = tracing.trace(running.platform, ORDER)
+    expect(trace.failing is None, f"nothing fails: {trace.failing}")
+    nodes = [str(node.key) for _, node in trace.root.walk()]
+    expect(str(BAY) in nodes and str(SPEC_SHEET) in nodes, f"both parts are composed: {nodes}")
+    story.stage("assembled", " → ".join(nodes[1:]))
+    expect_sheet(running, "stage2")
+    story.stage("spec sheet", f"stage: stage2, team: {TEAM}")
+
+
+def _repair(story: Story, running: Running) -> None:
+    cluster = running.platform.cluster
+    old = _uid(cluster.get(SPEC_SHEET))
+    cluster.delete(SPEC_SHEET, uid=old)
+    new = wait(
+        "the deleted ConfigMap coming back",
+        lambda: cluster.get(SPEC_SHEET),
+        lambda found: _uid(found) not in ("", old),
+    )
+    expect_sheet(running, "stage1")
+    story.stage("repair", f"deleted by hand, back as {_uid(new)[:8]} with the same data")
+
+
+def _repeat(story: Story, running: Running) -> None:
+    wanted = ordering.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
+    done = ordering.order(running.platform, wanted, on_step=lambda *_: None)
+    expect(not done.created, "the same order again is no new one")
+    expect_sheet(running, "stage1")
+    story.stage("again", "the same order changes nothing, the live stage1 stays")
+
+
+def _end(story: Story, running: Running) -> None:
+    platform = running.platform
+    wanted = destroying.EndRequest(ORDER, REQUESTER, timeout_s=PATIENCE_S)
+    ended = destroying.destroy(platform, wanted, on_step=lambda *_: None)
+    for key in (XGARAGE, BAY, SPEC_SHEET, application_key(ORDER)):
+        expect(platform.cluster.get(key) is None, f"{key} is gone")
+    expect(listing.list_orders(platform) == [], "no order is left in the ledger")
+    expect(platform.catalog.entity(f"component:default/{ORDER}") is None, "the catalog forgot it")
+    repository = platform.forge.repo(REPO)
+    expect(repository is not None and repository.archived, "the repository is archived")
+    story.stage("end", f"{len(ended.record.must_be_gone) + 1} objects gone, repository archived")
+
+
+def _uid(manifest: Manifest | None) -> str:
+    return str(metadata(manifest or {}).get("uid", ""))

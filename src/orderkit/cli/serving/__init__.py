@@ -1,0 +1,1 @@
+"""What long-running commands serve: the embedded platform, the service, stations over gRPC."""

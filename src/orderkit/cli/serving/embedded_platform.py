@@ -1,0 +1,82 @@
+"""Run the embedded platform and the service in this process, bootstrapped and ready."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orderkit.adapters.embedded.platform import EmbeddedPlatform, PortalWanted, Ports
+from orderkit.adapters.embedded.serving import HttpServer
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
+from orderkit.cli.connecting import connect, service_options
+from orderkit.core.platform.settings import PlatformSettings
+from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.install.pack_rendering import values_of
+from orderkit.flows.platform import Platform, default_requester
+from orderkit.web.auditing import AuditLog
+from orderkit.web.service import service_app
+
+AUDIT_FILE = "audit.jsonl"
+"""In the state folder: who called the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A platform that runs: its addresses, its ports, and the object that runs it."""
+
+    settings: PlatformSettings
+    platform: Platform
+    embedded: EmbeddedPlatform
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedRunRequest:
+    """Where and with what to run."""
+
+    state: Path
+    pack: Path
+    ports: Ports
+    teams: tuple[str, ...]
+    forge_behaviour: str = "1.26"
+    portal: PortalWanted = field(default_factory=PortalWanted)
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextlib.contextmanager
+def running(
+    wanted: EmbeddedRunRequest, *, on_step: Callable[[str, str], None]
+) -> Iterator[Running]:
+    """
+    Start everything, bootstrap, hand out, stop everything.
+
+    Raises:
+        PortInUseError: A port is taken. RefusedError, ConflictError: the state folder.
+        InvalidInputError: The pack is broken. IncompleteError: a layer is not healthy in time.
+    """
+    files = read_folder(wanted.pack)
+    commit = pack_commit(wanted.pack, files)
+    embedded = EmbeddedPlatform(
+        wanted.state,
+        pack=wanted.pack,
+        ports=wanted.ports,
+        teams=wanted.teams,
+        forge_behaviour=wanted.forge_behaviour,
+        portal=wanted.portal,
+        values=wanted.values,
+    )
+    with contextlib.ExitStack() as undo:
+        undo.callback(embedded.stop)
+        settings = embedded.start()
+        on_step("platform", f"forge {settings.forge.url}, cluster {embedded.url('cluster')}")
+        platform = connect(settings)
+        audit = AuditLog(wanted.state / AUDIT_FILE)
+        options = service_options(settings, audit=audit)
+        service = HttpServer(service_app(platform, options), embedded.service_socket)
+        service.start()
+        undo.callback(service.stop)
+        values = values_of(settings, commit)
+        request = BootstrapRequest(files, values, default_requester())
+        bootstrap(platform, request, on_step=on_step)
+        yield Running(settings, platform, embedded)

@@ -1,0 +1,1 @@
+"""How results look: text for people, or one JSON object."""

@@ -1,0 +1,135 @@
+"""How changes of living orders look, for people or as one JSON object."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import click
+
+from orderkit.cli.output import Progress, emit_json
+from orderkit.cli.views import plan_views
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.order.order_state import OrderState, short
+from orderkit.flows.change import Changed
+from orderkit.flows.change.form_entry import Entered
+from orderkit.flows.order.order_history import HistoryEntry
+from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
+
+
+def entered(text: str, *, whole: bool) -> Entered:
+    """
+    Read the values of a form, one JSON object.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = None
+    if not isinstance(values, dict):
+        raise InvalidInputError(
+            "--values",
+            text,
+            "is no JSON object",
+            hint='for example --values \'{"stage": "stage2"}\'',
+        )
+    return Entered(values, whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A change, and the order's state if its delivery was waited for."""
+
+    change: Changed
+    state: OrderState | None
+
+
+class PhaseProgress:
+    """Say each phase of a delivery once."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._last = progress, ""
+
+    def committed(self, done: Changed) -> None:
+        """Say that the change is in Git."""
+        again = " before" if done.repeated else ""
+        self._progress("committed", f"{short(done.commit or '')}{again}")
+
+    def __call__(self, state: OrderState) -> None:
+        if state.phase != self._last:
+            self._last = state.phase
+            self._progress(state.phase.lower(), state.reason)
+
+
+def show_changed(result: Finished, as_json: bool) -> None:
+    """Show what a change came to."""
+    done, state = result.change, result.state
+    if as_json:
+        delivered = {
+            "phase": state.phase if state else None,
+            "ready": state.ready if state else None,
+            "revision": state.revision if state else None,
+        }
+        emit_json("orderkit.change/v1", {**done.to_json(), **delivered})
+        return
+    click.echo(f"{done.order}: {_headline(done)}")
+    if done.diff:
+        click.echo(done.diff.rstrip("\n"))
+    if done.foretold is not None:
+        plan_views.show_within(done.foretold.plan, done.foretold.why_not)
+    for warning in done.warnings:
+        click.echo(f"  mind        {warning}")
+    if done.pull is not None and done.state != "committed":
+        click.echo(f"  review      {done.pull.web_url}")
+        click.echo("  then        merge it there; that delivers it, closing it drops it")
+    if done.commit is not None and done.state == "committed":
+        ready = f", {state.phase} at {short(state.revision or '')}" if state else ""
+        click.echo(f"  commit      {short(done.commit)}{ready}")
+    for pull in done.others:
+        click.echo(f"  also open   {pull.web_url} ({pull.title}, {pull.requester or 'by hand'})")
+
+
+def _headline(done: Changed) -> str:
+    told = ", ".join(map(str, done.edits))
+    words = {
+        "unchanged": "unchanged: it has these values already",
+        "planned": f"would change {told}, {_way(done)}; nothing was written",
+        "committed": f"changed {told}" if told else "changed",
+        "proposed": f"proposed {told}" if told else "proposed",
+    }[done.state]
+    return f"{words} (done before by {done.operation})" if done.repeated else words
+
+
+def _way(done: Changed) -> str:
+    return "by a pull request" if done.how.value == "review" else "committed at once"
+
+
+def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None:
+    """Show what happened to an order, newest first."""
+    if as_json:
+        told = {"order": order, "entries": [entry.to_json() for entry in entries]}
+        emit_json("orderkit.history/v1", told)
+        return
+    for entry in entries:
+        click.echo(f"{short(entry.commit.id)}  {entry.commit.when}  {entry.who}{_by_hand(entry)}")
+        for line in _deeds(entry):
+            click.echo(f"          {line}")
+
+
+def _by_hand(entry: HistoryEntry) -> str:
+    return "" if entry.commit.operation else " (by hand)"
+
+
+def _deeds(entry: HistoryEntry) -> list[str]:
+    if entry.unreadable:
+        lines = [f"unreadable: {entry.unreadable}"]
+    elif entry.first:
+        lines = ["ordered", *(f"{f.path} {f.new_shown}" for f in entry.fields)]
+    else:
+        lines = [str(found) for found in entry.fields] or [f"no field: {entry.commit.summary}"]
+    reason, operation = entry.said(REASON_TRAILER), entry.said(OPERATION_TRAILER)
+    lines += [f"because {reason}"] if reason else []
+    lines += [f"operation {operation}"] if operation else []
+    return lines

@@ -1,0 +1,112 @@
+"""How a plan over many orders looks: for people on a terminal, as JSON, or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import click
+
+from orderkit.cli.output import emit_json
+from orderkit.cli.views.plan_views import Line, Screen
+from orderkit.core.order.change import shown
+from orderkit.core.plan import Action
+from orderkit.core.plan.fleet_json import fleet_json
+from orderkit.core.plan.fleet_markdown import fleet_markdown
+from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
+from orderkit.core.plan.folding import Fold, folds, only
+
+_COLORS = {
+    Action.ADDED: "green",
+    Action.CHANGED: "yellow",
+    Action.REMOVED: "red",
+    Action.REPLACED: "red",
+}
+_FIELDS_MAX, _FOLDS_MAX, _UNREAD_MAX = 8, 40, 20
+
+
+def show(
+    fleet: FleetPlan, shape: Literal["json", "markdown"] | None, screen: Screen | None = None
+) -> None:
+    """Print a plan to stdout."""
+    if shape == "json":
+        # megabytes, which no person reads: with line breaks it takes ten times as long to write
+        emit_json("orderkit.fleet-plan/v1", fleet_json(fleet), indent=None)
+    elif shape == "markdown":
+        click.echo(fleet_markdown(fleet))
+    else:
+        screen = screen or Screen.of()
+        screen.echo(_lines(fleet, screen))
+
+
+def _lines(fleet: FleetPlan, screen: Screen) -> Iterator[Line]:
+    yield f"{', '.join(fleet.kits)}: {fleet.summary}", ""
+    yield f"  from        {fleet.base.title}", ""
+    yield f"  to          {fleet.candidate.title}", ""
+    found = folds(fleet)
+    for fold in only(found, "fault"):
+        yield f"  refused     {fold.title}: {_orders(fold)}", "red"
+    for fold in only(found, "danger"):
+        yield f"  mind        {fold.title} ({fold.code}): {_orders(fold)}", "red"
+    for change in fleet.defaults:
+        step = f"{change.path} {shown(change.old)} → {shown(change.new)}"
+        keep = f"{counted(change.orders)} keep the old value; only new orders get the new one"
+        yield f"  default     {step}: {keep}", "yellow"
+    yield from _changes(only(found, "resource", "field", "status"), screen)
+    yield from _unread(fleet, screen)
+    unread = {each.order for each in fleet.of(OrderVerdict.UNKNOWN)}
+    for fold in only(found, "unknown"):
+        if not unread.issuperset(fold.orders):
+            yield f"  not known   {fold.title}: {_orders(fold)}", "yellow"
+    if (costs := fleet.costs) is not None:
+        yield from _costs(costs, screen)
+    for text in fleet.told:
+        yield f"  note        {text}", ""
+    yield f"  in          {fleet.read_s:.1f} s reading, {fleet.planned_s:.1f} s planning", ""
+
+
+def _costs(costs: FleetCosts, screen: Screen) -> Iterator[Line]:
+    yield f"  costs       {costs.summary}", ""
+    if costs.unpriced:
+        yield f"  not priced  {', '.join(costs.unpriced)}", "yellow"
+    told = costs.unread if screen.full else costs.unread[:_UNREAD_MAX]
+    yield from ((f"  not known   costs: {text}", "yellow") for text in told)
+    if len(costs.unread) > len(told):
+        more = len(costs.unread) - len(told)
+        yield f"  not known   costs: {more:,} more amounts (--full names them)", "yellow"
+    table = costs.sums.table
+    yield f"  prices      {table.name}: {table.source}, {table.date}", ""
+
+
+def _orders(fold: Fold) -> str:
+    return f"{counted(fold.count)} ({fold.examples()})"
+
+
+def _changes(found: tuple[Fold, ...], screen: Screen) -> Iterator[Line]:
+    told = found if screen.full else found[:_FOLDS_MAX]
+    for fold in told:
+        where = {"field": "spec.", "status": "status."}.get(fold.what, "")
+        color = _COLORS[fold.action] if fold.action else ""
+        sign = fold.action.sign if fold.action else "~"
+        if fold.what != "resource":
+            yield f"  ~ {where}{fold.fields[0]}   {_orders(fold)}", color
+            continue
+        yield f"  {sign} {fold.title}   {_orders(fold)}", color
+        fields = fold.fields if screen.full else fold.fields[:_FIELDS_MAX]
+        yield from ((f"      {field}", "") for field in fields)
+        if len(fold.fields) > len(fields):
+            yield f"      and {len(fold.fields) - len(fields)} more fields (--full shows them)", ""
+    if len(found) > len(told):
+        yield f"  and {len(found) - len(told)} more changes (--full shows them)", ""
+
+
+def _unread(fleet: FleetPlan, screen: Screen) -> Iterator[Line]:
+    missing = fleet.of(OrderVerdict.UNKNOWN)
+    told = missing if screen.full else missing[:_UNREAD_MAX]
+    for each in told:
+        yield f"  no plan     {each.order}: {each.why_not}", "red"
+    if len(missing) > len(told):
+        yield (
+            f"  no plan     of {len(missing) - len(told):,} more orders (--full names them)",
+            "red",
+        )

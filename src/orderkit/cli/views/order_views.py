@@ -1,0 +1,208 @@
+"""
+How results look: one function a result, as text for people or as one JSON object.
+
+The JSON shapes are stable: fields are added, never renamed, while the ``schema`` stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+import click
+
+from orderkit.cli.output import Row, emit_json, emit_table
+from orderkit.core.errors import UsageError
+from orderkit.core.order.order_state import short
+from orderkit.flows.end.destroying import Ended
+from orderkit.flows.install.pack_rendering import PlatformValues
+from orderkit.flows.order.adopting import Adopted
+from orderkit.flows.order.listing import OrderReport
+from orderkit.flows.order.order_events import OrderEvent
+from orderkit.flows.order.ordering import Ordered
+from orderkit.flows.order.registering import Registered
+from orderkit.flows.order.tracing import Trace, TraceNode
+
+
+def assignments(texts: Iterable[str], *, example: str = "stage=stage2") -> dict[str, str]:
+    """
+    Read ``field=value`` arguments.
+
+    Raises:
+        UsageError: One has no ``=``, or a field is given twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        field, separator, value = text.partition("=")
+        if not separator or not field:
+            raise UsageError(f"'{text}' is not FIELD=VALUE", hint=f"for example {example}")
+        if field in found:
+            raise UsageError(f"{field} is given twice: '{found[field]}' and '{value}'")
+        found[field] = value
+    return found
+
+
+def show_ordered(result: Ordered, as_json: bool) -> None:
+    """Show what an order came to."""
+    report = result.report.to_json()
+    if as_json:
+        emit_json(
+            "orderkit.order/v1",
+            {**report, "created": result.created, "commit": result.commit},
+        )
+        return
+    state = result.report.state
+    words = "ordered" if result.created else "exists already with these values"
+    click.echo(f"{result.order} {words}: {state.phase}{_because(state.reason)}")
+    click.echo(f"  repository  {result.report.repository_url} at {short(result.commit)}")
+    click.echo(f"  look        orderkit trace {result.order}")
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def show_list(reports: list[OrderReport], as_json: bool) -> None:
+    """Show all orders."""
+    if as_json:
+        emit_json("orderkit.orders/v1", {"orders": [report.to_json() for report in reports]})
+        return
+    if not reports:
+        click.echo("no orders yet", err=True)
+        return
+    rows: list[Row] = [
+        (
+            report.entry.order,
+            report.entry.team,
+            report.kit or "-",
+            report.state.phase,
+            short(report.state.revision or "-"),
+            report.state.reason,
+        )
+        for report in reports
+    ]
+    emit_table(("ORDER", "TEAM", "KIT", "PHASE", "REVISION", "REASON"), rows)
+
+
+def show_status(report: OrderReport, as_json: bool) -> None:
+    """Show one order."""
+    if as_json:
+        emit_json("orderkit.status/v1", report.to_json())
+        return
+    state = report.state
+    click.echo(f"{report.entry.order} of team {report.entry.team}: {state.phase}")
+    if state.reason:
+        click.echo(f"  reason      {state.reason}")
+    if state.advice:
+        click.echo(f"  what to do  {state.advice}")
+    click.echo(f"  commit      {short(state.head or '-')} in {report.repository_url}")
+    click.echo(f"  delivered   {short(state.revision or '-')}")
+    click.echo(f"  XR          {report.xr or '-'}")
+
+
+def show_trace(result: Trace, as_json: bool) -> None:
+    """Show an order's tree."""
+    failing = result.failing
+    if as_json:
+        found = {"object": failing.key.to_json(), "reason": failing.reason} if failing else None
+        emit_json(
+            "orderkit.trace/v1",
+            {**result.report.to_json(), "tree": result.root.to_json(), "failing": found},
+        )
+        return
+    rows = list(_rows(result.root, "", ""))
+    emit_table(("OBJECT", "SYNCED", "READY", "REASON"), rows)
+    if failing:
+        click.echo(f"\nfirst failing: {failing.key}: {failing.reason}")
+    if result.report.state.advice:
+        click.echo(f"what to do: {result.report.state.advice}")
+
+
+def _rows(node: TraceNode, own: str, below: str) -> Iterator[Row]:
+    """Yield a node and its children as lines of a drawn tree."""
+    yield f"{own}{node.key}", node.synced, node.ready, node.reason
+    for number, child in enumerate(node.children, start=1):
+        last = number == len(node.children)
+        yield from _rows(
+            child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")
+        )
+
+
+def show_registered(result: Registered, as_json: bool) -> None:
+    """Show what registering came to."""
+    if as_json:
+        emit_json("orderkit.register/v1", result.to_json())
+        return
+    words = "is registered" if result.changed else "was registered already"
+    click.echo(f"{result.order} {words}: kit {result.kit}, team {result.team}")
+
+
+def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
+    """Show what was taken over, or would be."""
+    if as_json:
+        emit_json("orderkit.adopt/v1", {**result.to_json(), "dryRun": dry_run})
+        return
+    words = "is an order already"
+    if result.changed:
+        words = "would be an order" if dry_run else "is an order now"
+    entry = result.entry
+    click.echo(f"{entry.order} {words}: kit {result.kit}, team {entry.team}")
+    for path in result.written:
+        click.echo(f"  {'would add' if dry_run else 'added':9}  {path}")
+
+
+def show_events(order: str, events: list[OrderEvent], as_json: bool) -> None:
+    """Show what the cluster said."""
+    if as_json:
+        told = [event.to_json() for event in events]
+        emit_json("orderkit.events/v1", {"order": order, "events": told})
+        return
+    for event in events:
+        often = f" ({event.count} times)" if event.count > 1 else ""
+        click.echo(f"{event.at}  {event.type:7}  {event.about}  {event.reason}{often}")
+        click.echo(f"          {event.message}")
+
+
+def show_ended(result: Ended, as_json: bool) -> None:
+    """Show the proof of an end."""
+    record = result.record
+    if as_json:
+        emit_json(
+            "orderkit.end/v1",
+            {
+                "order": record.order,
+                "team": result.team,
+                "repository": record.repository,
+                "startedAt": record.started_at,
+                "endedAt": record.ended_at,
+                "gone": [key.to_json() for key in record.must_be_gone],
+                "survives": list(record.survives),
+                "changed": result.changed,
+            },
+        )
+        return
+    words = "ended" if result.changed else "had ended already"
+    click.echo(f"{record.order} {words}, its repository is {record.repository}d")
+    for key in record.must_be_gone:
+        click.echo(f"  gone  {key}")
+    for kept in record.survives:
+        click.echo(f"  kept  {kept}")
+
+
+def show_rendered_pack(
+    values: PlatformValues, paths: list[PurePosixPath], out: str, as_json: bool
+) -> None:
+    """Show what `orderkit platform render` wrote."""
+    if as_json:
+        rendered = {
+            "profile": str(values.profile),
+            "packCommit": values.pack_commit,
+            "forge": values.forge_url,
+            "out": out,
+            "files": [str(path) for path in paths],
+        }
+        emit_json("orderkit.platform-render/v1", rendered)
+        return
+    click.echo(f"{len(paths)} files of pack {short(values.pack_commit)} in {out}")
+    click.echo(f"  profile  {values.profile}")
+    click.echo(f"  forge    {values.forge_url}")

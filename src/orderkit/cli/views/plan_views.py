@@ -1,0 +1,237 @@
+"""
+How a plan looks: for people on a terminal, as JSON, as Markdown, or as a picture in a file.
+
+On a terminal what is long is folded: values, many fields of one resource, and resources to which
+the same happens; ``--full`` unfolds everything. Lines fit the terminal. Where the output goes
+into a file or a pipe nothing is cut to a width.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from orderkit.cli.output import colored, emit_json
+from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.objects.values import shown_pair, whole
+from orderkit.core.order.change import FieldDifference
+from orderkit.core.plan import Action, Plan, ResourceChange
+from orderkit.core.plan.assembly import key_text
+from orderkit.core.plan.comparison import shown_manifest
+from orderkit.core.plan.cost import Costs, changed_lines
+from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.core.yaml.yaml11 import dump
+
+Shape = Literal["json", "markdown"]
+Line = tuple[str, str]
+"""A text and its colour, which may be empty."""
+
+_COLORS = {
+    Action.ADDED: "green",
+    Action.CHANGED: "yellow",
+    Action.REMOVED: "red",
+    Action.REPLACED: "red",
+}
+_FIELDS_MAX, _EQUAL_MIN = 12, 4
+"""How many fields of a resource are shown, and how many equal changes become one."""
+_WIDTH_MIN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """How much of a plan is shown, how wide, and whether in colour."""
+
+    full: bool = False
+    width: int | None = None
+    """In characters; None: as long as it takes."""
+    color: bool | None = None
+    """None: on a terminal only."""
+
+    @classmethod
+    def of(cls, *, full: bool = False, color: str = "auto") -> Screen:
+        """Look at the terminal, if there is one."""
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        chosen = {"always": True, "never": False}.get(color, colored())
+        return cls(full, max(width, _WIDTH_MIN) if width else None, chosen)
+
+    def echo(self, lines: Iterable[Line]) -> None:
+        """Print lines, each in its colour, within the width."""
+        for line, color in lines:
+            for part in self._fitted(line):
+                click.echo(click.style(part, fg=color) if color else part, color=self.color)
+
+    def _fitted(self, line: str) -> list[str]:
+        if self.width is None or len(line) <= self.width:
+            return [line]
+        indent = " " * (len(line) - len(line.lstrip()))
+        hanging = f"{indent}  " if len(indent) > 2 else " " * 14  # noqa: PLR2004 - below its label
+        return textwrap.wrap(
+            line, self.width, subsequent_indent=hanging, break_on_hyphens=False
+        ) or [line]
+
+
+def show(order: str, plan: Plan, shape: Shape | None, screen: Screen | None = None) -> None:
+    """Print a plan to stdout."""
+    screen = screen or Screen.of()
+    if shape == "json":
+        emit_json("orderkit.plan/v1", {"order": order, **to_json(plan)})
+    elif shape == "markdown":
+        click.echo(to_markdown(plan))
+    else:
+        screen.echo([(f"{order}: {plan.summary}", "")])
+        screen.echo(lines_of(plan, screen))
+
+
+def show_within(plan: Plan | None, why_not: str) -> None:
+    """Print the plan of a change whose fields have been told."""
+    screen = Screen.of()
+    if plan is None:
+        screen.echo([(f"  no plan     {why_not}", "yellow")])
+    else:
+        screen.echo([(f"  plan        {plan.summary}", "")])
+        screen.echo(_lines(plan, screen))
+
+
+def draw(plan: Plan, file: Path) -> None:
+    """
+    Write the graph of a plan: as SVG, as Mermaid, or as Markdown with Mermaid in it.
+
+    Raises:
+        InvalidInputError: The file's name has another ending.
+        NotFoundError: It cannot be written.
+    """
+    from orderkit.core.plan.graph import graph_of
+    from orderkit.core.plan.graph_mermaid import to_mermaid
+    from orderkit.core.plan.graph_svg import to_svg
+
+    check_drawable(file)
+    graph = graph_of(plan)
+    if file.suffix == ".svg":
+        text = to_svg(graph)
+    else:
+        text = to_mermaid(graph)
+        text = f"```mermaid\n{text}```\n" if file.suffix == ".md" else text
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise NotFoundError(
+            f"{file} cannot be written: {error.strerror}", hint="choose another --graph"
+        ) from error
+
+
+def check_drawable(file: Path) -> None:
+    """
+    Check that a graph can be written into a file of this name, before anything is planned.
+
+    Raises:
+        InvalidInputError: Its ending says nothing we can draw.
+    """
+    if file.suffix not in {".svg", ".mmd", ".md"}:
+        raise InvalidInputError(
+            "--graph", str(file), "has no ending we can draw", hint="plan.svg, plan.mmd or plan.md"
+        )
+
+
+def lines_of(plan: Plan, screen: Screen) -> Iterator[Line]:
+    """Yield a plan, the order's own fields first."""
+    yield from ((f"  {_field(field, screen)}", "") for field in plan.fields)
+    yield from _lines(plan, screen)
+
+
+def _lines(plan: Plan, screen: Screen) -> Iterator[Line]:
+    for changes in _folded(plan.changes, screen):
+        yield from _resources(changes, screen)
+    for field in plan.status:
+        yield f"  status.{_field(field, screen, prefix=10)}", ""
+    for fault in plan.faults:
+        yield f"  refused     {fault.where}{': ' if fault.where else ''}{fault.message}", "red"
+        if fault.hint:
+            yield f"              {fault.hint}", ""
+    for danger in plan.dangers:
+        yield f"  mind        {danger.message} ({danger.code})", "red"
+    for text in plan.unknowns:
+        yield f"  not known   {text}", "yellow"
+    if plan.costs is not None:
+        yield from _costs(plan.costs, screen)
+    if len(plan.waves) > 1:
+        yield "  in order    " + "; then ".join(", ".join(wave) for wave in plan.waves), ""
+    if not plan.faults:
+        yield f"  in the end  {plan.after.readiness}", ""
+
+
+def _costs(costs: Costs, screen: Screen) -> Iterator[Line]:
+    yield f"  costs       {costs.sums}", ""
+    told = list(changed_lines(costs))
+    if screen.full:
+        told = [(None, line) for line in costs.after.lines]
+    for old, new in told:
+        line = new or old
+        if line is None:
+            continue
+        sums = " → ".join(each.reckoned for each in (old, new) if each)
+        gone = " (no more)" if new is None else ""
+        more = "".join(f"; {each}" for each in ("up to" * line.up_to, line.assumes) if each)
+        yield f"      {line.path or 'order'}: {line.title} {sums}{gone}{more}", ""
+    if costs.after.unpriced:
+        yield f"  not priced  {', '.join(costs.after.unpriced)}", "yellow"
+    yield from ((f"  not known   costs: {text}", "yellow") for text in costs.after.unread)
+    table = costs.table
+    yield f"  prices      {table.name}: {table.source}, {table.date}", ""
+
+
+def _folded(changes: Sequence[ResourceChange], screen: Screen) -> Iterator[list[ResourceChange]]:
+    """Yield what is told at once: neighbours to which the same happens, if there are many."""
+    for _, run in groupby(changes, key=_sameness):
+        equal = list(run)
+        if len(equal) < _EQUAL_MIN or screen.full:
+            yield from ([each] for each in equal)
+        else:
+            yield equal
+
+
+def _sameness(change: ResourceChange) -> tuple[str, ...]:
+    kind = str(change.manifest.get("kind"))
+    return (change.action.value, kind, *map(repr, change.fields))
+
+
+def _resources(changes: Sequence[ResourceChange], screen: Screen) -> Iterator[Line]:
+    first, color = changes[0], _COLORS[changes[0].action]
+    if len(changes) == 1:
+        yield f"  {first.action.sign} {key_text(first.manifest)}   {first.path}", color
+    else:
+        yield f"  {first.action.sign} {len(changes)} of kind {first.manifest['kind']}", color
+        yield "      " + ", ".join(each.path for each in changes), ""
+    if screen.full and first.action in {Action.ADDED, Action.REMOVED}:
+        text = dump(shown_manifest(first.manifest)).removeprefix("---\n")
+        yield from ((f"      {line}", "") for line in text.splitlines())
+    if first.action in {Action.CHANGED, Action.REPLACED}:
+        yield from _fields(first.fields, screen)
+
+
+def _fields(fields: Sequence[FieldDifference], screen: Screen) -> Iterator[Line]:
+    told = fields if screen.full else fields[:_FIELDS_MAX]
+    for field in told:
+        yield f"      {_field(field, screen, prefix=6)}", ""
+    if len(fields) > len(told):
+        yield f"      and {len(fields) - len(told)} more fields (--full shows them)", ""
+
+
+def _field(field: FieldDifference, screen: Screen, *, prefix: int = 2) -> str:
+    if screen.full:
+        return f"{field.path} {whole(field.old)} → {whole(field.new)}"
+    text = str(field)
+    room = (screen.width or len(text) + prefix) - prefix
+    if len(text) <= room:
+        return text
+    each = max(8, (room - len(field.path) - 4) // 2)
+    old, new = shown_pair(field.old, field.new, limit=each)
+    return f"{field.path} {old} → {new}"

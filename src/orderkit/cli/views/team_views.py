@@ -1,0 +1,73 @@
+"""How results about teams look: as text for people or as one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from orderkit.cli.output import emit_json
+from orderkit.flows.team.teams import TeamAdded, TeamRemoved, TeamReport
+
+_SHOWN = 10
+
+
+def show_team_added(result: TeamAdded, as_json: bool) -> None:
+    """Show what adding a team came to."""
+    if as_json:
+        emit_json("orderkit.team/v1", {"team": result.team, "created": result.created})
+        return
+    click.echo(f"team {result.team} {'may order now' if result.created else 'was there already'}")
+
+
+def show_team_changed(result: TeamAdded, as_json: bool) -> None:
+    """Show what deciding anew came to."""
+    if as_json:
+        emit_json("orderkit.team/v1", {"team": result.team, "changed": result.created})
+        return
+    words = "is changed" if result.created else "was like that already"
+    click.echo(f"team {result.team} {words}: {_limits(result.file.limits.told())}")
+
+
+def show_teams(teams: Iterable[str], as_json: bool) -> None:
+    """Show all teams."""
+    names = list(teams)
+    if as_json:
+        emit_json("orderkit.teams/v1", {"teams": names})
+        return
+    for name in names:
+        click.echo(name)
+
+
+def show_team(result: TeamReport, as_json: bool) -> None:
+    """Show one team."""
+    found = result.to_json()
+    if as_json:
+        emit_json("orderkit.team-report/v1", found)
+        return
+    members = found["members"]
+    click.echo(f"team {found['team']}: {len(result.orders)} orders")
+    click.echo(f"  members     {'as the forge says' if members is None else _words(members)}")
+    click.echo(f"  may order   {_words(found['kits'])}")
+    click.echo(f"  namespaces  {_words(found['namespaces'])}")
+    click.echo(f"  limits      {_limits(result.file.limits.told())}")
+    click.echo(f"  orders      {_words(result.orders)}")
+
+
+def show_team_removed(result: TeamRemoved, as_json: bool) -> None:
+    """Show what removing a team came to."""
+    if as_json:
+        emit_json("orderkit.team-removed/v1", {"team": result.team, "changed": result.changed})
+        return
+    words = "is off the platform" if result.changed else "was off the platform already"
+    click.echo(f"team {result.team} {words}; its organisation stays")
+
+
+def _words(found: Iterable[str]) -> str:
+    names = list(found)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
+
+
+def _limits(told: Iterable[str]) -> str:
+    return ", ".join(told) or "no limits"

@@ -1,0 +1,303 @@
+"""
+Read from an Argo CD Application why it is not delivered, and what a person can do about it.
+
+No single field tells. A ComparisonError leaves health Healthy and the revision a branch name; a
+forbidden kind is no condition, its reason stands at the resource; while an operation retries an
+older commit, the revision already shows the newest; and a file that Argo CD does not recognise as
+Kubernetes' is passed over in silence, Synced and Healthy (all observed on Argo CD 3.2.11).
+
+Pure. `core.order.order_state` judges orders with it; `flows.argocd.obstacles` looks up what is
+waited for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.argocd.messages import advice_for, plain
+from orderkit.core.objects.kube_objects import (
+    ARGOCD_NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+    metadata,
+)
+
+_UNREADABLE = ("InvalidSpecError", "ComparisonError", "UnknownError", "DeletionError")
+"""While one of these holds, the other fields are of no worth."""
+_DISTURBING = ("SyncError", "SharedResourceWarning", "RepeatedResourceWarning")
+_WAITS = re.compile(
+    r"waiting for (?P<what>healthy state of|completion of hook|deletion of)"
+    r" (?P<group>[^/\s]*)/(?P<kind>[^/\s]+)/(?P<name>\S+)(?: and (?P<more>\d+) more)?"
+)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_UNTIL = {
+    "healthy state of": "to become healthy",
+    "completion of hook": "to complete",
+    "deletion of": "to be gone",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """Why an Application is not delivered, in words."""
+
+    reason: str
+    advice: str = ""
+    """What a person can do; empty where waiting is enough."""
+    failing: bool = False
+    """Something is wrong; else it is under way."""
+    since: str = ""
+    """When it began, RFC 3339, as far as Argo CD tells."""
+    waits_for: ObjectKey | None = None
+    """The object on which the operation waits."""
+
+
+def hindrance(application: Manifest, commit: str | None = None) -> Hindrance | None:
+    """
+    Say why the Application is not delivered; None when it is.
+
+    Args:
+        application: As read from the cluster.
+        commit: Where it shall be; None to accept whatever Argo CD compared last.
+    """
+    return (
+        _conditions(application, _UNREADABLE)
+        or _removal(application)
+        or _unread(application)
+        or _operation(application, commit)
+        or _behind(application, commit)
+        or _gave_up(application)
+        or _conditions(application, _DISTURBING)
+        or _difference(application)
+    )
+
+
+def delivers_nothing(application: Manifest) -> bool:
+    """Say whether Argo CD found no object at all at the commit it is Synced with."""
+    status = dig(application, "status", "sync", "status")
+    return status == "Synced" and not dig(application, "status", "resources")
+
+
+def pinned(application: Manifest) -> str:
+    """Return the commit that a running operation applies; empty if none runs."""
+    state = _state(application)
+    if state.get("phase") not in ("Running", "Terminating"):
+        return str(dig(application, "operation", "sync", "revision", default="") or "")
+    return str(dig(state, "operation", "sync", "revision", default="") or "")
+
+
+def automated(application: Manifest) -> bool:
+    """Say whether the running operation was begun by auto-sync, not by somebody."""
+    return bool(dig(_state(application), "operation", "initiatedBy", "automated"))
+
+
+def short(revision: str) -> str:
+    """Cut a commit id for people; a branch name stays whole."""
+    return revision[:8] if _COMMIT.fullmatch(revision) else revision
+
+
+def _state(application: Manifest) -> dict[str, Any]:
+    return dig(application, "status", "operationState", default={}) or {}
+
+
+def _revision(application: Manifest) -> str:
+    return str(dig(application, "status", "sync", "revision", default="") or "")
+
+
+def _conditions(application: Manifest, types: Iterable[str]) -> Hindrance | None:
+    found = dig(application, "status", "conditions", default=()) or ()
+    if dig(application, "status", "sync", "status") == "Synced" and "SyncError" in types:
+        return None  # left over from before, or a warning about what did not hinder
+    for wanted in types:
+        for entry in found:
+            if entry.get("type") == wanted:
+                message = str(entry.get("message") or wanted)
+                since = str(entry.get("lastTransitionTime") or "")
+                return Hindrance(plain(message), advice_for(message), failing=True, since=since)
+    return None
+
+
+def _removal(application: Manifest) -> Hindrance | None:
+    since = metadata(application).get("deletionTimestamp")
+    if not since:
+        return None
+    waits = _waits_for(application)
+    if waits is None:
+        return Hindrance("the Application is being removed", since=since)
+    return Hindrance(
+        f"the Application is to be removed, but its sync still waits for {waits}",
+        f"end that sync: {_ending(application)}",
+        failing=True,
+        since=since,
+        waits_for=waits,
+    )
+
+
+def _unread(application: Manifest) -> Hindrance | None:
+    if not _revision(application) or dig(application, "status", "sync", "status") == "Unknown":
+        return Hindrance("Argo CD has not read the repository yet")
+    return None
+
+
+def _operation(application: Manifest, commit: str | None) -> Hindrance | None:
+    """Judge the operation that runs now."""
+    state = _state(application)
+    phase = state.get("phase")
+    begun = str(state.get("startedAt") or "")
+    if phase == "Terminating":
+        return Hindrance(f"Argo CD ends its sync of {short(pinned(application))}", since=begun)
+    if phase != "Running":
+        asked = "operation" in application
+        seen = short(_revision(application))
+        return Hindrance(f"Argo CD is applying {seen}") if asked else None
+    wanted = commit or _revision(application)
+    applied = pinned(application) or wanted
+    if state.get("retryCount"):
+        return _retrying(application, applied, wanted)
+    waits = _waits_for(application)
+    if waits is not None:
+        return _waiting(application, waits, applied, wanted)
+    return Hindrance(f"Argo CD is applying {short(applied)}", since=begun)
+
+
+def _retrying(application: Manifest, applied: str, wanted: str) -> Hindrance:
+    """An operation that failed and will be repeated: it keeps newer commits out."""
+    state = _state(application)
+    why, advice = _why_failed(application)
+    limit = dig(state, "operation", "retry", "limit", default=0)
+    tries = "without limit" if limit < 0 else f"of {limit}"
+    reason = f"{why} (retry {state['retryCount']} {tries} of {short(applied)})"
+    if applied != wanted:
+        reason += f"; {short(wanted)} has to wait"
+        advice = f"let the newer commit through: {_ending(application)}"
+    since = str(state.get("startedAt") or "")
+    return Hindrance(reason, advice, failing=True, since=since)
+
+
+def _waiting(application: Manifest, waits: ObjectKey, applied: str, wanted: str) -> Hindrance:
+    """An operation that waits on an object, without limit."""
+    state = _state(application)
+    since = str(state.get("startedAt") or "")
+    found = _WAITS.match(str(state.get("message") or ""))
+    until = _UNTIL[found["what"]] if found else ""
+    more = f" and {found['more']} more" if found and found["more"] else ""
+    reason = f"the sync of {short(applied)} waits for {waits}{more} {until}".strip()
+    advice = f"Argo CD waits without limit: see why {waits} does not get ready"
+    if applied != wanted:
+        reason += f"; {short(wanted)} has to wait"
+        advice = f"let the newer commit through: {_ending(application)}"
+    return Hindrance(f"{reason}, since {since}", advice, since=since, waits_for=waits)
+
+
+def _waits_for(application: Manifest) -> ObjectKey | None:
+    """
+    Return the object on which the running operation waits.
+
+    Just after a wave the message names an object of the next one, which nobody waits for yet
+    (observed): so the operation's own list must have it as running.
+    """
+    state = _state(application)
+    found = _WAITS.match(str(state.get("message") or ""))
+    if state.get("phase") != "Running" or not found:
+        return None
+    for entry in _results(state):
+        named = (entry.get("group") or "", entry.get("kind"), entry.get("name"))
+        if named == (found["group"], found["kind"], found["name"]):
+            return _key(application, entry)
+    return None
+
+
+def _behind(application: Manifest, commit: str | None) -> Hindrance | None:
+    seen = _revision(application)
+    if commit and seen != commit:
+        return Hindrance(f"Git is at {short(commit)}, Argo CD has seen {short(seen)}")
+    return None
+
+
+def _gave_up(application: Manifest) -> Hindrance | None:
+    """Judge the last operation: a commit whose sync failed is never tried again by itself."""
+    state = _state(application)
+    if state.get("phase") not in ("Failed", "Error"):
+        return None
+    at = str(dig(state, "syncResult", "revision", default="") or pinned(application))
+    if at and at != _revision(application):
+        if dig(application, "status", "sync", "status") == "Synced":
+            return None  # the newer commit took back what failed: there is nothing to apply
+        return Hindrance(f"Argo CD is about to apply {short(_revision(application))}")
+    why, advice = _why_failed(application)
+    retries = state.get("retryCount", 0)
+    after = f" after {retries} {'retry' if retries == 1 else 'retries'}" if retries else ""
+    again = f"or have this commit tried again: {_again(application)}"
+    return Hindrance(
+        f"Argo CD gave up on {short(at or _revision(application))}{after}: {why}",
+        f"{advice or 'correct it with a new commit'}, {again}",
+        failing=True,
+        since=str(state.get("finishedAt") or ""),
+    )
+
+
+def _difference(application: Manifest) -> Hindrance | None:
+    seen = short(_revision(application))
+    if dig(application, "status", "sync", "status") == "Synced":
+        return None
+    policy = dig(application, "spec", "syncPolicy", "automated")
+    if policy is None or policy.get("enabled") is False:
+        reason = f"the cluster differs from {seen}, and auto-sync is off"
+        return Hindrance(reason, f"sync it by hand: {_again(application)}", failing=True)
+    return Hindrance(f"the cluster differs from {seen}")
+
+
+def _why_failed(application: Manifest) -> tuple[str, str]:
+    """Return the first reason of a failed operation, from the resource it befell, with advice."""
+    state = _state(application)
+    for entry in _results(state):
+        if entry.get("status") == "SyncFailed" or entry.get("hookPhase") in ("Failed", "Error"):
+            message = str(entry.get("message") or "failed")
+            return f"{_key(application, entry)}: {plain(message)}", advice_for(message)
+    message = str(state.get("message") or state.get("phase"))
+    return plain(message), advice_for(message)
+
+
+def _results(state: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from dig(state, "syncResult", "resources", default=()) or ()
+
+
+def _key(application: Manifest, entry: dict[str, Any]) -> ObjectKey:
+    """
+    Name the object of a result.
+
+    A cluster-scoped one is given the destination's namespace there, not in the list of resources
+    (observed).
+    """
+    kind = Kind(entry.get("group") or "", entry.get("version", ""), entry.get("kind", ""))
+    name, namespace = entry.get("name", ""), entry.get("namespace") or ""
+    for known in dig(application, "status", "resources", default=()) or ():
+        if (known.get("group") or "", known.get("kind"), known.get("name")) == (
+            kind.group,
+            kind.kind,
+            name,
+        ) and known.get("namespace", "") in ("", namespace):
+            namespace = known.get("namespace", "")
+    return ObjectKey(kind, name, namespace)
+
+
+def _ending(application: Manifest) -> str:
+    return _patching(application, '{"status":{"operationState":{"phase":"Terminating"}}}')
+
+
+def _again(application: Manifest) -> str:
+    revision = _revision(application)
+    return _patching(
+        application, f'{{"operation":{{"sync":{{"prune":true,"revision":"{revision}"}}}}}}'
+    )
+
+
+def _patching(application: Manifest, patch: str) -> str:
+    name = metadata(application).get("name", "")
+    place = metadata(application).get("namespace", ARGOCD_NAMESPACE)
+    return f"kubectl -n {place} patch application {name} --type merge -p '{patch}'"

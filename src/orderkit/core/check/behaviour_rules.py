@@ -1,0 +1,238 @@
+"""
+Rules about what a kit's pipeline does, judged on its runs.
+
+The worst faults of a Composition show in no file: what is wanted too early, dropped in a
+hiccup, never ready, different each time. Called by ``core.check``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import KitUnderCheck, found
+from orderkit.core.check.trial_orders import NAME_MAX
+from orderkit.core.check.trial_runs import Run
+from orderkit.core.crossplane.composed import Composed
+from orderkit.core.crossplane.simulated_objects import keeps_ready_condition
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.conditions import SYSTEM_TYPES, first_and_more
+from orderkit.core.objects.kube_objects import CRD, NAMESPACE, XRD, Kind, Manifest, dig, metadata
+from orderkit.core.objects.scopes import is_namespaced
+from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.validate.located_findings import Located
+
+_PIPELINE = "spec.pipeline"
+_CLUSTER_SCOPED = "cannot apply cluster scoped"
+_LABEL_NAMES = {("", "Namespace"), ("", "Service")}
+
+
+def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
+    """Judge all runs; a fault that several runs show is told once."""
+    told: set[tuple[KitRule, str]] = set()
+    validator = Validator(kit.xrd)
+    full = {run.doc.name for run in runs if run.simulation.final.resources}
+    for run in runs:
+        for rule, message, what in _judged(subject, run, validator, full):
+            if (rule, what) not in told:
+                told.add((rule, what))
+                yield found(rule, run.doc, _PIPELINE, f"{run.order.label}: {message}")
+
+
+Told = tuple[KitRule, str, str]
+"""Rule, message, and what makes it the same as another run's."""
+
+
+def _judged(
+    subject: KitUnderCheck, run: Run, validator: Validator, full: set[str]
+) -> Iterator[Told]:
+    yield from _calls(run)
+    if run.simulation.error:
+        yield _failure(run)
+        return
+    for judge in _JUDGES:
+        for rule, message in judge(run):
+            yield rule, message, message
+    yield from _scopes(subject, run)
+    yield from _nothing(run, full)
+    if run.simulation.settled:
+        for judge in _SETTLED_JUDGES:
+            for rule, message in judge(run):
+                yield rule, message, message
+        yield from _status(run, validator)
+
+
+def _failure(run: Run) -> Told:
+    error = run.simulation.error
+    if _CLUSTER_SCOPED in error:
+        return KitRule.CLUSTER_SCOPED, error, error
+    missing = sorted({name for call in run.calls for name in call.unanswered})
+    if missing:
+        told = f"nothing in gitops/ answers requirement {', '.join(missing)}: {error}"
+        return KitRule.NEEDS_FACTS, told, error
+    return KitRule.PIPELINE_FAILS, error, error
+
+
+def _calls(run: Run) -> Iterator[Told]:
+    """Judge single answers of stations: they tell more than the pipeline's result."""
+    for call in run.calls:
+        fatal = any(result.severity == 1 for result in call.response.results)
+        lost = call.given - set(call.response.desired.resources)
+        if lost and not fatal:
+            told = f"station '{call.who}' leaves out {_names(lost)}"
+            yield KitRule.DROPS_EARLIER_STEPS, told, told
+        for condition in call.response.conditions:
+            if condition.type in SYSTEM_TYPES:
+                told = f"station '{call.who}' sets condition {condition.type}"
+                yield KitRule.SYSTEM_CONDITION, told, told
+        for name, desired in call.response.desired.resources.items():
+            if desired.resource.get("status"):
+                told = f"'{name}' is given a status by station '{call.who}'"
+                yield KitRule.COMPOSED_STATUS, told, told
+
+
+def _conditions(run: Run) -> Iterator[tuple[KitRule, str]]:
+    kept = {condition.type for condition in run.simulation.final.conditions}
+    before = {c.type for composed in run.simulation.rounds for c in composed.conditions}
+    for type_ in sorted(before - kept):
+        yield KitRule.CONDITION_VANISHES, f"condition {type_} is no longer returned in the end"
+
+
+def _settles(run: Run) -> Iterator[tuple[KitRule, str]]:
+    if not run.simulation.settled:
+        one, two = run.simulation.rounds[-2:]
+        what = "the status changes" if one.status != two.status else "the resources change"
+        rounds = len(run.simulation.rounds)
+        yield KitRule.NEVER_SETTLES, f"after {rounds} rounds {what} still"
+
+
+def _same(run: Run) -> Iterator[tuple[KitRule, str]]:
+    one, two = run.simulation, run.again
+    if one.settled and two.settled and one != two:
+        differing = [
+            name
+            for name in sorted(one.observed.keys() | two.observed.keys())
+            if one.observed.get(name) != two.observed.get(name)
+        ]
+        what = _names(differing) if differing else "the status"
+        yield KitRule.NOT_DETERMINISTIC, f"{what} differs in a second run"
+
+
+def _gates(run: Run) -> Iterator[tuple[KitRule, str]]:
+    """Find what is wanted in the same round as its Namespace or CRD, or before."""
+    observed: set[str] = set()
+    for composed in run.simulation.rounds:
+        wanted = {name: desired.manifest for name, desired in composed.resources.items()}
+        new = {name: m for name, m in wanted.items() if name not in observed}
+        homes = {m["metadata"]["name"]: n for n, m in new.items() if Kind.of(m) == NAMESPACE}
+        kinds = {kind: n for n, m in new.items() if (kind := _defines(m)) is not None}
+        for name, manifest in wanted.items():
+            home = metadata(manifest).get("namespace")
+            if home in homes:
+                told = f"'{name}' is wanted in Namespace {home} before '{homes[home]}' is observed"
+                yield KitRule.GATE_NAMESPACE, told
+            own = Kind.of(manifest)
+            definition = kinds.get((own.group, own.kind))
+            if definition is not None:
+                told = f"'{name}' is wanted before '{definition}', its CRD, is observed"
+                yield KitRule.GATE_DEFINITION, told
+        observed = set(wanted)
+
+
+def _defines(manifest: Manifest) -> tuple[str, str] | None:
+    """Return group and kind that a composed CRD or XRD brings."""
+    kind = Kind.of(manifest)
+    if (kind.group, kind.kind) not in {(CRD.group, CRD.kind), (XRD.group, XRD.kind)}:
+        return None
+    spec = manifest.get("spec")
+    return str(dig(spec, "group")), str(dig(spec, "names", "kind"))
+
+
+def _names_fit(run: Run) -> Iterator[tuple[KitRule, str]]:
+    for name, manifest in run.simulation.observed.items():
+        kind = Kind.of(manifest)
+        if (kind.group, kind.kind) in _LABEL_NAMES and len(manifest["metadata"]["name"]) > NAME_MAX:
+            called = manifest["metadata"]["name"]
+            yield KitRule.COMPOSED_NAME, f"'{name}' is a {kind.kind} called {called}"
+
+
+def _scopes(subject: KitUnderCheck, run: Run) -> Iterator[Told]:
+    if metadata(run.simulation.xr).get("namespace"):
+        return
+    for name, manifest in run.simulation.observed.items():
+        kind = Kind.of(manifest)
+        built_in = not keeps_ready_condition(kind) and is_namespaced(kind)
+        if (built_in or subject.pack.xr_scopes.get(kind)) and not metadata(manifest).get(
+            "namespace"
+        ):
+            told = f"'{name}' is a {kind.kind} without a namespace"
+            yield KitRule.NO_NAMESPACE, told, told
+
+
+def _nothing(run: Run, full: set[str]) -> Iterator[Told]:
+    if run.simulation.final.resources or not run.simulation.settled:
+        return
+    if run.order.varied and run.doc.name in full:
+        told = "the pipeline wants nothing at all, and refuses nothing"
+        yield KitRule.EARLY_RETURN, told, told
+    else:
+        yield KitRule.COMPOSES_NOTHING, "nothing is composed", run.doc.name
+
+
+def _ready(run: Run) -> Iterator[tuple[KitRule, str]]:
+    if run.simulation.ready:
+        return
+    unready = run.simulation.final.unready
+    kinds = [str(Kind.of(run.simulation.observed[name])) for name in unready]
+    shown = [f"{name} ({kind})" for name, kind in zip(unready, kinds, strict=True)]
+    what = first_and_more(shown) if shown else "the station says so"
+    yield KitRule.NEVER_READY, f"not ready in the end: {what}"
+
+
+def _without_facts(run: Run) -> Iterator[tuple[KitRule, str]]:
+    """Take away what the pipeline requires: nothing that exists may be dropped for it."""
+    if not run.simulation.requirements:
+        return
+    after = run.once(run.simulation.observed, facts=False)
+    lost = _lost(run, after)
+    if lost:
+        told = f"{_names(lost)} would be deleted when what the pipeline requires is not found"
+        yield KitRule.EARLY_RETURN, told
+
+
+def _when_unready(run: Run) -> Iterator[tuple[KitRule, str]]:
+    """Make everything unready: what exists must still be wanted."""
+    observed = {name: _unready(m) for name, m in run.simulation.observed.items()}
+    after = run.once(observed)
+    lost = _lost(run, after)
+    if lost:
+        told = f"{_names(lost)} would be deleted when another resource is not ready for a moment"
+        yield KitRule.DROPS_WHEN_UNREADY, told
+
+
+def _lost(run: Run, after: Composed) -> set[str]:
+    return set() if after.error else run.simulation.observed.keys() - after.resources.keys()
+
+
+def _unready(manifest: Manifest) -> Manifest:
+    conditions = dig(manifest, "status", "conditions", default=None)
+    if not conditions:
+        return manifest
+    flipped: list[Mapping[str, Any]] = [{**entry, "status": "False"} for entry in conditions]
+    return {**manifest, "status": {**manifest["status"], "conditions": flipped}}
+
+
+def _status(run: Run, validator: Validator) -> Iterator[Told]:
+    for finding in validator.check(run.simulation.xr).findings:
+        if finding.path.startswith("status"):
+            yield KitRule.STATUS_FIELD, f"{finding}", str(finding)
+
+
+def _names(names: Collection[str]) -> str:
+    return first_and_more([f"'{name}'" for name in names])
+
+
+_Judge = Callable[[Run], Iterator[tuple[KitRule, str]]]
+_JUDGES: tuple[_Judge, ...] = (_conditions, _settles, _gates, _names_fit)
+_SETTLED_JUDGES: tuple[_Judge, ...] = (_same, _ready, _without_facts, _when_unready)

@@ -1,0 +1,103 @@
+"""
+A scenario of a kit: why it exists, what goes in, and whether it must be refused.
+
+``tests/kits/<kit>/<case>/scenario.yaml`` holds one; what must come out lies beside it in
+``expected/`` (``core.check.golden``). Called by ``flows.kit.test_kits``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.yaml import yaml11
+
+Run = Literal["settle", "once"]
+
+
+class RefusalStage(StrEnum):
+    """Where a scenario may be refused, in the order in which it goes through them."""
+
+    FORM = "form"
+    FILES = "files"
+    XR = "xr"
+    PIPELINE = "pipeline"
+
+
+_OBJECT = {"type": "object", "required": ["apiVersion", "kind"]}
+SCENARIO_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["reason"],
+    "properties": {
+        "reason": {"type": "string", "pattern": r"\S.*\S"},
+        "values": {"type": "object"},
+        "xr": {"type": "object"},
+        "status": {"type": "object"},
+        "observed": {"type": "object", "additionalProperties": _OBJECT},
+        "run": {"enum": ["settle", "once"]},
+        "statuses": {"type": "object", "additionalProperties": {"type": "object"}},
+        "required": {"type": "array", "items": _OBJECT},
+        "refused": {"enum": [stage.value for stage in RefusalStage]},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What goes in. Exactly one of `values` and `xr` is there."""
+
+    reason: str
+    values: Mapping[str, Any] | None = None
+    """The form's answers."""
+    xr: Manifest | None = None
+    """An XR as it stands in Git; apiVersion, kind and name may be left out."""
+    status: Mapping[str, Any] = field(default_factory=dict)
+    """What the XR's status holds before."""
+    observed: Mapping[str, Manifest] = field(default_factory=dict)
+    """Composed resources that exist before, by logical name."""
+    run: Run = "settle"
+    statuses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Status that composed resources show once they exist, by logical name."""
+    required: Sequence[Manifest] = ()
+    """Other objects of the cluster, for stations that ask for some."""
+    refused: RefusalStage | None = None
+
+
+def read_scenario(data: bytes, *, name: str) -> Scenario:
+    """
+    Read scenario.yaml; `name` is what messages call it.
+
+    Raises:
+        InvalidInputError: It is broken, gives no reason, or not exactly one of values and xr.
+    """
+    found = yaml11.load(data, name=name, schema=SCENARIO_SCHEMA)
+    if ("values" in found) == ("xr" in found):
+        raise InvalidInputError(
+            name,
+            sorted(found),
+            "must have either values or xr",
+            hint="values: answers of the form; xr: an XR as it stands in Git",
+        )
+    observed = found.get("observed", {})
+    objects = [*observed.values(), *found.get("required", ())]
+    for manifest in objects:
+        try:
+            Kind.of(manifest)
+        except ValueError as error:
+            raise InvalidInputError(name, manifest, f"is no object: {error}") from error
+    return Scenario(
+        reason=found["reason"],
+        values=found.get("values"),
+        xr=found.get("xr"),
+        status=found.get("status", {}),
+        observed=observed,
+        run=found.get("run", "once" if observed else "settle"),
+        statuses=found.get("statuses", {}),
+        required=tuple(found.get("required", ())),
+        refused=RefusalStage(found["refused"]) if "refused" in found else None,
+    )

@@ -1,0 +1,131 @@
+"""
+Compare two schemas of one field: which values that were allowed are not any more.
+
+Says what cannot be decided (patterns, rules) as changed. Called by ``core.check.since``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orderkit.core.check.since_rules import SinceRule
+
+Schema = Mapping[str, Any]
+Told = tuple[SinceRule, str, str]
+"""Rule, path in the schema, sentence."""
+
+_LEAST = ("minimum", "minLength", "minItems", "minProperties")
+_MOST = ("maximum", "maxLength", "maxItems", "maxProperties")
+_LOGIC = ("oneOf", "anyOf", "allOf", "not")
+_LISTS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type")
+_RULES = "x-kubernetes-validations"
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+
+
+def tightened(old: Schema, new: Schema, path: str, name: str = "") -> Iterator[Told]:
+    """
+    Yield how `new` allows less than `old`, fields inside first by name.
+
+    Args:
+        path: Where `new` stands in its document.
+        name: What messages call the field.
+    """
+    called = name or "spec"
+    if _types(old) != _types(new):
+        told = f"{called} was {_shown(_types(old))} and is {_shown(_types(new))}"
+        yield SinceRule.TYPE, f"{path}.type", told
+        return
+    yield from _values(old, new, path, called)
+    yield from _bounds(old, new, path, called)
+    yield from _openness(old, new, path, called)
+    yield from _rules(old, new, path, called)
+    if old.get("default") != new.get("default"):
+        told = f"the default of {called} was {old.get('default')!r} and is {new.get('default')!r}"
+        yield SinceRule.DEFAULT, f"{path}.default", told
+    yield from _properties(old, new, path, name)
+    for key in ("items", "additionalProperties"):
+        if isinstance(old.get(key), Mapping) and isinstance(new.get(key), Mapping):
+            yield from tightened(old[key], new[key], f"{path}.{key}", f"{called}[]")
+
+
+def _types(schema: Schema) -> tuple[str, bool]:
+    return str(schema.get("type") or ""), bool(schema.get("x-kubernetes-int-or-string"))
+
+
+def _shown(types: tuple[str, bool]) -> str:
+    return "an integer or a string" if types[1] else types[0] or "anything"
+
+
+def _values(old: Schema, new: Schema, path: str, called: str) -> Iterator[Told]:
+    if new.get("enum"):
+        before = old.get("enum") or []
+        lost = [value for value in before if value not in new["enum"]]
+        if lost or not before:
+            told = f"{called} may no longer be {', '.join(map(str, lost))}"
+            told = told if lost else f"{called} took any value, and takes only an enum now"
+            yield SinceRule.ENUM, f"{path}.enum", told
+    for key in ("pattern", "format"):
+        if new.get(key) and new.get(key) != old.get(key):
+            told = f"{key} of {called} was {old.get(key)!r} and is {new[key]!r}"
+            yield SinceRule.PATTERN, f"{path}.{key}", told
+
+
+def _bounds(old: Schema, new: Schema, path: str, called: str) -> Iterator[Told]:
+    for key in (*_LEAST, *_MOST):
+        if key in new and (key not in old or _is_narrower(key, old[key], new[key])):
+            was = f"was {old[key]}" if key in old else "was not there"
+            told = f"{key} of {called} {was} and is {new[key]}"
+            yield SinceRule.BOUNDS, f"{path}.{key}", told
+    for key in ("exclusiveMinimum", "exclusiveMaximum", "uniqueItems"):
+        if new.get(key) and not old.get(key):
+            yield SinceRule.BOUNDS, f"{path}.{key}", f"{key} of {called} is new"
+    step, before = new.get("multipleOf"), old.get("multipleOf")
+    if step and (not before or before % step):
+        yield SinceRule.BOUNDS, f"{path}.multipleOf", f"{called} must be a multiple of {step} now"
+
+
+def _is_narrower(key: str, before: float, after: float) -> bool:
+    return after > before if key in _LEAST else after < before
+
+
+def _openness(old: Schema, new: Schema, path: str, called: str) -> Iterator[Told]:
+    for key in (_OPEN, "nullable"):
+        if old.get(key) and not new.get(key):
+            yield SinceRule.CLOSED, path, f"{called} no longer has {key}"
+    if old.get("additionalProperties") and not new.get("additionalProperties"):
+        yield SinceRule.CLOSED, path, f"{called} no longer takes keys of one's own"
+    for key in _LOGIC:
+        if new.get(key) and new.get(key) != old.get(key):
+            yield SinceRule.LOGIC, f"{path}.{key}", f"{key} of {called} is new or another one"
+    for key in _LISTS:
+        if new.get(key) != old.get(key):
+            yield SinceRule.LOGIC, f"{path}.{key}", f"{key} of {called} changed"
+
+
+def _rules(old: Schema, new: Schema, path: str, called: str) -> Iterator[Told]:
+    known = {_text(rule) for rule in old.get(_RULES) or ()}
+    for index, rule in enumerate(new.get(_RULES) or ()):
+        text = _text(rule)
+        if text not in known and "oldSelf" not in text:
+            yield SinceRule.CEL, f"{path}.{_RULES}[{index}]", f"{called}: rule '{text}'"
+
+
+def _text(rule: object) -> str:
+    return str(rule.get("rule") or "") if isinstance(rule, Mapping) else ""
+
+
+def _properties(old: Schema, new: Schema, path: str, name: str) -> Iterator[Told]:
+    before, after = old.get("properties") or {}, new.get("properties") or {}
+    is_open = bool(new.get(_OPEN) or new.get("additionalProperties"))
+    for field, schema in before.items():
+        inner = f"{name}.{field}" if name else field
+        if field in after:
+            yield from tightened(schema, after[field], f"{path}.properties.{field}", inner)
+        elif not is_open:
+            yield SinceRule.FIELD_GONE, f"{path}.properties", f"{inner} is gone"
+    for field in new.get("required") or ():
+        inner = f"{name}.{field}" if name else field
+        missing = "default" not in (after.get(field) or {})
+        if field not in (old.get("required") or ()) and missing:
+            yield SinceRule.REQUIRED, f"{path}.required", f"{inner} is required now"

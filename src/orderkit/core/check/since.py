@@ -1,0 +1,203 @@
+"""
+Compare a kit with what it was: would living orders break, move, or lose what they hold?
+
+Names and schemas are compared as they are written; composed resources by running the orders of
+before through both pipelines. Called by ``flows.kit.check_kits``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.check.rules import Coded
+from orderkit.core.check.schema_tightening import tightened
+from orderkit.core.check.since_rules import SinceRule
+from orderkit.core.check.subject import Doc, KitUnderCheck, found, misshapen
+from orderkit.core.check.trial_orders import Order, orders_of
+from orderkit.core.check.trial_runs import Run, runs_of
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig
+from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.validate.located_findings import Located
+from orderkit.core.schema.xrd import scope_of
+
+_REFUSING = {
+    SinceRule.FIELD_GONE,
+    SinceRule.TYPE,
+    SinceRule.ENUM,
+    SinceRule.PATTERN,
+    SinceRule.BOUNDS,
+    SinceRule.REQUIRED,
+    SinceRule.CLOSED,
+}
+"""Rules that say already why an order is refused."""
+_COMPOSITE_REF = ("spec", "compositeTypeRef")
+
+
+def check_since(old: KitUnderCheck, new: KitUnderCheck) -> tuple[Located, ...]:
+    """
+    Judge what became of a kit, sorted by file and line.
+
+    Where the kit of before cannot be read, only what can be compared is.
+    """
+    entries = [*_definitions(old, new), *_compositions(old, new)]
+    explained = any(getattr(entry.about, "reason", None) in _REFUSING for entry in entries)
+    if old.kit is not None and new.kit is not None:
+        entries += _naming(new, old.kit, new.kit)
+        refused, accepted = _orders(old, new, old.kit, new.kit)
+        entries += [] if explained else refused
+        entries += _resources(old, new, accepted)
+    entries.sort(key=lambda entry: (str(entry.file), entry.line or 0, str(entry.about)))
+    return tuple(dict.fromkeys(entries))
+
+
+def kit_is_gone(old: KitUnderCheck, ref: str) -> Located:
+    """Tell that a kit of before is not in the pack any more."""
+    told = f"kit '{old.name}' was in the pack at {ref}"
+    return old.in_file(SinceRule.KIT, PurePosixPath("pack.yaml"), told)
+
+
+def _definitions(old: KitUnderCheck, new: KitUnderCheck) -> Iterator[Located]:
+    before, after = old.definition, new.definition
+    if before is None or after is None:
+        return
+    if misshapen(before.manifest) or misshapen(after.manifest):
+        return
+    yield from _identity(before.manifest, after)
+    yield from _versions(before.manifest, after)
+
+
+def _identity(before: Manifest, after: Doc) -> Iterator[Located]:
+    identity = (("spec", "group"), ("spec", "names", "kind"), ("spec", "names", "plural"))
+    for steps in identity:
+        was, now = dig(before, *steps), dig(after.manifest, *steps)
+        if was != now:
+            yield found(SinceRule.IDENTITY, after, ".".join(steps), f"was {was} and is {now}")
+    names = ("singular", "listKind", "shortNames", "categories")
+    for name in names:
+        was, now = dig(before, "spec", "names", name), dig(after.manifest, "spec", "names", name)
+        if was != now:
+            told = f"{name} was {was} and is {now}"
+            yield found(SinceRule.NAMES, after, f"spec.names.{name}", told)
+    if scope_of(before) != scope_of(after.manifest):
+        told = f"was {scope_of(before)} and is {scope_of(after.manifest)}"
+        yield found(SinceRule.SCOPE, after, "spec.scope", told)
+
+
+def _versions(before: Manifest, after: Doc) -> Iterator[Located]:
+    now = {version["name"]: (n, version) for n, version in enumerate(_list(after.manifest))}
+    for version in _list(before):
+        name = version["name"]
+        if name not in now or (version.get("served") and not now[name][1].get("served")):
+            if version.get("served"):
+                yield found(
+                    SinceRule.VERSION, after, "spec.versions", f"{name} is no longer served"
+                )
+            continue
+        index, current = now[name]
+        if version.get("referenceable") and not current.get("referenceable"):
+            path = f"spec.versions[{index}].referenceable"
+            yield found(SinceRule.REFERENCEABLE, after, path, f"{name} was referenceable")
+        at = f"spec.versions[{index}].schema.openAPIV3Schema.properties.spec"
+        for rule, path, told in tightened(_spec(version), _spec(current), at):
+            yield found(rule, after, path, told)
+
+
+def _list(xrd: Manifest) -> list[dict[str, Any]]:
+    found_versions: list[dict[str, Any]] = xrd["spec"]["versions"]
+    return found_versions
+
+
+def _spec(version: Mapping[str, Any]) -> Mapping[str, Any]:
+    found_spec = dig(version, "schema", "openAPIV3Schema", "properties", "spec")
+    return found_spec if isinstance(found_spec, Mapping) else {}
+
+
+def _compositions(old: KitUnderCheck, new: KitUnderCheck) -> Iterator[Located]:
+    now = {doc.name: doc for doc in new.compositions}
+    for doc in old.compositions:
+        current = now.get(doc.name)
+        if current is None:
+            place = new.definition
+            if place is not None:
+                told = f"Composition {doc.name} is gone"
+                yield found(SinceRule.COMPOSITION, place, "spec.defaultCompositionRef", told)
+        elif dig(doc.manifest, *_COMPOSITE_REF) != dig(current.manifest, *_COMPOSITE_REF):
+            told = f"Composition {doc.name} is for another type now"
+            yield found(SinceRule.COMPOSITION, current, "spec.compositeTypeRef", told)
+
+
+def _naming(new: KitUnderCheck, old: Kit, now: Kit) -> Iterator[Located]:
+    for key, was, name in (
+        ("nameFrom", old.name_from, now.name_from),
+        ("xrName", old.xr_name, now.xr_name),
+    ):
+        if was != name:
+            told = f"{key} was {_text(was)} and is {_text(name)}"
+            yield new.in_kit(SinceRule.ORDER_NAME, f"spec.{key}", told)
+    if old.team_from != now.team_from:
+        told = f"teamFrom was {_text(old.team_from)} and is {_text(now.team_from)}"
+        yield new.in_kit(SinceRule.TEAM, "spec.teamFrom", told)
+    fields = set(old.spec_schema.get("properties") or {})
+    for field in sorted(fields & set(now.spec_schema.get("properties") or {})):
+        if old.parameter(field) != now.parameter(field):
+            told = f"{field} was '{old.parameter(field)}' and is '{now.parameter(field)}'"
+            yield new.in_kit(SinceRule.PARAMETER, "spec.aliases", told)
+
+
+def _text(value: object) -> str:
+    return ", ".join(value) if isinstance(value, tuple) and value else str(value or "not set")
+
+
+def _orders(
+    old: KitUnderCheck, new: KitUnderCheck, before: Kit, now: Kit
+) -> tuple[list[Located], list[Order]]:
+    """Return which orders of before the new XRD refuses, and the others as it takes them."""
+    refused: list[Located] = []
+    accepted: list[Order] = []
+    definition = new.definition
+    if before.kind != now.kind or definition is None:
+        return refused, accepted
+    validator = Validator(now.xrd)
+    for order in orders_of(old, before).tried:
+        report = validator.check(order.xr)
+        if report.valid:
+            accepted.append(Order(order.label, report.result, varied=order.varied))
+        else:
+            told = f"{order.label}: {report.findings[0]}"
+            refused.append(found(SinceRule.ORDER_REFUSED, definition, "spec.versions", told))
+    return refused, accepted
+
+
+def _resources(old: KitUnderCheck, new: KitUnderCheck, orders: list[Order]) -> Iterator[Located]:
+    """Run the orders of before through both pipelines."""
+    runs = {run.key: run for run in runs_of(old, orders, twice=False)}
+    told_already: set[tuple[Coded, str]] = set()
+    for run in runs_of(new, orders, twice=False):
+        earlier = runs.get(run.key)
+        if earlier is None or not (earlier.simulation.settled and run.simulation.settled):
+            continue
+        for rule, told in _moved(earlier, run):
+            if (rule, told) not in told_already:
+                told_already.add((rule, told))
+                yield found(rule, run.doc, "spec.pipeline", f"{run.order.label}: {told}")
+
+
+def _moved(earlier: Run, run: Run) -> Iterator[tuple[Coded, str]]:
+    for name, was in earlier.simulation.observed.items():
+        now = run.simulation.observed.get(name)
+        if now is None:
+            kind = Kind.of(was).kind
+            yield SinceRule.RESOURCE_GONE, f"'{name}' ({kind}) is no longer wanted under this name"
+        elif (Kind.of(now).group, now["kind"]) != (Kind.of(was).group, was["kind"]):
+            told = f"'{name}' was a {Kind.of(was)} and is a {Kind.of(now)}"
+            yield SinceRule.RESOURCE_KIND, told
+        elif _place(was) != _place(now):
+            yield SinceRule.RESOURCE_NAME, f"'{name}' was {_place(was)} and is {_place(now)}"
+
+
+def _place(manifest: Manifest) -> str:
+    meta = manifest["metadata"]
+    return f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])

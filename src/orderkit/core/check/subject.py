@@ -1,0 +1,277 @@
+"""
+What is judged: a kit with all its parsed files, its stations, and what the pack delivers.
+
+`PackFacts` parses a pack's ``gitops`` folder once for all its kits; `KitUnderCheck` is one kit of
+it. Every rule places its finding through `KitUnderCheck.found` and its kin, so that file, line and
+advice come from one place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from orderkit.core.check.rules import Coded, KitRule
+from orderkit.core.crossplane.composed import PipelineStep, steps_of
+from orderkit.core.crossplane.station import Station
+from orderkit.core.errors import OrderkitError
+from orderkit.core.kit.kit_reader import definition_path, kit_path, read_kit
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.kube_objects import (
+    COMPOSITION,
+    FUNCTION,
+    XRD,
+    Kind,
+    Manifest,
+    dig,
+    metadata,
+)
+from orderkit.core.schema.validate import Finding
+from orderkit.core.schema.validate.located_findings import Located, located
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.manifests import ManifestError
+from orderkit.core.yaml.positions import Placed, placed_manifests
+
+_GITOPS = PurePosixPath("gitops")
+_YAML = {".yaml", ".yml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Doc:
+    """One object of a file."""
+
+    path: PurePosixPath
+    placed: Placed
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.placed.manifest
+
+    @property
+    def name(self) -> str:
+        return str(metadata(self.manifest).get("name") or "")
+
+
+@dataclass(frozen=True)
+class PackFacts:
+    """A pack's files and stations, and every object its ``gitops`` folder delivers."""
+
+    files: Files
+    stations: Mapping[str, Station] = field(default_factory=dict)
+
+    @functools.cached_property
+    def _read(self) -> tuple[list[Doc], list[Located]]:
+        docs: list[Doc] = []
+        broken: list[Located] = []
+        for path in sorted(self.files):
+            if path.is_relative_to(_GITOPS) and path.suffix in _YAML:
+                found, fault = read_docs(path, self.files[path])
+                docs += found
+                broken += fault
+        return docs, broken
+
+    @property
+    def docs(self) -> list[Doc]:
+        """Every object below ``gitops``."""
+        return self._read[0]
+
+    @property
+    def unreadable(self) -> list[Located]:
+        """One finding for each file below ``gitops`` that cannot be read."""
+        return self._read[1]
+
+    @functools.cached_property
+    def by_folder(self) -> dict[PurePosixPath, list[Doc]]:
+        """Every object below ``gitops`` by the folder its file is in."""
+        found_docs: dict[PurePosixPath, list[Doc]] = {}
+        for doc in self.docs:
+            found_docs.setdefault(doc.path.parent, []).append(doc)
+        return found_docs
+
+    @functools.cached_property
+    def compositions(self) -> list[Doc]:
+        """Every Composition that is delivered."""
+        return self.of_kind(COMPOSITION)
+
+    def of_kind(self, kind: Kind) -> list[Doc]:
+        """Return the objects of a group and kind, in any version."""
+        wanted = (kind.group, kind.kind)
+        return [
+            doc
+            for doc in self.docs
+            if (Kind.of(doc.manifest).group, doc.manifest["kind"]) == wanted
+        ]
+
+    @functools.cached_property
+    def functions(self) -> dict[str, Doc]:
+        """Functions that are delivered, by name."""
+        return {doc.name: doc for doc in self.of_kind(FUNCTION)}
+
+    @functools.cached_property
+    def packages(self) -> dict[str, str]:
+        """The packages of these functions, by name."""
+        return {
+            name: str(dig(doc.manifest, "spec", "package", default=""))
+            for name, doc in self.functions.items()
+        }
+
+    @functools.cached_property
+    def xr_scopes(self) -> dict[Kind, bool]:
+        """Whether the pack's own XR kinds are namespaced, in every version."""
+        found = {}
+        for doc in self.of_kind(XRD):
+            if misshapen(doc.manifest):
+                continue
+            spec = doc.manifest.get("spec") or {}
+            for version in dig(spec, "versions", default=None) or ():
+                kind = Kind(
+                    str(spec.get("group")),
+                    str(dig(version, "name")),
+                    str(dig(spec, "names", "kind")),
+                )
+                found[kind] = spec.get("scope", "Namespaced") == "Namespaced"
+        return found
+
+
+def misshapen(xrd: Manifest) -> str:
+    """Return the first part of an XRD that has not even the right type; empty if all have."""
+    for name in ("annotations", "labels"):
+        entries = dig(xrd, "metadata", name, default=None) or {}
+        plain = isinstance(entries, Mapping)
+        if not plain or not all(isinstance(value, str) for value in entries.values()):
+            return f"metadata.{name}"
+    texts = (("group",), ("names", "kind"), ("names", "plural"))
+    for steps in texts:
+        found_text = dig(xrd, "spec", *steps)
+        if not isinstance(found_text, str) or not found_text:
+            return ".".join(("spec", *steps))
+    versions = dig(xrd, "spec", "versions")
+    if not isinstance(versions, list) or not versions:
+        return "spec.versions"
+    for index, version in enumerate(versions):
+        schema = dig(version, "schema", "openAPIV3Schema")
+        if not isinstance(dig(version, "name"), str) or not isinstance(schema, Mapping):
+            return f"spec.versions[{index}]"
+    return ""
+
+
+def steps_in(doc: Doc) -> tuple[PipelineStep, ...] | None:
+    """Return the steps of a Composition; None if they are none that could be read."""
+    spec = dig(doc.manifest, "spec")
+    pipeline = dig(spec, "pipeline", default=None)
+    entries = pipeline if isinstance(pipeline, list) else None if pipeline else []
+    if entries is None or not isinstance(spec, Mapping):
+        return None
+    for entry in entries:
+        given = dig(entry, "input", default=None) or {}
+        wanted = dig(entry, "requirements", "requiredResources", default=None) or []
+        shaped = isinstance(given, Mapping) and isinstance(wanted, list)
+        if not isinstance(entry, Mapping) or not shaped:
+            return None
+        if not all(isinstance(selector, Mapping) for selector in wanted):
+            return None
+    return steps_of(spec)
+
+
+def read_docs(path: PurePosixPath, data: bytes) -> tuple[list[Doc], list[Located]]:
+    """Parse a file; a broken one gives a finding and no object."""
+    try:
+        return [Doc(path, placed) for placed in placed_manifests(str(path), data)], []
+    except ManifestError as error:
+        finding = Finding(
+            "", KitRule.UNREADABLE, error.reason, hint=error.hint or KitRule.UNREADABLE.advice
+        )
+        return [], [Located(path, error.line, None, "", finding)]
+
+
+@dataclass(frozen=True)
+class KitUnderCheck:
+    """One kit under check."""
+
+    name: str
+    pack: PackFacts
+
+    @property
+    def room(self) -> PurePosixPath:
+        """The folder of its XRD and Compositions."""
+        return definition_path(self.name).parent
+
+    @functools.cached_property
+    def kit(self) -> Kit | None:
+        """The kit; None if it cannot be read, which findings of their own tell."""
+        if self.definition is None or misshapen(self.definition.manifest):
+            return None
+        try:
+            return read_kit(self.name, self.pack.files)
+        except OrderkitError:
+            return None
+
+    @functools.cached_property
+    def kit_docs(self) -> tuple[list[Doc], list[Located]]:
+        """kit.yaml as parsed, and why not."""
+        path = kit_path(self.name)
+        if path not in self.pack.files:
+            return [], []
+        return read_docs(path, self.pack.files[path])
+
+    @property
+    def kit_doc(self) -> Doc | None:
+        docs = self.kit_docs[0]
+        return docs[0] if docs else None
+
+    @property
+    def docs(self) -> list[Doc]:
+        """Objects in the kit's folder below ``gitops/apis``."""
+        return self.pack.by_folder.get(self.room, [])
+
+    @functools.cached_property
+    def definition(self) -> Doc | None:
+        """The XRD."""
+        path = definition_path(self.name)
+        docs = (doc for doc in self.docs if doc.path == path and doc.manifest["kind"] == XRD.kind)
+        return next(docs, None)
+
+    @functools.cached_property
+    def compositions(self) -> list[Doc]:
+        """Compositions of the kit's room, and those elsewhere that are for its kind."""
+        definition = self.definition
+        group = dig(definition.manifest, "spec", "group") if definition else None
+        kind = dig(definition.manifest, "spec", "names", "kind") if definition else None
+        found = []
+        for doc in self.pack.compositions:
+            ref = dig(doc.manifest, "spec", "compositeTypeRef", default={})
+            ours = (str(dig(ref, "apiVersion")).rpartition("/")[0], dig(ref, "kind")) == (
+                group,
+                kind,
+            )
+            if ours or doc.path.parent == self.room:
+                found.append(doc)
+        return found
+
+    def in_kit(self, rule: Coded, path: str, message: str, *, hint: str = "") -> Located:
+        """Place a finding in kit.yaml, or at the XRD where there is no kit.yaml."""
+        doc = self.kit_doc
+        if doc is not None:
+            return found(rule, doc, path, message, hint=hint)
+        return self.in_file(rule, definition_path(self.name), message, hint=hint)
+
+    def in_file(
+        self,
+        rule: Coded,
+        file: PurePosixPath,
+        message: str,
+        *,
+        line: int | None = None,
+        hint: str = "",
+    ) -> Located:
+        """Place a finding in a file."""
+        about = Finding("", rule, message, hint=hint or rule.advice, severity=rule.severity)
+        return Located(file, line, None, f"kit {self.name}", about)
+
+
+def found(rule: Coded, doc: Doc, path: str, message: str, *, hint: str = "") -> Located:
+    """Place a finding at a field of an object."""
+    about = Finding(path, rule, message, hint=hint or rule.advice, severity=rule.severity)
+    return located(doc.path, doc.placed, path, about)

@@ -1,0 +1,164 @@
+"""
+Orders to try a kit's pipeline with: its examples, and variations of one field each.
+
+Without examples an order is made up from the XRD's schema, where that is possible. Every XR
+that is returned is one the XRD accepts, with its defaults. Called by ``core.check``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import KitUnderCheck
+from orderkit.core.errors import OrderkitError
+from orderkit.core.kit import sample_values
+from orderkit.core.kit.catalog_pickers import bare_spec
+from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Kit
+from orderkit.core.objects.kube_objects import Manifest, dig
+from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.validate.hints import nearest
+from orderkit.core.schema.validate.located_findings import Located
+
+NAME_MAX = 63
+VARIATIONS_MAX = 24
+_MADE_UP = "a made-up order"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An XR to try, and what messages call it."""
+
+    label: str
+    xr: Manifest
+    varied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What can be tried, and what is wrong with the kit's examples."""
+
+    tried: tuple[Order, ...]
+    findings: tuple[Located, ...]
+
+
+def orders_of(subject: KitUnderCheck, kit: Kit) -> Orders:
+    """Return the orders to try. Deterministic."""
+    validator = Validator(kit.xrd)
+    tried, findings = _examples(subject, kit, validator)
+    if not kit.examples:
+        made_up = _made_up(kit, validator)
+        if made_up is None:
+            told = "no order that the XRD accepts could be made up"
+            findings.append(subject.in_kit(KitRule.NO_EXAMPLE, "spec", told))
+        else:
+            tried.append(made_up)
+    if tried:
+        tried += _variations(kit, tried[0], validator)
+    return Orders(tuple(tried), tuple(findings))
+
+
+def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
+    """
+    Return the XR that a form with these values orders, without defaults.
+
+    A hidden field that `values` does not give gets a made-up value: the platform's is not known.
+
+    Raises:
+        InvalidInputError: The values give no name.
+    """
+    fields = kit.spec_schema.get("properties") or {}
+    spec = {
+        field: values[kit.parameter(field)] for field in fields if kit.parameter(field) in values
+    }
+    for path in kit.hidden:
+        if path in fields and path not in spec:
+            spec[path] = sample_values.sample(fields[path])
+    name = str(kit.order_id(values))
+    if kit.xr_name != "order":
+        name = str(dig(spec, *kit.xr_name.split("."), default=name))
+    return _xr(kit, name, bare_spec(kit, spec))
+
+
+def _xr(kit: Kit, name: str, spec: Mapping[str, Any]) -> Manifest:
+    home = kit.namespace_of(spec) or "team-a"
+    meta = {"name": name} | ({"namespace": home} if kit.namespaced else {})
+    api = {"apiVersion": kit.kind.api_version, "kind": kit.kind.kind}
+    return {**api, "metadata": meta, "spec": dict(spec)}
+
+
+def _examples(
+    subject: KitUnderCheck, kit: Kit, validator: Validator
+) -> tuple[list[Order], list[Located]]:
+    tried: list[Order] = []
+    findings: list[Located] = []
+    for index, example in enumerate(kit.examples):
+        at = f"spec.examples[{index}]"
+        findings += _unknown(subject, kit, example.values, f"{at}.values")
+        try:
+            report = validator.check(xr_of(kit, example.values))
+        except (OrderkitError, sample_values.NoSampleError) as error:
+            told = f"example '{example.name}': {error}"
+            findings.append(subject.in_kit(KitRule.EXAMPLE, at, told))
+            continue
+        for finding in report.findings:
+            told = f"example '{example.name}': {finding}"
+            field = finding.path.removeprefix("spec.")
+            where = f"{at}.values.{kit.parameter(field)}"
+            findings.append(subject.in_kit(KitRule.EXAMPLE, where, told, hint=finding.hint))
+        if report.valid:
+            tried.append(Order(f"example '{example.name}'", report.result))
+    return tried, findings
+
+
+def _unknown(
+    subject: KitUnderCheck, kit: Kit, values: Mapping[str, Any], at: str
+) -> Iterator[Located]:
+    """An example must not set what the form never asks for."""
+    known = {kit.parameter(field) for field in kit.spec_schema.get("properties") or {}}
+    known |= {NAME_PARAMETER} if not kit.name_from else set()
+    known |= {TEAM_PARAMETER} if not kit.team_from else set()
+    for name in sorted(set(values) - known):
+        hint = nearest(name, dict.fromkeys(sorted(known)))
+        told = f"the form has no parameter '{name}'"
+        yield subject.in_kit(KitRule.EXAMPLE, f"{at}.{name}", told, hint=hint)
+
+
+def _made_up(kit: Kit, validator: Validator) -> Order | None:
+    try:
+        spec = sample_values.sample({**kit.spec_schema, "type": "object"})
+    except sample_values.NoSampleError:
+        return None
+    report = validator.check(_xr(kit, f"{kit.name}-example", spec))
+    return Order(_MADE_UP, report.result) if report.valid else None
+
+
+def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:
+    """Return orders that differ from the first in one field; what the XRD refuses is left out."""
+    found: list[Order] = []
+    candidates = [
+        *_long(kit, base.xr["spec"]),
+        *sample_values.alternatives(kit.spec_schema, base.xr["spec"]),
+    ]
+    for told, spec in candidates:
+        if len(found) == VARIATIONS_MAX:
+            break
+        report = validator.check({**base.xr, "spec": spec})
+        if report.valid:
+            found.append(Order(f"{base.label}, {told}", report.result, varied=True))
+    return found
+
+
+def _long(kit: Kit, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the order with names as long as they can get: composed names follow from them."""
+    longer = dict(spec)
+    fields = kit.spec_schema.get("properties") or {}
+    for path in {*kit.name_from, *([kit.team_from] if kit.team_from else ())}:
+        schema = fields.get(path, {})
+        if schema.get("type") == "string" and not schema.get("enum"):
+            text = sample_values.long_text(schema, sample_values.longest(schema, NAME_MAX))
+            longer |= {path: text} if text else {}
+    if longer != spec:
+        yield "names as long as allowed", longer

@@ -1,0 +1,27 @@
+"""Fields of an XRD by their dotted path below ``spec``. Called by ``core.check``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+
+def schema_at(spec: Schema, path: str) -> Schema | None:
+    """Return the schema of a field; None if there is none."""
+    for step in path.split("."):
+        inner = (spec.get("properties") or {}).get(step)
+        if not isinstance(inner, Mapping):
+            return None
+        spec = inner
+    return spec
+
+
+def leaves_of(spec: Schema, prefix: str = "") -> Iterator[str]:
+    """Yield the fields that a form asks for one by one."""
+    for name, inner in (spec.get("properties") or {}).items():
+        if isinstance(inner, Mapping) and inner.get("properties"):
+            yield from leaves_of(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"

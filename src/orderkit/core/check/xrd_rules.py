@@ -1,0 +1,98 @@
+"""
+Rules about a kit's XRD: what Crossplane or the API server would refuse, drop, or never apply.
+
+Called by ``core.check``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import Doc, KitUnderCheck, found, misshapen
+from orderkit.core.check.trial_orders import NAME_MAX
+from orderkit.core.check.xrd_paths import schema_at
+from orderkit.core.errors import OrderkitError
+from orderkit.core.kit.kit_reader import definition_path, read_kit
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.sample_values import longest
+from orderkit.core.objects.kube_objects import dig
+from orderkit.core.schema.validate.findings import Finding, FindingSeverity, Reason
+from orderkit.core.schema.validate.located_findings import Located
+from orderkit.core.schema.validate.xrd_check import definition_findings
+from orderkit.core.schema.xrd import api_version_of
+
+_RULES = "x-kubernetes-validations"
+_LEGACY_KEYS = ("claimNames", "connectionSecretKeys")
+
+
+def check_definition(subject: KitUnderCheck) -> Iterator[Located]:
+    """Judge the XRD, and whether the kit can be read at all."""
+    definition = subject.definition
+    if definition is None:
+        if not any(u.file == definition_path(subject.name) for u in subject.pack.unreadable):
+            told = "the kit has no XRD"
+            yield subject.in_file(KitRule.XRD_REFUSED, definition_path(subject.name), told)
+        return
+    yield from _age(definition)
+    yield from _judged(definition)
+    if subject.kit is not None:
+        yield from _name(definition, subject.kit)
+
+
+def _age(definition: Doc) -> Iterator[Located]:
+    spec = definition.manifest.get("spec") or {}
+    if api_version_of(definition.manifest) == "v1":
+        told = "apiVersion v1 is served with a warning"
+        yield found(KitRule.XRD_LEGACY, definition, "apiVersion", told)
+    for key in _LEGACY_KEYS:
+        if dig(spec, key):
+            told = f"spec.{key} is for legacy composite resources"
+            yield found(KitRule.XRD_LEGACY, definition, f"spec.{key}", told)
+    if not dig(spec, "scope"):
+        yield found(KitRule.XRD_SCOPE, definition, "spec", "spec.scope is missing")
+
+
+def _judged(definition: Doc) -> Iterator[Located]:
+    """Say what ``orderkit validate`` says of an XRD, under the codes of this check."""
+    explained = False
+    for finding in definition_findings(definition.manifest):
+        rule = _rule_of(finding)
+        explained = explained or rule.severity is FindingSeverity.ERROR
+        if finding.rule != "scope":  # told already, and weighs more for a kit
+            yield found(rule, definition, finding.path, finding.message, hint=finding.hint)
+    wrong = misshapen(definition.manifest)
+    if wrong and not explained:
+        told = f"{wrong} is missing or of another type"
+        yield found(KitRule.XRD_REFUSED, definition, wrong, told)
+
+
+def _rule_of(finding: Finding) -> KitRule:
+    if finding.severity is FindingSeverity.ERROR:
+        if finding.reason is Reason.CUT:
+            return KitRule.XRD_CUT
+        return KitRule.XRD_RULE if _RULES in finding.path else KitRule.XRD_REFUSED
+    return (
+        KitRule.XRD_UNMEANT if finding.severity is FindingSeverity.WARNING else KitRule.XRD_REMARK
+    )
+
+
+def _name(definition: Doc, kit: Kit) -> Iterator[Located]:
+    """Names become labels: kit and fields together may have 63 characters."""
+    if not kit.name_from:
+        return
+    lengths = [longest(schema_at(kit.spec_schema, path) or {}, NAME_MAX) for path in kit.name_from]
+    total = len(kit.name) + sum(length + 1 for length in lengths)
+    if total > NAME_MAX:
+        fields = " and ".join(kit.name_from)
+        told = f"'{kit.name}-' and {fields} together can have {total} characters or more"
+        yield found(KitRule.NAME_LENGTH, definition, "spec.versions", told)
+
+
+def check_readable(subject: KitUnderCheck) -> Iterator[Located]:
+    """Tell why the kit cannot be read; for kits of which no other rule has told anything."""
+    try:
+        read_kit(subject.name, subject.pack.files)
+    except OrderkitError as error:
+        file = definition_path(subject.name)
+        yield subject.in_file(KitRule.XRD_REFUSED, file, str(error), hint=error.hint)

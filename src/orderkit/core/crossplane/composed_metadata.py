@@ -1,0 +1,260 @@
+"""
+Metadata of composed resources: names, namespace, labels, owner, as Crossplane gives them.
+
+Pure; `dress` never changes what it is given. Every name is deterministic: it follows from the
+XR's uid and the resource's logical name, so a repeated run finds what the first one made.
+
+Called by ``core.crossplane.pipeline``; field owners and the root label also by the embedded
+assembly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.objects.kube_objects import (
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    controller,
+    dig,
+    labels_of,
+    metadata,
+)
+from orderkit.core.objects.plain_data import copied
+
+COMPOSITE_LABEL = "crossplane.io/composite"
+CLAIM_LABELS = ("crossplane.io/claim-name", "crossplane.io/claim-namespace")
+RESOURCE_NAME_ANNOTATION = "crossplane.io/composition-resource-name"
+COMPOSITE_OWNER = "apiextensions.crossplane.io/composite"
+"""Field manager of what Crossplane writes into an XR by server-side apply."""
+
+_NAME_MAX = 63
+_HASH_LENGTH = 12
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_SUBDOMAIN_MAX = 253
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+
+
+class UndressableError(OrderkitError):
+    """A desired resource cannot become an object; the message is Crossplane's."""
+
+
+def child_name(prefix: str, xr_uid: str, logical_name: str) -> str:
+    """
+    Return the name of a composed resource that has only a prefix.
+
+    At most 63 characters; the prefix is cut, the 12 characters of hash never are.
+    """
+    suffix = hashlib.sha256((xr_uid + logical_name).encode()).hexdigest()[:_HASH_LENGTH]
+    if prefix and not prefix.endswith("-"):
+        prefix += "-"
+    if len(prefix) + len(suffix) <= _NAME_MAX:
+        return prefix + suffix
+    room = _NAME_MAX - _HASH_LENGTH
+    cut = prefix[:room]
+    return (cut if cut.endswith("-") else prefix[: room - 1] + "-") + suffix
+
+
+def preview_uid(xr: Manifest) -> str:
+    """Return the uid that Crossplane's render gives an XR that has none."""
+    kind, meta = Kind.of(xr), metadata(xr)
+    parts = (
+        f"{kind.group}/{kind.version}, Kind={kind.kind}",
+        meta.get("namespace") or "",
+        meta.get("name") or "",
+    )
+    return str(uuid.uuid5(uuid.UUID(int=0), "\0".join(parts)))
+
+
+def composed_owner(xr: Manifest) -> str:
+    """Return the field manager with which an XR applies its composed resources."""
+    text = f"{metadata(xr).get('name', '')}{Kind.of(xr)}"
+    return f"apiextensions.crossplane.io/composed/{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def root_labelled(xr: Manifest) -> Manifest:
+    """Return the XR with the label that names its root XR, which is itself unless it is set."""
+    if labels_of(xr).get(COMPOSITE_LABEL):
+        return xr
+    meta = metadata(xr)
+    labels = {**labels_of(xr), COMPOSITE_LABEL: meta.get("name", "")}
+    return {**xr, "metadata": {**meta, "labels": labels}}
+
+
+def is_controlled_by(manifest: Manifest, xr: Manifest) -> bool:
+    """Say whether the object's controller is exactly this XR (its uid, not its name)."""
+    owner = controller(manifest)
+    return owner is not None and owner.get("uid") == metadata(xr).get("uid")
+
+
+def references(resources: Iterable[Manifest], xr: Manifest) -> tuple[dict[str, str], ...]:
+    """Return the XR's resourceRefs, sorted; without namespaces if the XR has one itself."""
+    keys = ("apiVersion", "kind", "name", "namespace")
+    found = []
+    for manifest in resources:
+        meta = metadata(manifest)
+        reference = {
+            "apiVersion": manifest["apiVersion"],
+            "kind": manifest["kind"],
+            "name": meta["name"],
+        }
+        if meta.get("namespace") and not metadata(xr).get("namespace"):
+            reference["namespace"] = meta["namespace"]
+        found.append(reference)
+    return tuple(sorted(found, key=lambda r: "".join(r.get(key, "") for key in keys)))
+
+
+def composed_keys(xr: Manifest) -> Iterator[ObjectKey]:
+    """Yield what an XR composes; what a namespaced one composes is in its own namespace."""
+    listed = dig(xr, "spec", "crossplane", "resourceRefs") or dig(
+        xr, "spec", "resourceRefs", default=()
+    )
+    own = str(metadata(xr).get("namespace") or "")
+    for reference in listed or ():
+        yield ObjectKey.from_json({**reference, "namespace": own or reference.get("namespace", "")})
+
+
+def dress(
+    logical_name: str,
+    resource: Manifest,
+    xr: Manifest,
+    *,
+    observed: Manifest | None,
+    scope_of: Callable[[Kind], bool | None],
+) -> tuple[Manifest, str]:
+    """
+    Return a desired resource as it is applied, and a warning if its namespace was overridden.
+
+    `resource` stays as it is; all but its metadata is shared with the result.
+
+    Raises:
+        UndressableError: No kind, an unusable name, another controller, or a scope that a
+            namespaced XR may not compose.
+    """
+    meta = copied(resource.get("metadata", {}))
+    manifest: Manifest = {**resource, "metadata": meta}
+    kind = _kind(logical_name, manifest)
+    if observed is not None:
+        _take_over_name(meta, metadata(observed))
+    warning = _place(logical_name, kind, meta, xr, scope_of)
+    _label(logical_name, meta, xr)
+    _own(logical_name, meta, xr)
+    if not meta.get("name"):
+        uid = str(metadata(xr).get("uid") or "")
+        meta["name"] = child_name(meta["generateName"], uid, logical_name)
+    _check_name(logical_name, kind, meta["name"])
+    return manifest, warning
+
+
+def _kind(logical_name: str, manifest: Manifest) -> Kind:
+    try:
+        return Kind.of(manifest)
+    except ValueError as error:
+        raise UndressableError(
+            f'cannot unmarshal desired composed resource "{logical_name}" from '
+            "RunFunctionResponse: Object 'Kind' or 'apiVersion' is missing"
+        ) from error
+
+
+def _take_over_name(meta: dict[str, Any], observed: dict[str, Any]) -> None:
+    """Keep name and namespace of what exists: a rename needs a new logical name."""
+    for key in ("namespace", "name", "generateName"):
+        meta.pop(key, None)
+        if observed.get(key):
+            meta[key] = observed[key]
+
+
+def _place(
+    logical_name: str,
+    kind: Kind,
+    meta: dict[str, Any],
+    xr: Manifest,
+    scope_of: Callable[[Kind], bool | None],
+) -> str:
+    """Put what a namespaced XR composes into its namespace; return the warning, if any."""
+    home = metadata(xr).get("namespace") or ""
+    if not home:
+        return ""
+    wanted = meta.get("namespace") or ""
+    if not wanted:
+        _check_scope(logical_name, kind, meta, scope_of)
+    meta["namespace"] = home
+    if wanted in ("", home):
+        return ""
+    return (
+        f'cannot create composed resource "{logical_name}" in namespace "{wanted}", '
+        f'using XR namespace "{home}" instead'
+    )
+
+
+def _check_scope(
+    logical_name: str, kind: Kind, meta: dict[str, Any], scope_of: Callable[[Kind], bool | None]
+) -> None:
+    namespaced = scope_of(kind)
+    thing = f'composed resource "{logical_name}"'
+    named = f"(a {kind.kind} named {meta.get('name') or ''})"
+    if namespaced is None:
+        raise UndressableError(
+            f"cannot check if {thing} is namespaced {named}: failed to get restmapping: "
+            f'no matches for kind "{kind.kind}" in version "{kind.api_version}"'
+        )
+    if not namespaced:
+        raise UndressableError(
+            f"cannot apply cluster scoped {thing} {named} for a namespaced composite resource."
+        )
+
+
+def _label(logical_name: str, meta: dict[str, Any], xr: Manifest) -> None:
+    labels = labels_of(xr)
+    root = labels.get(COMPOSITE_LABEL)
+    if not root:
+        raise UndressableError(
+            f'cannot render metadata for composed resource "{logical_name}": cannot find top-level '
+            f'composite resource name label "{COMPOSITE_LABEL}" in composite resource metadata'
+        )
+    if not meta.get("name") and not meta.get("generateName"):
+        meta["generateName"] = f"{root}-"
+    annotations = annotations_of({"metadata": meta})
+    meta["annotations"] = {**annotations, RESOURCE_NAME_ANNOTATION: logical_name}
+    claim = {key: labels[key] for key in CLAIM_LABELS if labels.get(key)}
+    both = claim if len(claim) == len(CLAIM_LABELS) else {}
+    meta["labels"] = {**labels_of({"metadata": meta}), COMPOSITE_LABEL: root, **both}
+
+
+def _own(logical_name: str, meta: dict[str, Any], xr: Manifest) -> None:
+    """Make the XR the controller."""
+    present = controller({"metadata": meta})
+    uid = metadata(xr).get("uid") or ""
+    if present is not None and present.get("uid") != uid:
+        raise UndressableError(
+            f'cannot render metadata for composed resource "{logical_name}": cannot set controller '
+            f"reference: {meta.get('name') or logical_name} is already controlled by "
+            f"{present.get('kind')} {present.get('name')} (UID {present.get('uid')})"
+        )
+    ours = {
+        "apiVersion": xr["apiVersion"],
+        "kind": xr["kind"],
+        "name": metadata(xr).get("name", ""),
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    others = [o for o in meta.get("ownerReferences") or () if o.get("uid") != uid]
+    meta["ownerReferences"] = [*others, ours]
+
+
+def _check_name(logical_name: str, kind: Kind, name: str) -> None:
+    """Names are RFC 1123 subdomains; RBAC kinds may hold colons."""
+    bare = name.replace(":", "") if kind.group == _RBAC_GROUP else name
+    if len(bare) > _SUBDOMAIN_MAX or not _SUBDOMAIN.match(bare):
+        raise UndressableError(
+            f'cannot apply composed resource "{logical_name}" because it has an invalid name '
+            f'"{name}". Must be a valid RFC 1123 subdomain name.'
+        )

@@ -1,0 +1,117 @@
+"""
+Which Composition functions run as processes of their own, and how they are reached.
+
+Three places say so: ``platform.yaml`` (``spec.plans.functions``), the option ``--function``, and
+the annotations with which ``crossplane render`` finds functions under development. Nothing is
+contacted here. Used by plans and ``kit test``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
+
+CALL_S = 20.0
+"""How long a call may take, unless told otherwise. A whole round of Crossplane has 120 s."""
+_CALL_MAX_S = 120
+_ADDRESS = r"(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}"
+_NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
+_RUNTIME = "render.crossplane.io/runtime"
+_TARGET = "render.crossplane.io/runtime-development-target"
+_TARGET_DEFAULT = "localhost:9443"
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "propertyNames": {"pattern": f"^{_NAME}$"},
+    "additionalProperties": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["address"],
+        "properties": {
+            "address": {"type": "string", "pattern": f"^{_ADDRESS}$"},
+            "certificates": {"type": "string", "minLength": 1},
+            "timeoutSeconds": {
+                "type": "number", "exclusiveMinimum": 0, "maximum": _CALL_MAX_S
+            },
+        },
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionProcess:
+    """A function that runs somewhere, by the name that steps call it."""
+
+    name: str
+    address: str
+    """HOST:PORT."""
+    certificates: PurePath | None = None
+    """Folder with tls.crt, tls.key and ca.crt; None: plain text."""
+    timeout_s: float = CALL_S
+    is_asked: bool = False
+    """Somebody named it just now, so that no step calls it is a mistake."""
+
+
+def read_processes(
+    spec: Mapping[str, Mapping[str, Any]], path: Callable[[str], PurePath]
+) -> tuple[FunctionProcess, ...]:
+    """Read what `SCHEMA` describes; `path` makes a path of a text."""
+    return tuple(
+        FunctionProcess(
+            name,
+            given["address"],
+            path(given["certificates"]) if "certificates" in given else None,
+            float(given.get("timeoutSeconds", CALL_S)),
+        )
+        for name, given in spec.items()
+    )
+
+
+def processes_spec(processes: Iterable[FunctionProcess]) -> dict[str, dict[str, Any]]:
+    """Write them as `SCHEMA` describes, without what is the default."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in processes:
+        found[each.name] = {"address": each.address}
+        if each.certificates is not None:
+            found[each.name]["certificates"] = str(each.certificates)
+        if each.timeout_s != CALL_S:
+            found[each.name]["timeoutSeconds"] = each.timeout_s
+    return found
+
+
+def processes_given(texts: Iterable[str]) -> tuple[FunctionProcess, ...]:
+    """
+    Read what ``--function`` was given: NAME=HOST:PORT.
+
+    Raises:
+        InvalidInputError: One is no such text.
+    """
+    return tuple(_given(text) for text in texts)
+
+
+def _given(text: str) -> FunctionProcess:
+    name, _, address = text.partition("=")
+    if not re.fullmatch(_NAME, name) or not re.fullmatch(_ADDRESS, address):
+        raise InvalidInputError(
+            "--function",
+            text,
+            "is no NAME=HOST:PORT",
+            hint="for example function-go-templating=127.0.0.1:9443",
+        )
+    return FunctionProcess(name, address, is_asked=True)
+
+
+def developed(manifests: Iterable[Manifest]) -> Iterator[FunctionProcess]:
+    """Yield the functions whose manifests say that they run for ``crossplane render``."""
+    for manifest in manifests:
+        marks = annotations_of(manifest)
+        if marks.get(_RUNTIME) == "Development":
+            target = marks.get(_TARGET) or _TARGET_DEFAULT
+            address = target.removeprefix("dns:///")
+            yield FunctionProcess(str(metadata(manifest).get("name", "")), address)

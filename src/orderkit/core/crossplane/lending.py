@@ -1,0 +1,76 @@
+"""
+Lend manifests to functions as if over a wire, without copying what they leave alone.
+
+Between two functions of a pipeline everything has to be the receiver's own copy, and nearly
+nothing of it changes. A `Lender` therefore keeps each manifest twice: the original, which no
+function ever holds; and a copy at work, which is given on as long as it still equals the original.
+What a borrower changed is copied anew for the next one.
+
+Called by ``core.crossplane.pipeline`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Generic, Self, TypeVar
+
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.objects.plain_data import copied
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Lender(Generic[Key]):
+    """Manifests by key. Never shows the originals to borrowers."""
+
+    def __init__(self) -> None:
+        self._originals: dict[Key, Manifest] = {}
+        self._lent: dict[Key, Manifest] = {}
+
+    @classmethod
+    def of(cls, originals: Mapping[Key, Manifest]) -> Self:
+        """Return a lender of manifests that stay as they are as long as it is used."""
+        made = cls()
+        made._originals = dict(originals)
+        return made
+
+    def lend(self, keys: Iterable[Key]) -> dict[Key, Manifest]:
+        """
+        Return copies that a borrower may change; it must not keep them.
+
+        Raises:
+            NotPlainError: An original cannot be sent over a wire.
+        """
+        if self._lent == self._originals:
+            return {key: self._lent[key] for key in keys}
+        return {key: self._copy(key) for key in keys}
+
+    def _copy(self, key: Key) -> Manifest:
+        original, copy = self._originals[key], self._lent.get(key)
+        if copy is None or copy != original:
+            copy = copied(original)
+            self._lent[key] = copy
+        return copy
+
+    def kept(self, given: Mapping[Key, Manifest], *, names: Mapping[Key, str]) -> Lender[Key]:
+        """
+        Return a lender of what came back; what was lent and is as it was is not copied.
+
+        Args:
+            names: What messages call a manifest; its key where it is not listed.
+
+        Raises:
+            NotPlainError: Something cannot be sent over a wire.
+        """
+        after: Lender[Key] = Lender()
+        for key, manifest in given.items():
+            if manifest is self._lent.get(key) and manifest == self._originals[key]:
+                after._originals[key] = self._originals[key]
+                after._lent[key] = manifest
+            else:
+                after._originals[key] = copied(manifest, names.get(key, str(key)))
+        return after
+
+    def original(self, key: Key) -> Manifest:
+        """Return an original, to read; raises KeyError if there is none."""
+        return self._originals[key]

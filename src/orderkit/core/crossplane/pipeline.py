@@ -1,0 +1,344 @@
+"""
+Crossplane's compose algorithm, pure: an XR in, everything to apply and delete out.
+
+`compose` runs the steps of a Composition over what is observed and returns a `Composed`:
+dressed resources, deletions, references, status, conditions, events. It follows Crossplane's
+FunctionComposer (2.3 and later) step by step, texts included. It does no I/O: required
+resources and the scope of kinds come through callables.
+
+A step that cannot run here (`OpaqueError`, a function that is not known) is an error, unless the
+world lets it pass: then nothing is claimed of what it wants, changes or drops.
+
+Not done here: applying (which can fail per resource), the Synced condition that follows from
+it, selection of the Composition. Not known here at all: credentials and schemas of steps.
+
+Called by the embedded assembly, which applies the result, and by plans and tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+from orderkit.core.crossplane import composed_metadata
+from orderkit.core.crossplane.composed import (
+    COMPOSE_REASON,
+    Composed,
+    Desired,
+    PipelineStep,
+    World,
+    XrEvent,
+)
+from orderkit.core.crossplane.lending import Lender
+from orderkit.core.crossplane.station import (
+    OpaqueError,
+    Ready,
+    Resource,
+    Result,
+    Selector,
+    Severity,
+    State,
+    Station,
+    StationRequest,
+    StationResponse,
+)
+from orderkit.core.errors import OrderkitError
+from orderkit.core.objects.conditions import SYSTEM_TYPES, Condition
+from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
+from orderkit.core.objects.plain_data import NotPlainError, copied
+
+MAX_ITERATIONS = 5
+"""Calls after the first one that a step may use to settle its requirements."""
+
+
+class ComposeError(OrderkitError):
+    """The pipeline or its result cannot be used. Nothing was changed."""
+
+
+def compose(xr: Manifest, steps: Sequence[PipelineStep], world: World) -> Composed:
+    """
+    Run the pipeline for one XR and return what has to happen.
+
+    Deterministic as long as the functions are. The XR needs a uid and the label
+    ``crossplane.io/composite`` (`dressing.root_labelled` sets it). Never raises for what a
+    function does: that ends in ``Composed.error``, in Crossplane's words.
+    """
+    run = _Run(xr, world)
+    try:
+        for step in steps:
+            run.step(step)
+        return run.result()
+    except ComposeError as error:
+        return Composed(
+            error=str(error),
+            events=tuple(run.events),
+            conditions=tuple(run.conditions),
+            requirements=tuple(run.requirements),
+            opaque=run.opaque,
+        )
+
+
+class _Run:
+    """State that accumulates over the steps of one run."""
+
+    def __init__(self, xr: Manifest, world: World) -> None:
+        self._xr, self._world = xr, world
+        self._observed = _Borne.given(
+            State(
+                Resource(xr),
+                {
+                    name: Resource(
+                        manifest, connection_details=dict(world.connection_details.get(name, {}))
+                    )
+                    for name, manifest in world.observed.items()
+                },
+            )
+        )
+        self._desired = _Borne.given(State())
+        self._context: dict[str, Any] = {}
+        self._ttl_s = 0.0
+        self.events: list[XrEvent] = []
+        self.conditions: list[Condition] = []
+        self.requirements: list[Selector] = []
+        self.opaque: dict[str, str] = {}
+        self._made_by: dict[str, str] = {}
+        self._ran: set[str] = set()
+
+    def step(self, step: PipelineStep) -> None:
+        try:
+            self._take(step)
+        except OpaqueError as error:
+            self._pass_by(step, str(error), error)
+        except ComposeError as error:
+            if not self.opaque:
+                raise
+            named = ", ".join(f'"{name}"' for name in self.opaque)
+            self._pass_by(step, f"without what {named} does it fails: {error}", error)
+
+    def _pass_by(self, step: PipelineStep, why: str, error: Exception) -> None:
+        """Go on as if the step did nothing, and keep in mind that it may do anything."""
+        if not self._world.passing:
+            raise ComposeError(
+                f'cannot run Composition pipeline step "{step.name}": cannot run Function '
+                f'"{step.function}": {why}'
+            ) from error
+        self.opaque[step.name] = why
+
+    def _take(self, step: PipelineStep) -> None:
+        response, desired = self._settled(step)
+        self.requirements += [*step.required.values(), *response.requirements.values()]
+        if response.ttl_s > 0:
+            self._ttl_s = min(self._ttl_s or response.ttl_s, response.ttl_s)
+        own = [said for said in response.conditions if said.type not in SYSTEM_TYPES]
+        self.conditions += [replace(said, dated=False) for said in own]
+        for result in response.results:
+            if result.severity is Severity.FATAL:
+                raise ComposeError(
+                    f'pipeline step "{step.name}" returned a fatal result: {result.message}'
+                )
+            self.events.append(_event(step, result))
+        self._desired, self._context = desired, response.context
+        self._ran.add(step.name)
+        for name in desired.state.resources:
+            self._made_by.setdefault(name, step.name)
+
+    def _settled(self, step: PipelineStep) -> tuple[StationResponse, _Borne]:
+        """Call the step's function until it asks for nothing new."""
+        function = self._function(step)
+        given = {name: self._fetched(step, s) for name, s in step.required.items()}
+        sent, context, asked = given, self._context, dict[str, Selector]()
+        for iteration in range(MAX_ITERATIONS + 1):
+            response, desired = self._call(step, function, sent, context)
+            fatal = any(result.severity is Severity.FATAL for result in response.results)
+            if fatal or response.requirements == asked:
+                return response, desired
+            asked = dict(response.requirements)
+            found = {name: self._fetched(step, s) for name, s in asked.items()}
+            resolved = {**given, **found}
+            if iteration == 0 and resolved == sent:
+                return response, desired
+            sent, context = resolved, response.context
+        raise ComposeError(
+            f'cannot run Composition pipeline step "{step.name}": requirements didn\'t stabilize '
+            f"after the maximum number of iterations ({MAX_ITERATIONS})"
+        )
+
+    def _function(self, step: PipelineStep) -> Station:
+        function = self._world.functions.get(step.function)
+        if function is not None:
+            if step.unserved and step.function in self._world.remote:
+                raise OpaqueError(f"{step.function} cannot be given {', '.join(step.unserved)}")
+            return function
+        if self._world.passing:
+            raise OpaqueError(f"{step.function} runs in the cluster only")
+        if step.function in self._world.foreign:
+            known = ", ".join(sorted(self._world.functions)) or "none"
+            raise ComposeError(
+                f'cannot run Composition pipeline step "{step.name}": cannot run Function '
+                f'"{step.function}": it is no Python function of this process; those are: {known}'
+            )
+        raise ComposeError(
+            f'cannot run Composition pipeline step "{step.name}": cannot get gRPC client '
+            f'connection for Function "{step.function}": cannot find an active FunctionRevision '
+            "(a FunctionRevision with spec.desiredState: Active)"
+        )
+
+    def _fetched(self, step: PipelineStep, selector: Selector) -> tuple[Manifest, ...]:
+        try:
+            return tuple(self._world.fetch(selector))
+        except OrderkitError as error:
+            raise ComposeError(
+                f'cannot run Composition pipeline step "{step.name}": cannot fetch required '
+                f"resources ({selector.kind} of {selector.api_version}): {error}"
+            ) from error
+
+    def _call(
+        self,
+        step: PipelineStep,
+        function: Station,
+        required: Mapping[str, tuple[Manifest, ...]],
+        context: Mapping[str, Any],
+    ) -> tuple[StationResponse, _Borne]:
+        """Call once, with copies in and copies out, as if over a wire."""
+        request = StationRequest(
+            observed=self._observed.lent(),
+            desired=self._desired.lent(),
+            context=copied(dict(context)),
+            input=copied(dict(step.input)),
+            required={name: tuple(copied(m) for m in items) for name, items in required.items()},
+        )
+        try:
+            response = function(request)
+            desired = self._desired.after(response.desired)
+            return replace(response, context=copied(response.context)), desired
+        except OpaqueError:
+            raise
+        except NotPlainError as error:
+            raise _unusable(step, f"returned data that cannot be sent: {error}") from error
+        except Exception as error:  # a function may raise whatever it likes
+            raise _unusable(step, f"failed: {type(error).__name__}: {error}") from error
+
+    def result(self) -> Composed:
+        resources = {
+            name: self._dressed(name, resource)
+            for name, resource in sorted(self._desired.state.resources.items())
+        }
+        dropped = {
+            name: manifest
+            for name, manifest in sorted(self._world.observed.items())
+            if name not in resources
+        }
+        kept = {name: each for name, each in dropped.items() if self._is_kept(name)}
+        status = dict(self._desired.state.composite.resource.get("status") or {})
+        status.pop("conditions", None)
+        return Composed(
+            resources=resources,
+            deletions={
+                name: manifest
+                for name, manifest in dropped.items()
+                if name not in kept and composed_metadata.is_controlled_by(manifest, self._xr)
+            },
+            references=composed_metadata.references(
+                [d.manifest for d in resources.values()], self._xr
+            ),
+            status=status,
+            conditions=tuple(self.conditions),
+            events=tuple(self.events),
+            ready=self._desired.state.composite.ready,
+            ttl_s=self._ttl_s,
+            context=self._context,
+            requirements=tuple(self.requirements),
+            opaque=self.opaque,
+            kept=kept,
+            made_by=self._made_by,
+        )
+
+    def _is_kept(self, name: str) -> bool:
+        """Say whether only a step that was passed by can want a resource."""
+        return bool(self.opaque) and self._world.attributed.get(name) not in self._ran
+
+    def _dressed(self, name: str, resource: Resource) -> Desired:
+        try:
+            manifest, overridden = composed_metadata.dress(
+                name,
+                resource.resource,
+                self._xr,
+                observed=self._world.observed.get(name),
+                scope_of=self._world.scope_of,
+            )
+        except composed_metadata.UndressableError as error:
+            raise ComposeError(str(error)) from error
+        if overridden:
+            self.events.append(XrEvent("Warning", "NamespaceOverridden", overridden))
+        renamed = _is_renamed(resource.resource, manifest, self._xr)
+        return Desired(manifest, resource.ready is Ready.TRUE, renamed)
+
+
+def _is_renamed(wanted: Manifest, dressed: Manifest, xr: Manifest) -> bool:
+    """Say whether a new object would have another name or namespace than this one."""
+    asked, kept = metadata(wanted), metadata(dressed)
+    if not metadata(xr).get("namespace") and asked.get("namespace") != kept.get("namespace"):
+        return True
+    if asked.get("name"):
+        return bool(asked["name"] != kept.get("name"))
+    prefix = asked.get("generateName") or f"{labels_of(xr).get(composed_metadata.COMPOSITE_LABEL)}-"
+    return not str(kept.get("name") or "").startswith(prefix)
+
+
+def _event(step: PipelineStep, result: Result) -> XrEvent:
+    kind: Literal["Normal", "Warning"] = (
+        "Normal" if result.severity is Severity.NORMAL else "Warning"
+    )
+    odd = " returned a result of unknown severity (assuming warning)"
+    told = odd if result.severity is Severity.UNSPECIFIED else ""
+    message = f'Pipeline step "{step.name}"{told}: {result.message}'
+    return XrEvent(kind, result.reason or COMPOSE_REASON, message)
+
+
+def _unusable(step: PipelineStep, why: str) -> ComposeError:
+    return ComposeError(
+        f'cannot run Composition pipeline step "{step.name}": Function "{step.function}" {why}'
+    )
+
+
+class _Borne:
+    """A state that is carried from function to function. `state` is to be read only."""
+
+    def __init__(self, state: State, lender: Lender[str | None]) -> None:
+        self.state, self._lender = state, lender
+
+    @classmethod
+    def given(cls, state: State) -> Self:
+        """Begin with a state that nobody changes meanwhile."""
+        return cls(state, Lender.of(_manifests(state)))
+
+    def lent(self) -> State:
+        """Return it as a function may have it."""
+        return self._with(self._lender.lend((None, *self.state.resources)), self.state)
+
+    def after(self, given: State) -> _Borne:
+        """Return what a function made of it; raises NotPlainError."""
+        found = _manifests(given)
+        lender = self._lender.kept(found, names=_NAMES)
+        return _Borne(self._with({key: lender.original(key) for key in found}, given), lender)
+
+    def _with(self, manifests: Mapping[str | None, Manifest], state: State) -> State:
+        return State(
+            _resource(manifests[None], state.composite),
+            {name: _resource(manifests[name], part) for name, part in state.resources.items()},
+        )
+
+
+_NAMES: Mapping[str | None, str] = {None: "the XR"}
+
+
+def _manifests(state: State) -> dict[str | None, Manifest]:
+    found: dict[str | None, Manifest] = {None: state.composite.resource}
+    found.update((name, resource.resource) for name, resource in state.resources.items())
+    return found
+
+
+def _resource(manifest: Manifest, like: Resource) -> Resource:
+    ready = like.ready if type(like.ready) is Ready else Ready(like.ready)
+    return Resource(manifest, ready, dict(like.connection_details))

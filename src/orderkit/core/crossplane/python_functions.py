@@ -1,0 +1,91 @@
+"""
+The Composition functions that run in this process: the pack's stations, and twins of others.
+
+Every other function (go-templating, KCL, ...) is foreign here: it can be delivered, but neither
+the embedded platform nor a simulation runs it. Used by the embedded assembly, by kit checks and
+by plans, so that all of them run the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from orderkit.core.crossplane.station import Station, station_runner
+from orderkit.core.crossplane.twins import Chosen, choose
+from orderkit.core.crossplane.twins.choice import TWINS, package_name
+from orderkit.core.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.manifests import parse_manifests
+
+STATION_FUNCTION = "function-orderkit"
+AUTO_READY_FUNCTION = "function-auto-ready"
+NAMES = frozenset({STATION_FUNCTION, *TWINS})
+"""By the last part of their package's path, which is their usual name too."""
+
+_ROOM = PurePosixPath("gitops", "functions")
+
+
+def python_functions(stations: Mapping[str, Station]) -> dict[str, Station]:
+    """Return the functions by the last part of their package's path."""
+    twins = {name: twin.station for name, twin in TWINS.items()}
+    return {STATION_FUNCTION: station_runner(stations), **twins}
+
+
+def functions_here(
+    stations: Mapping[str, Station], packages: Mapping[str, str], wanted: Iterable[str]
+) -> Chosen:
+    """
+    Return the functions by the name under which they are installed.
+
+    Args:
+        packages: The package of every function whose manifest is known, by its name.
+        wanted: Names of functions that steps call.
+    """
+    named = {*wanted, *packages}
+    chosen = choose(packages, named)
+    own = {name for name in named if _what(name, packages) == STATION_FUNCTION}
+    run = station_runner(stations)
+    return Chosen({**chosen.functions, **dict.fromkeys(sorted(own), run)}, chosen.notes)
+
+
+def runs_here(name: str, packages: Mapping[str, str]) -> bool:
+    """Say whether a function runs in this process, by its package if that is known."""
+    return _what(name, packages) in NAMES
+
+
+def is_own(name: str, packages: Mapping[str, str]) -> bool:
+    """Say whether a function is the one that runs a pack's stations."""
+    return _what(name, packages) == STATION_FUNCTION
+
+
+def _what(name: str, packages: Mapping[str, str]) -> str:
+    return package_name(packages[name]) if name in packages else name
+
+
+def packages_of(files: Files) -> dict[str, str]:
+    """
+    Return the packages of the functions that a pack delivers, by their names.
+
+    Raises:
+        ManifestError: A file of ``gitops/functions`` is broken.
+    """
+    return {
+        str(metadata(manifest).get("name", "")): str(dig(manifest, "spec", "package", default=""))
+        for manifest in function_manifests(files)
+    }
+
+
+def function_manifests(files: Files) -> Iterator[Manifest]:
+    """
+    Yield the Function objects that a pack delivers.
+
+    Raises:
+        ManifestError: A file of ``gitops/functions`` is broken.
+    """
+    for path, data in sorted(files.items()):
+        if path.is_relative_to(_ROOM) and path.suffix in {".yaml", ".yml"}:
+            for manifest in parse_manifests(str(path), data):
+                kind = Kind.of(manifest)
+                if (kind.group, kind.kind) == (FUNCTION.group, FUNCTION.kind):
+                    yield manifest

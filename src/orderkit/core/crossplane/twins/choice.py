@@ -1,0 +1,95 @@
+"""
+Which of the installed functions run in this process, and how sure that is.
+
+A function's package says what it is: the last part of its path, whatever registry and tag. Where
+only the name of a function is known (a step names it, no manifest does), the name is believed,
+and that is told: `Chosen.notes`.
+
+Called by whoever runs a pipeline from a pack's files or a cluster.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from orderkit.core.crossplane.station import Station
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A function that runs here, and the release of the real one that it was read from."""
+
+    module: str
+    function: str
+    read_at: tuple[int, int]
+
+    @property
+    def station(self) -> Station:
+        """Import it: most pipelines call one or none."""
+        found: Station = getattr(importlib.import_module(self.module), self.function)
+        return found
+
+
+TWINS: Mapping[str, Twin] = {
+    "function-auto-ready": Twin("orderkit.core.crossplane.auto_ready", "auto_ready", (0, 7)),
+    "function-environment-configs": Twin(
+        f"{__package__}.environment_configs", "environment_configs", (0, 7)
+    ),
+    "function-extra-resources": Twin(f"{__package__}.extra_resources", "extra_resources", (0, 3)),
+    "function-patch-and-transform": Twin(
+        f"{__package__}.patch_and_transform", "patch_and_transform", (0, 10)
+    ),
+}
+"""By the last part of the package's path."""
+
+_PACKAGE = re.compile(r"(?:.*/)?(?P<name>[^/:@]+)(?::(?P<tag>[^/@]*))?(?:@.*)?\Z")
+_RELEASE = re.compile(r"v?([0-9]+)\.([0-9]+)\.[0-9]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The functions that have a twin, by the name under which they are installed."""
+
+    functions: Mapping[str, Station]
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What is not certain of a function, by its name."""
+
+
+def package_name(package: str) -> str:
+    """Return the last part of a package's path, without registry, tag and digest."""
+    found = _PACKAGE.match(package)
+    return found["name"] if found else ""
+
+
+def choose(packages: Mapping[str, str], wanted: Iterable[str]) -> Chosen:
+    """
+    Return the twins of the functions that steps name.
+
+    Args:
+        packages: The package of every function whose manifest is known, by its name.
+        wanted: Names of functions that steps call.
+    """
+    functions, notes = {}, {}
+    for name in sorted({*wanted, *packages}):
+        twin = TWINS.get(package_name(packages[name]) if name in packages else name)
+        if twin is None:
+            continue
+        functions[name] = twin.station
+        note = _note(name, packages.get(name), twin)
+        if note:
+            notes[name] = note
+    return Chosen(functions, notes)
+
+
+def _note(name: str, package: str | None, twin: Twin) -> str:
+    if package is None:
+        return f"{name} is taken for what its name says: its package is not known"
+    found = _PACKAGE.match(package)
+    release = _RELEASE.match((found["tag"] if found else "") or "")
+    if release is None or (int(release[1]), int(release[2])) == twin.read_at:
+        return ""
+    read = ".".join(map(str, twin.read_at))
+    return f"{name} is {release[0]} and is played by what {read} does"

@@ -1,0 +1,187 @@
+"""
+A twin of function-environment-configs: EnvironmentConfigs merged into the environment.
+
+Read at v0.7.1 (June 2026). Configs win over the environment that came, that over ``defaultData``
+(the function's own comment says otherwise; its code decides). Without any config to ask for
+nothing is written at all, not even the defaults.
+
+Refused by name: configs put into overlapping places by different ``toFieldPath``, which the
+function merges in random order, and orders that Go's sort does not fix. Where the function
+crashes (a reference without ``ref``, a matcher without its value) the step ends fatally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orderkit.core.crossplane.station import OpaqueError, Selector, StationRequest, StationResponse
+from orderkit.core.crossplane.twins import environment, field_paths
+from orderkit.core.crossplane.twins.field_paths import PathError, quoted
+from orderkit.core.crossplane.twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
+from orderkit.core.crossplane.twins.selection import (
+    SELECTOR,
+    ResourceSelectionError,
+    labels_of_matchers,
+    picked,
+)
+from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.objects.plain_data import overlaid
+
+API_VERSION, KIND = "apiextensions.crossplane.io/v1beta1", "EnvironmentConfig"
+
+Source = Mapping[str, Any]
+_INPUT = OptionalFields(
+    {
+        **HEADER,
+        "spec": OptionalFields(
+            {
+                "defaultData": "object",
+                "environmentConfigs": ListOf(
+                    OptionalFields(
+                        {
+                            "type": "text",
+                            "ref": OptionalFields({"name": "text"}),
+                            "selector": SELECTOR,
+                            "toFieldPath": "text",
+                        }
+                    )
+                ),
+                "policy": OptionalFields({"resolution": "text"}),
+            }
+        ),
+    }
+)
+
+
+def environment_configs(request: StationRequest) -> StationResponse:
+    """
+    Ask for the configs, then merge them into the environment.
+
+    Raises:
+        OpaqueError: What the real function makes of it is not fixed.
+    """
+    response = StationResponse.to(request)
+    wrong = misshapen(request.input, _INPUT)
+    if wrong:
+        response.fatal(f"cannot get Function input from *v1.RunFunctionRequest: {wrong}")
+        return response
+    spec = request.input.get("spec") or {}
+    if spec.get("environmentConfigs") is None:
+        return response
+    try:
+        response.requirements = dict(_requirements(spec, request.xr))
+    except ResourceSelectionError as error:
+        response.fatal(f"cannot build requirements: {error}")
+        return response
+    if not request.required:
+        return response
+    try:
+        found = _merged(spec, request)
+    except ResourceSelectionError as error:
+        response.fatal(str(error))
+        return response
+    response.context = {**response.context, environment.KEY: found}
+    return response
+
+
+def _sources(spec: Source) -> Iterator[tuple[str, str, Source]]:
+    for number, source in enumerate(spec["environmentConfigs"]):
+        given = source or {}
+        yield f"environment-config-{number}", given.get("type") or "Reference", given
+
+
+def _requirements(spec: Source, xr: Manifest) -> Iterator[tuple[str, Selector]]:
+    for name, kind, source in _sources(spec):
+        if kind == "Reference":
+            if source.get("ref") is None:
+                raise ResourceSelectionError(f"{name} is a Reference without ref")
+            yield name, Selector(API_VERSION, KIND, source["ref"].get("name") or "")
+        elif kind == "Selector":
+            if source.get("selector") is None:
+                raise ResourceSelectionError(f"{name} is a Selector without selector")
+            labels = labels_of_matchers(source["selector"].get("matchLabels") or (), xr)
+            if labels:
+                yield name, Selector(API_VERSION, KIND, labels=labels)
+
+
+def _merged(spec: Source, request: StationRequest) -> dict[str, Any]:
+    chosen: dict[str, list[Manifest]] = {}
+    for name, kind, source in _sources(spec):
+        if name not in request.required or kind not in {"Reference", "Selector"}:
+            continue
+        objects = request.required[name]
+        try:
+            found = _referred(spec, source, objects) if kind == "Reference" else _picked(
+                source["selector"], objects
+            )  # fmt: skip
+        except ResourceSelectionError as error:
+            told = "cannot get selected environment configs: cannot process environment config"
+            which = f"{quoted(source['ref']['name'])} by reference, " if kind == "Reference" else ""
+            how = "" if which else " by selector"
+            raise ResourceSelectionError(f"{told} {which}{quoted(name)}{how}: {error}") from error
+        chosen.setdefault(source.get("toFieldPath") or "", []).extend(found)
+    data = _together(chosen)
+    held = request.context.get(environment.KEY)
+    if isinstance(held, dict):
+        data = overlaid(held, data)
+    data = overlaid(spec.get("defaultData") or {}, data)
+    return environment.as_object(data)
+
+
+def _referred(spec: Source, source: Source, objects: tuple[Manifest, ...]) -> list[Manifest]:
+    name = quoted(source["ref"]["name"])
+    if not objects:
+        if (spec.get("policy") or {}).get("resolution") == "Optional":
+            return []
+        raise ResourceSelectionError(f"Required environment config {name} not found")
+    if len(objects) > 1:
+        told = f"expected exactly one required resource {name}, got {len(objects)}"
+        raise ResourceSelectionError(told)
+    return list(objects)
+
+
+def _picked(selector: Source, objects: tuple[Manifest, ...]) -> list[Manifest]:
+    mode = selector.get("mode") or "Single"
+    if mode == "Single":
+        if len(objects) != 1:
+            told = f"expected exactly one required resource, got {len(objects)}"
+            raise ResourceSelectionError(told)
+        return list(objects)
+    if mode != "Multiple":
+        raise ResourceSelectionError(f"unknown selector mode {quoted(mode)}")
+    return list(picked(objects, selector, "required resources"))
+
+
+def _together(chosen: Mapping[str, list[Manifest]]) -> dict[str, Any]:
+    """Merge what goes to each place, then the places; refuse if their order would matter."""
+    places = [_placed(path, objects) for path, objects in chosen.items()]
+    merged: dict[str, Any] = {}
+    backwards: dict[str, Any] = {}
+    for data in places:
+        merged = overlaid(merged, data)
+    for data in reversed(places):
+        backwards = overlaid(backwards, data)
+    if merged != backwards:
+        raise OpaqueError("environmentConfigs whose toFieldPath overlap: their order is random")
+    return merged
+
+
+def _placed(path: str, objects: list[Manifest]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for manifest in objects:
+        name = metadata(manifest).get("name") or ""
+        data: dict[str, Any] = {}
+        if path:
+            try:
+                field_paths.put(data, path, manifest.get("data"))
+            except PathError as error:
+                told = f"cannot get data from environment config {name} into path {quoted(path)}"
+                raise ResourceSelectionError(f"cannot merge environment data: {told}") from error
+        elif isinstance(manifest.get("data"), dict):
+            data = manifest["data"]
+        elif "data" not in manifest:
+            told = f"cannot get data from environment config {quoted(name)}: data: no such field"
+            raise ResourceSelectionError(f"cannot merge environment data: {told}")
+        found = overlaid(found, data)
+    return found

@@ -1,0 +1,133 @@
+"""
+A twin of function-extra-resources: objects of the cluster put into the context.
+
+Read at v0.3.0 (January 2026). Every entry becomes a list under its name ``into``; one for which
+nothing is found is left out. What came after that release (``spec.context.key``) is an unknown
+field here, as it is there. A selector whose labels are all optional and absent is not
+asked for, and then the step ends fatally as soon as any other entry is answered: the real
+function's way.
+
+Refused by name: orders that Go's sort does not fix. Where the function crashes (a reference
+without ``ref``, a selector without ``selector``) the step ends fatally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
+from orderkit.core.crossplane.twins.field_paths import quoted
+from orderkit.core.crossplane.twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
+from orderkit.core.crossplane.twins.selection import (
+    SELECTOR,
+    ResourceSelectionError,
+    labels_of_matchers,
+    picked,
+)
+from orderkit.core.objects.kube_objects import Manifest
+
+KEY = "apiextensions.crossplane.io/extra-resources"
+
+Source = Mapping[str, Any]
+_INPUT = OptionalFields(
+    {
+        **HEADER,
+        "spec": OptionalFields(
+            {
+                "policy": OptionalFields({"resolution": "text"}),
+                "extraResources": ListOf(
+                    OptionalFields(
+                        {
+                            "type": "text",
+                            "ref": OptionalFields({"name": "text"}),
+                            "selector": OptionalFields(
+                                {k: v for k, v in SELECTOR.known.items() if k != "mode"}
+                            ),
+                            "kind": "text",
+                            "apiVersion": "text",
+                            "namespace": "text",
+                            "into": "text",
+                        }
+                    )
+                ),
+            }
+        ),
+    }
+)
+
+
+def extra_resources(request: StationRequest) -> StationResponse:
+    """
+    Ask for the objects, then put them into the context.
+
+    Raises:
+        OpaqueError: Their order is not fixed.
+    """
+    response = StationResponse.to(request)
+    wrong = misshapen(request.input, _INPUT)
+    if wrong:
+        response.fatal(f"cannot get Function input from *v1.RunFunctionRequest: {wrong}")
+        return response
+    spec = request.input.get("spec") or {}
+    sources: list[Source] = spec.get("extraResources") or []
+    try:
+        response.requirements = dict(_requirements(sources, request.xr))
+    except ResourceSelectionError as error:
+        response.fatal(f"could not build extra resource requirements: {error}")
+        return response
+    if not request.required:
+        return response
+    try:
+        found = dict(_chosen(spec, sources, request))
+    except ResourceSelectionError as error:
+        response.fatal(f"verifying and sorting extra resources: {error}")
+        return response
+    response.context = {**response.context, KEY: found}
+    return response
+
+
+def _kind(source: Source) -> str:
+    return source.get("type") or "Reference"
+
+
+def _requirements(sources: list[Source], xr: Manifest) -> Iterator[tuple[str, Selector]]:
+    for source in sources:
+        into, home = source.get("into") or "", source.get("namespace")
+        what = source.get("apiVersion") or "", source.get("kind") or ""
+        if _kind(source) == "Reference":
+            if source.get("ref") is None:
+                raise ResourceSelectionError(f"{quoted(into)} is a Reference without ref")
+            yield into, Selector(*what, name=source["ref"].get("name") or "", namespace=home)
+        elif _kind(source) == "Selector":
+            if source.get("selector") is None:
+                raise ResourceSelectionError(f"{quoted(into)} is a Selector without selector")
+            labels = labels_of_matchers(source["selector"].get("matchLabels") or (), xr)
+            if labels:
+                yield into, Selector(*what, labels=labels, namespace=home)
+
+
+def _chosen(
+    spec: Source, sources: list[Source], request: StationRequest
+) -> Iterator[tuple[str, list[Manifest]]]:
+    optional = (spec.get("policy") or {}).get("resolution") == "Optional"
+    for source in sources:
+        into = source.get("into") or ""
+        if into not in request.required:
+            raise ResourceSelectionError(f"cannot find expected extra resource {quoted(into)}")
+        objects = list(request.required[into])
+        if _kind(source) == "Selector":
+            what = f"extra resources {quoted(into)}"
+            objects = list(picked(objects, source["selector"], what))
+        elif _kind(source) != "Reference":
+            continue
+        elif len(objects) != 1 and (objects or not optional):
+            raise ResourceSelectionError(_not_one(into, len(objects)))
+        if objects:
+            yield into, objects
+
+
+def _not_one(into: str, count: int) -> str:
+    if not count:
+        return f"Required extra resource {quoted(into)} not found"
+    return f"expected exactly one extra resource {quoted(into)}, got {count}"

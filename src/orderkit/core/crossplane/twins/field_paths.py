@@ -1,0 +1,255 @@
+"""
+Field paths as Crossplane's functions read them: ``spec.items[0].name``, ``data[a.key]``.
+
+Get, set and expand as crossplane-runtime's fieldpath package does (read at 2.3 and 2.4), down to
+which absent thing is *not found* (a patch is skipped) and which is an error (the step fails).
+Paths never create what lies on the wrong type; lists grow with nulls.
+
+Used by the twins. Values are ``govalues``'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from orderkit.core.crossplane.station import OpaqueError
+from orderkit.core.crossplane.twins.go_values import from_json
+
+INDEX_MAX = 1024
+"""The largest index that may be set."""
+_UINT32_MAX = 2**32 - 1
+WILDCARD = "*"
+
+Segment = str | int
+"""A field of an object, or an index of a list."""
+
+
+class PathError(Exception):
+    """A path that cannot be read, or does not fit what it is used on."""
+
+
+class NoSuchFieldError(PathError):
+    """Nothing is there."""
+
+
+_TOKEN = re.compile(r"[.\[]")
+
+
+def parse(path: str) -> list[Segment]:
+    """
+    Read a path.
+
+    Raises:
+        PathError: It is none.
+    """
+    try:
+        return list(_segments(path))
+    except PathError as error:
+        raise PathError(f"cannot parse path {quoted(path)}: {error}") from error
+
+
+def quoted(text: str) -> str:
+    """Return text as ``%q`` prints it, for messages."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _segments(path: str) -> Iterator[Segment]:
+    at = 0
+    while at < len(path):
+        found = _TOKEN.search(path, at)
+        end = found.start() if found else len(path)
+        wrong = path.find("]", at, end)
+        if wrong >= 0:
+            raise _unexpected("]", wrong)
+        if end > at:
+            yield _field(path[at:end])
+        if found is None:
+            return
+        if found.group() == ".":
+            at = _after_period(path, end)
+        else:
+            inside, at = _bracketed(path, end)
+            yield inside
+
+
+def _after_period(path: str, at: int) -> int:
+    if at in (0, len(path) - 1):
+        raise _unexpected(".", at)
+    if path[at + 1] in ".[":
+        raise _unexpected(path[at + 1], at + 1)
+    return at + 1
+
+
+def _bracketed(path: str, at: int) -> tuple[Segment, int]:
+    end = path.find("]", at)
+    if end < 0:
+        raise PathError(f"unterminated '[' at position {at}")
+    if end == at + 1:
+        raise _unexpected("]", end)
+    again = path.find("[", at + 1, end)
+    if again >= 0:
+        raise _unexpected("[", again)
+    return _field_or_index(path[at + 1 : end]), end + 1
+
+
+def _unexpected(char: str, at: int) -> PathError:
+    return PathError(f"unexpected '{char}' at position {at}")
+
+
+def _field(text: str) -> str:
+    return text.strip("'\"")
+
+
+def _field_or_index(text: str) -> Segment:
+    if text.isascii() and text.isdigit() and int(text) <= _UINT32_MAX:
+        return int(text)
+    return _field(text)
+
+
+def path_text(segments: Sequence[Segment]) -> str:
+    """Write segments as a path; names with dots stand in brackets."""
+    out = []
+    for segment in segments:
+        if isinstance(segment, int) or segment == WILDCARD or "." in segment:
+            out.append(f"[{segment}]")
+        else:
+            out.append(f".{segment}")
+    return "".join(out).removeprefix(".")
+
+
+def get(data: Any, path: str) -> Any:
+    """
+    Return what is at a path.
+
+    Raises:
+        NoSuchFieldError: Nothing is there.
+        PathError: The path is none, or leads through something that has no fields.
+    """
+    return _value(data, parse(path))
+
+
+def _value(data: Any, segments: Sequence[Segment]) -> Any:
+    found = data
+    for number, segment in enumerate(segments):
+        here = path_text(segments[:number])
+        if isinstance(segment, int):
+            if not isinstance(found, list):
+                raise PathError(f"{here}: not an array")
+            if segment >= len(found):
+                raise NoSuchFieldError(f"{path_text(segments[: number + 1])}: no such element")
+            found = found[segment]
+        elif isinstance(found, dict):
+            if segment not in found:
+                raise NoSuchFieldError(f"{path_text(segments[: number + 1])}: no such field")
+            found = found[segment]
+        elif found is None:
+            raise NoSuchFieldError(f"{here}: expected map, got nil")
+        else:
+            raise PathError(f"{here}: not an object")
+    return found if segments else None
+
+
+def get_string(data: Any, path: str) -> str:
+    """
+    Return the text at a path.
+
+    Raises:
+        NoSuchFieldError, PathError: As `get`, or it is no text.
+    """
+    found = get(data, path)
+    if not isinstance(found, str):
+        raise PathError(f"{path}: not a string")
+    return found
+
+
+def put(data: dict[str, Any], path: str, value: Any) -> None:
+    """
+    Set what is at a path, in place; objects and lists on the way are made.
+
+    Raises:
+        PathError: It leads through something else, or an index is beyond `INDEX_MAX`.
+    """
+    segments = parse(path)
+    value = from_json(value)
+    far = next((one for one in segments if isinstance(one, int) and one > INDEX_MAX), None)
+    if far is not None:
+        raise PathError(f"index {far} is greater than max allowed index {INDEX_MAX}")
+    holder: Any = data
+    for number, segment in enumerate(segments):
+        _check_holds(holder, segments[: number + 1])
+        if number == len(segments) - 1:
+            holder[segment] = value
+        else:
+            _make(holder, segment, segments[number + 1])
+            holder = holder[segment]
+
+
+def _check_holds(holder: Any, segments: Sequence[Segment]) -> None:
+    wanted, kind = (list, "array") if isinstance(segments[-1], int) else (dict, "object")
+    if not isinstance(holder, wanted):
+        raise PathError(f"{path_text(segments[:-1])} is not an {kind}")
+
+
+def _make(holder: Any, segment: Any, following: Segment) -> None:
+    """Make what the next segment needs, if nothing is there; let a list grow."""
+    missing = holder[segment] is None if isinstance(holder, list) else segment not in holder
+    if missing:
+        holder[segment] = [] if isinstance(following, int) else {}
+    found = holder[segment]
+    if isinstance(following, int) and isinstance(found, list):
+        found += [None] * (following + 1 - len(found))
+
+
+def expand(data: Any, path: str) -> list[str]:
+    """
+    Return every path that a path with wildcards means; empty if something on the way is absent.
+
+    Raises:
+        NoSuchFieldError: A wildcard stands on null.
+        PathError: A wildcard stands on something that has no entries.
+        OpaqueError: One of the entries is named like the wildcard itself.
+    """
+    wanted = parse(path)
+    try:
+        return [path_text(segments) for segments in _expanded(data, wanted)]
+    except PathError as error:
+        told = f"cannot expand wildcards for segments: {quoted(path_text(wanted))}: {error}"
+        raise type(error)(told) from error
+
+
+def _expanded(data: Any, segments: Sequence[Segment]) -> list[Sequence[Segment]]:
+    found = data
+    for number, segment in enumerate(segments):
+        if segment == WILDCARD:
+            entries = _entries(found, segments[:number])
+            rest = segments[number + 1 :]
+            each = ([*segments[:number], entry, *rest] for entry in entries)
+            return [one for wanted in each for one in _again(data, wanted)]
+        try:
+            found = _value(data, segments[: number + 1])
+        except NoSuchFieldError:
+            return []
+    return [segments]
+
+
+def _again(data: Any, segments: Sequence[Segment]) -> list[Sequence[Segment]]:
+    try:
+        return _expanded(data, segments)
+    except PathError as error:
+        told = f"{quoted(path_text(segments))}: cannot expand wildcards: {error}"
+        raise type(error)(told) from error
+
+
+def _entries(found: Any, segments: Sequence[Segment]) -> Sequence[Segment]:
+    if isinstance(found, list):
+        return range(len(found))
+    if isinstance(found, dict):
+        if WILDCARD in found:
+            raise OpaqueError("a wildcard over a field named '*': the function crashes on it")
+        return list(found)
+    where = quoted(path_text(segments))
+    if found is None:
+        raise NoSuchFieldError(f"wildcard field {where} is not found in the path")
+    raise PathError(f"{where}: unexpected wildcard usage")

@@ -1,0 +1,84 @@
+"""
+Shapes of the inputs that twins take: known fields and their types, and nothing else.
+
+The real functions decode their input strictly: a field that they do not know, or a value of
+another type, ends the step fatally. A `Shape` says the same of plain data. It gives no defaults.
+
+Used by the twins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from orderkit.core.crossplane.twins.field_paths import quoted
+
+Leaf = Literal["text", "whole", "count", "any", "object"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list whose entries all have one shape."""
+
+    of: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalFields:
+    """An object with these fields, all of them optional."""
+
+    known: Mapping[str, Shape]
+
+
+Shape = Leaf | ListOf | OptionalFields
+
+
+HEADER: Mapping[str, Shape] = {"apiVersion": "text", "kind": "text", "metadata": "any"}
+
+
+def misshapen(data: Any, shape: Shape) -> str:
+    """Return what is wrong first, or nothing."""
+    return next(_faults(data, shape, ""), "")
+
+
+def _faults(data: Any, shape: Shape, path: str) -> Iterator[str]:
+    if data is None:
+        return
+    if isinstance(shape, ListOf):
+        if not isinstance(data, list):
+            yield f"{path}: is no list"
+            return
+        for number, entry in enumerate(data):
+            yield from _faults(entry, shape.of, f"{path}[{number}]")
+    elif isinstance(shape, OptionalFields):
+        yield from _field_faults(data, shape, path)
+    elif not _FITS[shape](data):
+        yield f"{path}: is no {_NAMES[shape]}"
+
+
+def _field_faults(data: Any, shape: OptionalFields, path: str) -> Iterator[str]:
+    if not isinstance(data, dict):
+        yield f"{path or 'the input'}: is no object"
+        return
+    for key, entry in data.items():
+        below = f"{path}.{key}" if path else key
+        if key not in shape.known:
+            yield f"unknown field {quoted(below)}"
+        else:
+            yield from _faults(entry, shape.known[key], below)
+
+
+def _is_whole(data: Any) -> bool:
+    return isinstance(data, int) and not isinstance(data, bool)
+
+
+_FITS: Mapping[Leaf, Callable[[Any], bool]] = {
+    "text": lambda data: isinstance(data, str),
+    "whole": _is_whole,
+    "count": lambda data: _is_whole(data) and data >= 0,
+    "object": lambda data: isinstance(data, dict),
+    "any": lambda _: True,
+}
+_NAMES = {"text": "text", "whole": "whole number", "count": "count", "object": "object", "any": ""}

@@ -1,0 +1,219 @@
+"""
+A twin of function-patch-and-transform: resource templates, filled in by patches.
+
+Read at v0.10.8 (August 2026). It does everything its input can ask for: patch sets, patches from
+and to the XR and the environment, combining ones, all policies, transforms, readiness checks and
+connection details, with the texts of results that people see. What the real function does by
+accident it does too: the readiness that an earlier step gave to the XR or to a template without
+base is lost, whole numbers are floats until something made JSON of them.
+
+Not done, refused by name instead (`OpaqueError`): formats, regular expressions and values that
+``goformat`` and ``transforms`` cannot compute as Go does, and input on which the function
+crashes. The texts about malformed JSON and fields of a wrong type are ours.
+
+Runs as a step's function in ``core.crossplane.pipeline``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from orderkit.core.crossplane.station import Ready, Resource, StationRequest, StationResponse
+from orderkit.core.crossplane.twins import environment, patch_input
+from orderkit.core.crossplane.twins.field_paths import NoSuchFieldError, quoted
+from orderkit.core.crossplane.twins.go_values import from_json, from_wire
+from orderkit.core.crossplane.twins.patched_resources import (
+    CheckError,
+    connection_details,
+    connection_secret,
+    is_ready,
+    keeps_details,
+)
+from orderkit.core.crossplane.twins.patches import (
+    Data,
+    Objects,
+    Patch,
+    PatchError,
+    is_required,
+    patch_composed,
+    patch_environment,
+    to_composed,
+)
+
+Template = Mapping[str, Any]
+
+
+class _RefusedError(Exception):
+    """The step ends fatally; the text is the function's."""
+
+
+def patch_and_transform(request: StationRequest) -> StationResponse:
+    """
+    Render the templates of the step's input.
+
+    Raises:
+        OpaqueError: The input uses something that this twin does not do exactly.
+    """
+    response = StationResponse.to(request)
+    why = patch_input.refusal(request.input)
+    if why:
+        response.fatal(why)
+        return response
+    try:
+        _Run(request, response).run()
+    except _RefusedError as error:
+        response.fatal(str(error))
+    return response
+
+
+class _Run:
+    """One call."""
+
+    def __init__(self, request: StationRequest, response: StationResponse) -> None:
+        self._request, self._response = request, response
+        xr: Data = from_wire(request.xr)
+        self._details = dict(request.desired.composite.connection_details)
+        wanted: Data = from_wire(request.desired.composite.resource)
+        same_kind: Data = {key: xr[key] for key in ("apiVersion", "kind") if key in xr}
+        held = request.context.get(environment.KEY)
+        env: Data = from_wire(held) if isinstance(held, dict) else {}
+        self._objects = Objects(xr, {**wanted, **same_kind}, environment.as_object(env))
+        self._desired = dict(request.desired.resources)
+        self._skipped = False
+
+    def run(self) -> None:
+        templates = list(self._templates())
+        given = self._request.input
+        for number, patch in enumerate((given.get("environment") or {}).get("patches") or ()):
+            self._patch_environment(number, patch)
+        for template, patches in templates:
+            self._render(template, patches)
+        if self._details and not keeps_details(self._objects.observed_xr):
+            self._add_secret(given.get("writeConnectionSecretToRef"))
+        ready = Ready.FALSE if self._skipped else Ready.UNSPECIFIED
+        desired = self._response.desired
+        desired.composite = Resource(self._objects.desired_xr, ready, self._details)
+        desired.resources = {name: self._kept(name) for name in self._desired}
+        self._response.context = {
+            **self._response.context,
+            environment.KEY: self._objects.environment,
+        }
+
+    def _kept(self, name: str) -> Resource:
+        """Return a desired resource as it goes out: without connection details."""
+        return Resource(self._desired[name].resource, self._desired[name].ready)
+
+    def _templates(self) -> Iterator[tuple[Template, Sequence[Patch]]]:
+        """Yield every template with its patches, those of patch sets in their places."""
+        given = self._request.input
+        sets = {each["name"]: each.get("patches") or () for each in given.get("patchSets") or ()}
+        for template in given.get("resources") or ():
+            patches: list[Patch] = []
+            for patch in template.get("patches") or ():
+                if patch_input.type_of(patch) != patch_input.PATCH_SET:
+                    patches.append(patch)
+                    continue
+                name = patch["patchSetName"]
+                if name not in sets:
+                    told = f"cannot resolve PatchSets: cannot find PatchSet by name {name}"
+                    raise _RefusedError(told)
+                patches += sets[name]
+            yield template, patches
+
+    def _patch_environment(self, number: int, patch: Patch) -> None:
+        try:
+            patch_environment(patch, self._objects)
+        except (NoSuchFieldError, PatchError) as error:
+            if isinstance(error, NoSuchFieldError) and not is_required(patch):
+                return
+            kind = patch_input.type_of(patch)
+            told = f"cannot apply the {quoted(kind)} environment patch at index {number}: {error}"
+            raise _RefusedError(told) from error
+
+    def _render(self, template: Template, patches: Sequence[Patch]) -> None:
+        name = template["name"]
+        self._objects.desired = self._base(name, template.get("base"))
+        self._objects.observed = None
+        observed = self._request.observed.resources.get(name)
+        ready = Ready.UNSPECIFIED
+        if observed is not None:
+            ready = self._observe(template, observed)
+        for number, patch in enumerate(patches):
+            if not self._apply(f"composed resource {quoted(name)}", number, patch):
+                self._skipped = True
+                return
+        self._desired[name] = Resource(self._objects.desired, ready)
+
+    def _base(self, name: str, base: Data | None) -> Data:
+        if base is not None:
+            if not base.get("kind"):
+                told = f"cannot parse base template of composed resource {quoted(name)}"
+                raise _RefusedError(f"{told}: Object 'Kind' is missing")
+            found: Data = from_json(from_wire(base))
+            return found
+        if name not in self._desired:
+            raise _RefusedError(
+                f"composed resource {quoted(name)} has no base template, and was not produced by "
+                "a previous Function in the pipeline"
+            )
+        earlier: Data = from_wire(self._desired[name].resource)
+        return earlier
+
+    def _observe(self, template: Template, found: Resource) -> Ready:
+        """Take over what exists: its name, its details, whether it is ready."""
+        observed: Data = from_wire(found.resource)
+        self._objects.observed = observed
+        desired = self._objects.desired or {}
+        for key in ("namespace", "name"):
+            _rename(desired, key, (observed.get("metadata") or {}).get(key) or "")
+        details = template.get("connectionDetails") or ()
+        self._details |= connection_details(observed, found.connection_details, details)
+        try:
+            ready = is_ready(observed, template.get("readinessChecks") or ())
+        except CheckError as error:
+            told = f"cannot check readiness of composed resource {quoted(template['name'])}"
+            self._response.warning(f"{told}: {error}")
+            return Ready.UNSPECIFIED
+        return Ready.TRUE if ready else Ready.UNSPECIFIED
+
+    def _apply(self, thing: str, number: int, patch: Patch) -> bool:
+        """Apply a patch; False if the resource must wait for what it requires."""
+        which = f"{quoted(patch_input.type_of(patch))} patch at index {number}"
+        try:
+            patch_composed(patch, self._objects)
+        except NoSuchFieldError as error:
+            if not is_required(patch):
+                return True
+            if to_composed(patch) and self._objects.observed is None:
+                self._response.warning(
+                    f"not adding new {thing} to desired state because {which} has "
+                    f"'policy.fromFieldPath: Required': {error}"
+                )
+                return False
+            self._response.warning(
+                f"cannot render {thing} {which}: ignoring 'policy.fromFieldPath: Required' because "
+                f"'to' resource already exists: {error}"
+            )
+        except PatchError as error:
+            raise _RefusedError(f"cannot render {thing} {which}: {error}") from error
+        return True
+
+    def _add_secret(self, wanted: Mapping[str, Any] | None) -> None:
+        xr = self._objects.observed_xr
+        try:
+            secret = connection_secret(xr, self._details, wanted)
+        except PatchError as error:
+            raise _RefusedError(str(error)) from error
+        name = (xr.get("metadata") or {}).get("name") or ""
+        self._desired[f"{name}-connection-secret"] = secret
+
+
+def _rename(manifest: Data, key: str, text: str) -> None:
+    meta = manifest.setdefault("metadata", {})
+    if text:
+        meta[key] = text
+    else:
+        meta.pop(key, None)
+        if not meta:
+            del manifest["metadata"]

@@ -1,0 +1,170 @@
+"""
+What function-patch-and-transform reads from a composed resource: readiness, connection details.
+
+Read at v0.10.8. Numbers arrive over the wire as floats, so the check MatchInteger never finds an
+integer there and warns, as the function does. Called by ``patch_and_transform``.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orderkit.core.crossplane.station import Ready, Resource
+from orderkit.core.crossplane.twins import field_paths, patch_input
+from orderkit.core.crossplane.twins.field_paths import NoSuchFieldError, PathError
+from orderkit.core.crossplane.twins.go_values import json_text
+from orderkit.core.crossplane.twins.patches import PatchError, is_required, patched
+from orderkit.core.objects.kube_objects import dig
+
+Data = dict[str, Any]
+_SECRET_TYPE = "connection.crossplane.io/v1alpha1"  # noqa: S105 - the type of a Secret
+
+
+class CheckError(Exception):
+    """A readiness check that cannot be run, in the function's words."""
+
+
+def is_ready(observed: Data, checks: Sequence[Mapping[str, Any]]) -> bool:
+    """
+    Say whether all checks hold; without any, whether the condition Ready is True.
+
+    Raises:
+        CheckError: A field is of another type than its check wants.
+    """
+    if not checks:
+        return _condition(observed, "Ready") == "True"
+    for number, check in enumerate(checks):
+        try:
+            if not _holds(observed, check):
+                return False
+        except NoSuchFieldError:
+            return False
+        except PathError as error:
+            raise CheckError(f"cannot run readiness check at index {number}: {error}") from error
+    return True
+
+
+def _holds(observed: Data, check: Mapping[str, Any]) -> bool:
+    kind = check["type"]
+    if kind == "None":
+        return True
+    if kind == "MatchCondition":
+        wanted = check["matchCondition"]
+        return bool(_condition(observed, wanted["type"]) == wanted["status"])
+    path = check["fieldPath"]
+    if kind == "MatchString":
+        return bool(field_paths.get_string(observed, path) == check["matchString"])
+    found = field_paths.get(observed, path)
+    if kind == "NonEmpty":
+        return True
+    if kind == "MatchInteger":
+        if isinstance(found, bool) or not isinstance(found, int):
+            raise PathError(f"{path}: not a (int64) number")
+        return bool(found == check["matchInteger"])
+    if not isinstance(found, bool):
+        raise PathError(f"{path}: not a bool")
+    return bool(found is (kind == "MatchTrue"))
+
+
+def _condition(observed: Data, type_: str) -> str:
+    """Return the status of a condition; Unknown without it, nothing without any status."""
+    if "status" not in observed:
+        return ""
+    conditions = dig(observed, "status", "conditions", default=None) or ()
+    if not isinstance(conditions, list) or not all(isinstance(each, dict) for each in conditions):
+        return ""
+    for each in conditions:
+        if each.get("type") == type_:
+            return str(each.get("status") or "")
+    return "Unknown"
+
+
+def connection_details(
+    observed: Data, held: Mapping[str, bytes], wanted: Sequence[Mapping[str, Any]]
+) -> dict[str, bytes]:
+    """Return what the XR is told of a composed resource; what is not there yet is left out."""
+    found: dict[str, bytes] = {}
+    for detail in wanted:
+        kind, name = detail["type"], detail["name"]
+        if kind == "FromValue":
+            found[name] = detail["value"].encode()
+        elif kind == "FromConnectionSecretKey":
+            if detail["fromConnectionSecretKey"] in held:
+                found[name] = held[detail["fromConnectionSecretKey"]]
+        else:
+            try:
+                value = field_paths.get(observed, detail["fromFieldPath"])
+            except PathError:
+                continue
+            found[name] = (value if isinstance(value, str) else json_text(value)).encode()
+    return found
+
+
+def keeps_details(xr: Data) -> bool:
+    """Say whether Crossplane keeps connection details itself: XRs of the first API only."""
+    try:
+        field_paths.get(xr, "spec.crossplane")
+    except PathError:
+        return True
+    return False
+
+
+def connection_secret(
+    xr: Data, details: Mapping[str, bytes], wanted: Mapping[str, Any] | None
+) -> Resource:
+    """
+    Return the Secret that holds connection details of an XR which has none of its own.
+
+    Raises:
+        PatchError: A patch of its name fails.
+        OpaqueError: One uses something that is not supported here.
+    """
+    name, namespace = _reference(xr, wanted or {})
+    meta = {"name": name, "namespace": namespace}
+    manifest: Data = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {key: text for key, text in meta.items() if text},
+        "data": {key: base64.b64encode(data).decode() for key, data in details.items()},
+        "type": _SECRET_TYPE,
+    }
+    return Resource(manifest, Ready.TRUE)
+
+
+def _reference(xr: Data, wanted: Mapping[str, Any]) -> tuple[str, str]:
+    own = dig(xr, "spec", "writeConnectionSecretToRef", default=None)
+    meta = xr.get("metadata") or {}
+    if isinstance(own, dict):
+        name, namespace = own.get("name") or "", own.get("namespace") or ""
+    elif wanted.get("name") or wanted.get("namespace"):
+        name, namespace = wanted.get("name") or "", wanted.get("namespace") or ""
+    else:
+        name, namespace = f"{meta.get('name') or ''}-connection", meta.get("namespace") or ""
+    reference: Data = {"apiVersion": "v1", "kind": "SecretReference", "name": name}
+    return _patched_reference(xr, {**reference, "namespace": namespace}, wanted)
+
+
+def _patched_reference(xr: Data, reference: Data, wanted: Mapping[str, Any]) -> tuple[str, str]:
+    for number, patch in enumerate(wanted.get("patches") or ()):
+        kind = patch_input.type_of(patch)
+        if kind not in {patch_input.FROM_COMPOSITE, patch_input.COMBINE_FROM_COMPOSITE}:
+            raise PatchError(_secret_fault(f"unsupported patch type {kind} at index {number}"))
+        try:
+            reference = patched(patch, xr, reference)
+        except (NoSuchFieldError, PatchError) as error:
+            if kind == patch_input.FROM_COMPOSITE and not is_required(patch):
+                continue
+            told = f"cannot apply patch type {kind} at index {number}: {error}"
+            raise PatchError(_secret_fault(told)) from error
+    texts = (reference.get("name"), reference.get("namespace"))
+    name, namespace = (text if isinstance(text, str) else "" for text in texts)
+    return name, namespace
+
+
+def _secret_fault(why: str) -> str:
+    return (
+        "cannot compose connection secret: cannot generate connection secret reference: "
+        f"cannot apply connection secret patches: {why}"
+    )

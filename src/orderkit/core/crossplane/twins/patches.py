@@ -1,0 +1,171 @@
+"""
+Patches of function-patch-and-transform: from where, through which transforms, to where.
+
+Read at v0.10.8. Sources are observed objects, targets desired ones and the environment. A target
+goes through JSON after each patch, so its whole numbers become integers, as in the function.
+
+Called by ``patch_and_transform`` and ``patched_resources``, with patches that ``patch_input`` has
+passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.crossplane.twins import field_paths, patch_input
+from orderkit.core.crossplane.twins.field_paths import PathError
+from orderkit.core.crossplane.twins.go_format import sprintf
+from orderkit.core.crossplane.twins.go_values import JSONError, from_json
+from orderkit.core.crossplane.twins.merge_options import POLICIES, Merge, merge_at
+from orderkit.core.crossplane.twins.transforms import TransformError, transformed
+
+Patch = Mapping[str, Any]
+Data = dict[str, Any]
+
+
+class PatchError(Exception):
+    """A patch that fails its step, in the function's words."""
+
+
+@dataclass(slots=True)
+class Objects:
+    """What patches of one resource template read and write."""
+
+    observed_xr: Data
+    desired_xr: Data
+    environment: Data
+    observed: Data | None = None
+    """The composed resource, if it exists."""
+    desired: Data | None = None
+
+
+_TO_COMPOSED = {
+    patch_input.FROM_COMPOSITE: "observed_xr",
+    patch_input.COMBINE_FROM_COMPOSITE: "observed_xr",
+    patch_input.FROM_ENVIRONMENT: "environment",
+    patch_input.COMBINE_FROM_ENVIRONMENT: "environment",
+}
+_FROM_COMPOSED = {
+    patch_input.TO_COMPOSITE: "desired_xr",
+    patch_input.COMBINE_TO_COMPOSITE: "desired_xr",
+    patch_input.TO_ENVIRONMENT: "environment",
+    patch_input.COMBINE_TO_ENVIRONMENT: "environment",
+}
+_OF_ENVIRONMENT = {
+    patch_input.FROM_COMPOSITE: ("observed_xr", "environment"),
+    patch_input.TO_ENVIRONMENT: ("observed_xr", "environment"),
+    patch_input.COMBINE_FROM_COMPOSITE: ("observed_xr", "environment"),
+    patch_input.TO_COMPOSITE: ("environment", "desired_xr"),
+    patch_input.FROM_ENVIRONMENT: ("environment", "desired_xr"),
+    patch_input.COMBINE_TO_COMPOSITE: ("environment", "desired_xr"),
+}
+
+
+def to_composed(patch: Patch) -> bool:
+    """Say whether a patch is to a composed resource, not from it."""
+    return patch_input.type_of(patch) in _TO_COMPOSED
+
+
+def is_required(patch: Patch) -> bool:
+    """Say whether the source of a patch has to be there."""
+    return (patch.get("policy") or {}).get("fromFieldPath") == "Required"
+
+
+def patch_composed(patch: Patch, objects: Objects) -> None:
+    """
+    Apply a patch of a resource template; one from a resource that does not exist does nothing.
+
+    Raises:
+        NoSuchFieldError: Its source is not there.
+        PatchError: It fails.
+        OpaqueError: It uses something that is not supported here.
+    """
+    kind = patch_input.type_of(patch)
+    if kind in _TO_COMPOSED:
+        source = getattr(objects, _TO_COMPOSED[kind])
+        objects.desired = patched(patch, source, objects.desired or {})
+    elif objects.observed is not None and kind in _FROM_COMPOSED:
+        name = _FROM_COMPOSED[kind]
+        setattr(objects, name, patched(patch, objects.observed, getattr(objects, name)))
+
+
+def patch_environment(patch: Patch, objects: Objects) -> None:
+    """
+    Apply a patch between the XR and the environment.
+
+    Raises:
+        NoSuchFieldError, PatchError, OpaqueError: As `patch_composed`.
+    """
+    source, target = _OF_ENVIRONMENT[patch_input.type_of(patch)]
+    setattr(objects, target, patched(patch, getattr(objects, source), getattr(objects, target)))
+
+
+def patched(patch: Patch, source: Data, target: Data) -> Data:
+    """
+    Return the target as the patch leaves it; the target itself may be changed on the way.
+
+    Raises:
+        NoSuchFieldError: The source has no such field, or a wildcard of the target stands on null.
+        PatchError: Anything else that the function ends with.
+        OpaqueError: It uses something that is not supported here.
+    """
+    combining = patch_input.type_of(patch) in patch_input.COMBINING
+    try:
+        value = _combined(patch, source) if combining else _taken(patch, source)
+        _write(patch, target, value, single=combining)
+    except field_paths.NoSuchFieldError:
+        raise
+    except (PathError, TransformError) as error:
+        raise PatchError(str(error)) from error
+    if not target.get("kind"):
+        raise PatchError("cannot patch to object: Object 'Kind' is missing")
+    found: Data = from_json(target)
+    return found
+
+
+def target_of(patch: Patch) -> str:
+    """Return where a patch writes; where it reads unless it says otherwise."""
+    wanted = patch.get("toFieldPath")
+    return str(patch.get("fromFieldPath") or "") if wanted is None else str(wanted)
+
+
+def _taken(patch: Patch, source: Data) -> Any:
+    value = transformed(
+        patch.get("transforms") or (), field_paths.get(source, str(patch.get("fromFieldPath")))
+    )
+    try:
+        return from_json(value)
+    except JSONError as error:
+        raise PatchError(f"cannot marshal value to JSON: {error}") from error
+
+
+def _combined(patch: Patch, source: Data) -> Any:
+    combine = patch["combine"]
+    variables: Sequence[Patch] = combine["variables"]
+    values = [field_paths.get(source, variable["fromFieldPath"]) for variable in variables]
+    text = sprintf((combine["string"] or {}).get("fmt") or "", values)
+    return transformed(patch.get("transforms") or (), text)
+
+
+def _write(patch: Patch, target: Data, value: Any, *, single: bool) -> None:
+    path, how = target_of(patch), _merge(patch)
+    if "[*]" not in path or single:
+        try:
+            merge_at(target, path, value, how)
+        except (PathError, JSONError) as error:
+            raise PatchError(f"cannot patch to object: {error}") from error
+        return
+    paths = field_paths.expand(target, path)
+    if not paths:
+        raise PatchError(f"cannot expand ToFieldPath {path}")
+    for each in paths:
+        merge_at(target, each, value, how)
+
+
+def _merge(patch: Patch) -> Merge | None:
+    wanted = (patch.get("policy") or {}).get("toFieldPath") or "Replace"
+    if wanted not in POLICIES:
+        raise PatchError(f"invalid patch policy {wanted}")
+    return POLICIES[wanted]

@@ -1,0 +1,46 @@
+"""
+Kubernetes quantities as the approximate float that a convert transform makes of them.
+
+The number of digits decides in Kubernetes which arithmetic is used; what its exact slow path
+would round (below a billionth) or cap is refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from orderkit.core.crossplane.station import OpaqueError
+from orderkit.core.objects.quantities import NoQuantity, Unsure, parse
+
+_SHAPE = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([A-Za-z]*(?:[+-]?[0-9]+)?)\Z")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+
+def as_float(text: str) -> float:
+    """
+    Return the number, computed as Kubernetes computes it.
+
+    Raises:
+        ValueError: It is no quantity; the text is Kubernetes'.
+        OpaqueError: Kubernetes would round or cap it.
+    """
+    try:
+        parse(text)
+    except Unsure as error:
+        raise OpaqueError(f"quantity {text!r}: {error}") from error
+    except NoQuantity as error:
+        raise ValueError(str(error)) from error
+    found = _SHAPE.match(text)
+    if found is None:
+        raise OpaqueError(f"quantity {text!r} is written unusually")
+    sign, whole, fraction, suffix = found.groups(default="")
+    value, exponent = int((whole or "0") + fraction), -len(fraction)
+    if suffix in _BINARY:
+        value <<= _BINARY[suffix]
+    elif suffix in _DECIMAL:
+        exponent += _DECIMAL[suffix]
+    else:
+        exponent += int(suffix[1:])
+    base = float(-value if sign == "-" else value)
+    return base * float(f"1e{exponent}") if exponent else base

@@ -1,0 +1,135 @@
+"""
+How functions pick objects out of a cluster: labels to match, how many, in which order.
+
+What function-environment-configs (v0.7.1) and function-extra-resources (v0.3.0) have in common.
+Refused by name: more than twelve objects that compare equal, whose order Go's sort does not fix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from orderkit.core.crossplane.station import OpaqueError
+from orderkit.core.crossplane.twins import field_paths
+from orderkit.core.crossplane.twins.field_paths import NoSuchFieldError, PathError, quoted
+from orderkit.core.crossplane.twins.function_inputs import ListOf, OptionalFields
+from orderkit.core.crossplane.twins.go_values import from_wire, type_name
+from orderkit.core.objects.kube_objects import Manifest
+
+_STABLE_MAX = 12
+"""Up to this many entries Go's sort keeps the order of equal ones."""
+
+SELECTOR = OptionalFields(
+    {
+        "mode": "text",
+        "maxMatch": "count",
+        "minMatch": "count",
+        "sortByFieldPath": "text",
+        "matchLabels": ListOf(
+            OptionalFields(
+                {
+                    "type": "text",
+                    "key": "text",
+                    "valueFromFieldPath": "text",
+                    "fromFieldPathPolicy": "text",
+                    "value": "text",
+                }
+            )
+        ),
+    }
+)
+
+
+class ResourceSelectionError(Exception):
+    """A selection that fails its step, in the function's words."""
+
+
+def labels_of_matchers(matchers: Iterable[Mapping[str, Any]], xr: Manifest) -> dict[str, str]:
+    """
+    Return the labels to match; a matcher may do without a field that is optional.
+
+    Raises:
+        SelectionError: A field of the XR is not there or no text, or a matcher has no value.
+    """
+    found: dict[str, str] = {}
+    for matcher in matchers:
+        kind = matcher.get("type") or "FromCompositeFieldPath"
+        if kind not in {"Value", "FromCompositeFieldPath"}:
+            continue
+        field = "value" if kind == "Value" else "valueFromFieldPath"
+        given = matcher.get(field)
+        if given is None:
+            name = field[0].upper() + field[1:]
+            raise ResourceSelectionError(f"{name} cannot be nil for type '{kind}'")
+        if kind == "Value":
+            found[matcher.get("key") or ""] = given
+            continue
+        try:
+            found[matcher.get("key") or ""] = field_paths.get_string(from_wire(xr), given)
+        except PathError as error:
+            if matcher.get("fromFieldPathPolicy") != "Optional":
+                told = f"cannot get value from field path {quoted(given)}: {error}"
+                raise ResourceSelectionError(told) from error
+    return found
+
+
+def picked(
+    objects: Sequence[Manifest], selector: Mapping[str, Any], what: str
+) -> Sequence[Manifest]:
+    """
+    Return the objects in the selector's order, at least and at most as many as it says.
+
+    Args:
+        what: What is counted, for messages.
+
+    Raises:
+        SelectionError: There are too few, or they cannot be ordered.
+        OpaqueError: Their order is not fixed.
+    """
+    least, most = selector.get("minMatch"), selector.get("maxMatch")
+    if least is not None and len(objects) < least:
+        raise ResourceSelectionError(f"expected at least {least} {what}, got {len(objects)}")
+    found = _ordered(objects, selector.get("sortByFieldPath") or "metadata.name")
+    return found if most is None else found[:most]
+
+
+def _ordered(objects: Sequence[Manifest], path: str) -> Sequence[Manifest]:
+    values = [_sort_value(each, path) for each in objects]
+    types = list(dict.fromkeys(type(value) for value in values if value is not None))
+    if not types:
+        return objects
+    if len(types) > 1:
+        names = " and ".join(quoted(_type(kind)) for kind in types[:2])
+        raise ResourceSelectionError(f"cannot sort values of different types {names}")
+    if types[0] not in {str, float}:
+        if len(objects) < _PAIR:
+            return objects
+        kinds = {bool: "bool", dict: "map", list: "slice"}
+        raise ResourceSelectionError(f"unsupported type {quoted(kinds[types[0]])} for sorting")
+    zero = types[0]()
+    keys = [zero if value is None else value for value in values]
+    if len(objects) > _STABLE_MAX and len(set(keys)) < len(keys):
+        raise OpaqueError(f"objects that are equal in {path}: their order is not fixed")
+    numbers = sorted(range(len(objects)), key=lambda number: _key(keys[number]))
+    return [objects[number] for number in numbers]
+
+
+_PAIR = 2
+
+
+def _key(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _type(kind: type) -> str:
+    return type_name(kind())
+
+
+def _sort_value(manifest: Manifest, path: str) -> Any:
+    try:
+        return field_paths.get(from_wire(manifest), path)
+    except NoSuchFieldError:
+        return None
+    except PathError as error:
+        raise ResourceSelectionError(str(error)) from error

@@ -1,0 +1,346 @@
+"""
+Transforms of function-patch-and-transform: map, match, math, string, convert.
+
+Read at v0.10.8. A transform that fails raises `TransformError` with the function's own words, and
+the step ends fatally, as it does there. Refused by name (`OpaqueError`): regular expressions that
+cannot be read with RE2's meaning, formats that ``goformat`` does not print, upper and lower case
+of characters whose case is more than one character, base64 of data that is no text, infinite
+numbers and floats in Go's hexadecimal notation.
+
+Called by ``patches`` and ``patch_input``; what is written wrongly has been refused by ``checking``
+before.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from orderkit.core.crossplane.station import OpaqueError
+from orderkit.core.crossplane.twins import quantity_format
+from orderkit.core.crossplane.twins.field_paths import quoted
+from orderkit.core.crossplane.twins.go_format import shown, sprintf
+from orderkit.core.crossplane.twins.go_values import (
+    INT64_MAX,
+    INT64_MIN,
+    JSONError,
+    fixed,
+    from_wire,
+    json_text,
+    type_name,
+)
+from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
+
+Transform = Mapping[str, Any]
+
+
+class TransformError(Exception):
+    """A transform that does not work on its value, in the function's words."""
+
+
+def transformed(transforms: Sequence[Transform], value: Any) -> Any:
+    """
+    Return a value after all transforms, in their order.
+
+    Raises:
+        TransformError: One cannot work on what it is given.
+        OpaqueError: One uses something that is not supported here.
+    """
+    for number, transform in enumerate(transforms):
+        try:
+            value = _one(transform, value)
+        except TransformError as error:
+            raise TransformError(f"transform at index {number} returned error: {error}") from error
+    return value
+
+
+def _one(transform: Transform, value: Any) -> Any:
+    kind = str(transform.get("type"))
+    settings = transform.get(kind)
+    if kind not in _KINDS:
+        raise TransformError(f"transform type {kind} is not supported")
+    if settings is None:
+        raise TransformError(f"given transform type {kind} requires configuration")
+    try:
+        return _KINDS[kind](settings, value)
+    except (TransformError, JSONError) as error:
+        raise TransformError(f"{kind} transform could not resolve: {error}") from error
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """
+    Return a regular expression with RE2's meaning.
+
+    Raises:
+        OpaqueError: It is none, or cannot be evaluated as RE2 does.
+    """
+    try:
+        return compile_pattern(pattern)
+    except PatternError as error:
+        raise OpaqueError(f"regexp {error}") from error
+
+
+def _searched(pattern: str, text: str) -> re.Match[str] | None:
+    found = compiled(pattern)
+    if found.flags & re.IGNORECASE and not (pattern.isascii() and text.isascii()):
+        raise OpaqueError(f"regexp {pattern!r} ignores the case of characters beyond ASCII")
+    return found.search(text)
+
+
+def _map(pairs: Mapping[str, Any], value: Any) -> Any:
+    if not isinstance(value, str):
+        raise TransformError(f"type {type_name(value)} is not supported for map transform")
+    if value not in pairs:
+        raise TransformError(f"key {value} is not found in map")
+    if pairs[value] is None:
+        told = f"value for key {value} is not valid JSON: unexpected end of JSON input"
+        raise TransformError(told)
+    return from_wire(pairs[value])
+
+
+def _match(settings: Transform, value: Any) -> Any:
+    for number, pattern in enumerate(settings.get("patterns") or ()):
+        try:
+            found = _matches(pattern, value)
+        except TransformError as error:
+            raise TransformError(f"cannot match pattern at index {number}: {error}") from error
+        if found:
+            return from_wire(pattern.get("result"))
+    fallback = settings.get("fallbackValue")
+    if settings.get("fallbackTo") == "Input":
+        if fallback is not None:
+            told = "cannot set both a fallback value and the fallback to input flag"
+            raise TransformError(told)
+        return value
+    return from_wire(fallback)
+
+
+def _matches(pattern: Transform, value: Any) -> bool:
+    kind = pattern.get("type", "")
+    if kind not in {"literal", "regexp"}:
+        raise TransformError(f"unsupported pattern type '{kind}'")
+    if pattern.get(kind) is None:
+        raise TransformError(f"{kind} is required by type {kind}")
+    if not isinstance(value, str):
+        shown_type = "null" if value is None and kind == "regexp" else type_name(value)
+        raise TransformError(f"unsupported input type '{shown_type}'")
+    if kind == "literal":
+        return bool(value == pattern["literal"])
+    return _searched(pattern["regexp"], value) is not None
+
+
+def _math(settings: Transform, value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        told = f"input is required to be a number for math transformer, got {type_name(value)}"
+        raise TransformError(told)
+    kind = settings["type"]
+    if kind == "Multiply":
+        return _product(value, int(settings["multiply"]))
+    bound = int(settings[kind[0].lower() + kind[1:]])
+    outside = _whole(value) < bound if kind == "ClampMin" else _whole(value) > bound
+    return bound if outside else value
+
+
+def _product(value: Any, factor: int) -> Any:
+    if isinstance(value, float):
+        return value * float(factor)
+    found: int = value * factor
+    if not INT64_MIN <= found <= INT64_MAX:
+        raise OpaqueError("math Multiply beyond 64 bits")
+    return found
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, float) and not INT64_MIN <= value <= INT64_MAX:
+        raise OpaqueError("math on a number beyond 64 bits")
+    return int(value)
+
+
+def _string(settings: Transform, value: Any) -> str:
+    kind = settings["type"]
+    if kind == "Format":
+        return sprintf(settings["fmt"], [value])
+    if kind == "Join":
+        return _joined(settings["join"].get("separator") or "", value)
+    text = shown(value)
+    if kind == "Convert":
+        return _converted(settings["convert"], value, text)
+    if kind == "Regexp":
+        return _extracted(settings["regexp"], text)
+    return _cut(settings, text)
+
+
+def _cut(settings: Transform, text: str) -> str:
+    if settings["type"] == "TrimPrefix":
+        return text.removeprefix(settings["trim"])
+    if settings["type"] == "TrimSuffix":
+        return text.removesuffix(settings["trim"])
+    replace = settings["replace"]
+    return text.replace(replace["search"], replace.get("replace") or "")
+
+
+def _converted(kind: str, value: Any, text: str) -> str:
+    if kind in _CASES:
+        return "".join(_cased(kind, char) for char in text)
+    if kind == "ToJson":
+        return json_text(value)
+    if kind == "ToBase64":
+        return base64.b64encode(text.encode()).decode()
+    if kind == "FromBase64":
+        return _decoded(text)
+    if kind not in _HASHES:
+        raise TransformError(f"type {kind} is not supported for string convert")
+    data = value if isinstance(value, str) else json_text(value)
+    return _HASHES[kind](data.encode())
+
+
+_CASES: Mapping[str, Callable[[str], str]] = {"ToUpper": str.upper, "ToLower": str.lower}
+_HASHES: Mapping[str, Callable[[bytes], str]] = {
+    "ToSha1": lambda data: hashlib.sha1(data, usedforsecurity=False).hexdigest(),
+    "ToSha256": lambda data: hashlib.sha256(data).hexdigest(),
+    "ToSha512": lambda data: hashlib.sha512(data).hexdigest(),
+    "ToAdler32": lambda data: str(zlib.adler32(data)),
+}
+
+
+def _cased(kind: str, char: str) -> str:
+    found = _CASES[kind](char)
+    if len(found) != 1:
+        raise OpaqueError(f"string {kind} of {char!r}")
+    return found
+
+
+def _decoded(text: str) -> str:
+    plain = text.replace("\r", "").replace("\n", "")
+    try:
+        data = base64.b64decode(plain, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise TransformError(f"string is not valid base64: {error}") from error
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise OpaqueError("string FromBase64 of data that is no text") from error
+
+
+def _extracted(settings: Transform, text: str) -> str:
+    group = int(settings.get("group") or 0)
+    if group < 0:
+        raise OpaqueError("string Regexp with a negative group: the function crashes on it")
+    found = _searched(settings["match"], text)
+    if found is None or group > (found.re.groups or 0):
+        told = f"regexp {quoted(settings['match'])} had no matches for group {group}"
+        raise TransformError(told)
+    return found.group(group) or ""
+
+
+def _joined(separator: str, value: Any) -> str:
+    if not isinstance(value, list):
+        raise TransformError("could not parse input array")
+    text = "".join(f"{shown(entry)}{separator}" for entry in value)
+    if not (separator and value):
+        return text
+    if not separator[-1].isascii():
+        raise OpaqueError("string Join with a separator beyond ASCII: the function cuts it")
+    return text[:-1]
+
+
+def _convert(settings: Transform, value: Any) -> Any:
+    wanted, form = settings["toType"], settings.get("format") or "none"
+    source = type_name(value)
+    if source not in {"string", "bool", "int64", "float64"}:
+        raise TransformError(f"invalid input type {source}")
+    target = "int64" if wanted == "int" else wanted
+    if target == source:
+        return value
+    conversion = _CONVERSIONS.get((source, target, form))
+    if conversion is None:
+        told = f"conversion from {source} to {target} is not supported with format {form}"
+        raise TransformError(told)
+    return conversion(value)
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+
+def _integer(text: str) -> int:
+    if not _INTEGER.match(text):
+        raise TransformError(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax")
+    if not INT64_MIN <= int(text) <= INT64_MAX:
+        raise TransformError(f"strconv.ParseInt: parsing {quoted(text)}: value out of range")
+    return int(text)
+
+
+def _truth(text: str) -> bool:
+    if text not in _TRUE | _FALSE:
+        raise TransformError(f"strconv.ParseBool: parsing {quoted(text)}: invalid syntax")
+    return text in _TRUE
+
+
+def _number(text: str) -> float:
+    if not _DECIMAL.match(text):
+        if re.match(r"[+-]?(0[xX]|[iI][nN][fF]|[nN][aA][nN])", text):
+            raise OpaqueError(f"convert of {text!r} to float64")
+        raise TransformError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
+    found = float(text)
+    if found in (float("inf"), float("-inf")):
+        raise TransformError(f"strconv.ParseFloat: parsing {quoted(text)}: value out of range")
+    return found
+
+
+def _quantity(text: str) -> float:
+    try:
+        return quantity_format.as_float(text)
+    except ValueError as error:
+        raise TransformError(str(error)) from error
+
+
+def _parsed(wanted: type, what: str) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            found = json.loads(text, parse_constant=_no_constant)
+        except ValueError as error:
+            raise TransformError(f"invalid JSON: {error}") from error
+        if found is not None and not isinstance(found, wanted):
+            raise TransformError(f"json: cannot unmarshal it into Go value of type {what}")
+        return from_wire(found)
+
+    return parse
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"invalid character in {name}")
+
+
+_CONVERSIONS: Mapping[tuple[str, str, str], Callable[[Any], Any]] = {
+    ("string", "int64", "none"): _integer,
+    ("string", "bool", "none"): _truth,
+    ("string", "float64", "none"): _number,
+    ("string", "float64", "quantity"): _quantity,
+    ("int64", "string", "none"): str,
+    ("int64", "bool", "none"): lambda value: value == 1,
+    ("int64", "float64", "none"): float,
+    ("bool", "string", "none"): lambda value: "true" if value else "false",
+    ("bool", "int64", "none"): int,
+    ("bool", "float64", "none"): float,
+    ("float64", "string", "none"): fixed,
+    ("float64", "int64", "none"): _whole,
+    ("float64", "bool", "none"): lambda value: value == 1,
+    ("string", "object", "json"): _parsed(dict, "map[string]interface {}"),
+    ("string", "array", "json"): _parsed(list, "[]interface {}"),
+}
+_KINDS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "map": _map,
+    "match": _match,
+    "math": _math,
+    "string": _string,
+    "convert": _convert,
+}

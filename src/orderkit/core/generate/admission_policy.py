@@ -1,0 +1,162 @@
+"""
+What the API server itself refuses of a kit's XRs: ValidatingAdmissionPolicies and their bindings.
+
+A form can be bypassed by whoever may push to an order's repository, and an AppProject cannot see
+inside an XR. So these rules stand in the cluster:
+
+- an order's Application delivers the order's own XR only; nobody else delivers any;
+- the fields that name order and team fit the name, and never change; where the id alone does not
+  say which team an order belongs to, its Application does (a second policy, with the
+  Applications of the kit's orders as parameters);
+- hidden fields have the platform's value (a sentinel here, baked when the pack is published);
+- ``never``, ``grow`` and ``step`` of kit.yaml's changes hold (``transitions``), and a field that
+  the XRD calls immutable cannot be taken away and given anew.
+
+Never in the way: deletion, finalizers of what is being deleted, status, Crossplane's own fields,
+XRs that another XR composes. An object that broke a rule before the policy was there is left
+alone until that very rule's fields change. Not seen: a second XR of the same order in another
+namespace, and a tracking annotation that a person with write access to the cluster makes up
+(RBAC keeps those out).
+
+Called by ``core.generate.kit_files``; the same manifests are judged by ``core.schema.admission``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from orderkit.core.generate.cel_text import Value, block, either, literal, lookup, optional
+from orderkit.core.generate.cel_transitions import limits
+from orderkit.core.generate.policy_identity import identity, same_tracker
+from orderkit.core.generate.policy_parts import INSTANCE_LABEL, PolicyRule, Variables, quoted, shown
+from orderkit.core.generate.policy_values import hidden_values, immutable, limited
+from orderkit.core.kit.generated_mark import comment
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, TRACKING_ID, Manifest
+from orderkit.core.order.ledger import KIT_LABEL
+from orderkit.core.yaml import yaml11
+
+GROUP = "admissionregistration.k8s.io"
+_TEAM_PREFIX = "group:default/"
+_WAVE = {"argocd.argoproj.io/sync-wave": "1"}
+
+
+def policy(kit: Kit) -> dict[PurePosixPath, bytes]:
+    """Return ``gitops/apis/<kit>/policy.yaml``."""
+    path = PurePosixPath("gitops", "apis", kit.name, "policy.yaml")
+    return {path: (comment(kit.name) + yaml11.dump_all(manifests(kit))).encode()}
+
+
+def manifests(kit: Kit) -> list[Manifest]:
+    """Return the kit's policies and their bindings."""
+    found = [*_own_policy(kit)]
+    if kit.team_from and kit.name_from != (kit.team_from,):
+        found += _team_policy(kit)
+    return found
+
+
+def _own_policy(kit: Kit) -> Iterator[Manifest]:
+    variables = Variables(kit)
+    rules = [
+        *identity(kit, variables),
+        *hidden_values(kit, variables),
+        *(limited(limit, variables) for limit in limits(kit)),
+        *immutable(kit, variables),
+    ]
+    name = f"{kit.name}.orderkit.dev"
+    yield _policy(kit, name, variables, rules)
+    yield _binding(name)
+
+
+def _team_policy(kit: Kit) -> Iterator[Manifest]:
+    """The team is the one whose AppProject the order's Application is in."""
+    variables = Variables(kit)
+    now, was = variables.field(kit.team_from)
+    variables.found["team"] = (
+        f"{now} == null ? '' : string({now}).startsWith({literal(_TEAM_PREFIX)}) ?\n"
+        f"string({now}).substring({len(_TEAM_PREFIX)}) : string({now})"
+    )
+    project = "params.?spec.?project.orValue('')"
+    rule = PolicyRule(
+        either(
+            f"oldObject != null && {now} == {was} && {same_tracker()}",
+            f"{was} != null && {now} != {was}",  # the other policy refuses that
+            "params.metadata.name != variables.tracked_by",
+            f"{project} == variables.team",
+        ),
+        (
+            f"spec.{kit.team_from}: is ",
+            shown(kit, kit.team_from, now),
+            ", but order ",
+            Value("variables.tracked_by"),
+            " belongs to team ",
+            *quoted(project),
+            "; put that team there, or order again as the other one",
+        ),
+        f"spec.{kit.team_from} is not the team that the order belongs to",
+    )
+    name = f"team.{kit.name}.orderkit.dev"
+    made = _policy(kit, name, variables, [rule])
+    kind = {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind}
+    made["spec"] = {"paramKind": kind, **made["spec"]}
+    yield made
+    bound = _binding(name)
+    bound["spec"]["paramRef"] = {
+        "namespace": ARGOCD_NAMESPACE,
+        "selector": {"matchLabels": {KIT_LABEL: kit.name}},
+        "parameterNotFoundAction": "Allow",  # no order of the kit yet: the other policy refuses
+    }
+    yield bound
+
+
+def _policy(kit: Kit, name: str, variables: Variables, rules: list[PolicyRule]) -> Manifest:
+    kind = kit.kind
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name, "annotations": _WAVE},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [kind.group],
+                        "apiVersions": [kind.version],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": [kit.xrd["spec"]["names"]["plural"]],
+                    }
+                ]
+            },
+            "matchConditions": _conditions(),
+            "variables": variables.to_manifest(),
+            "validations": [rule.to_manifest() for rule in rules],
+        },
+    }
+
+
+def _binding(name: str) -> Manifest:
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name, "annotations": _WAVE},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    }
+
+
+def _conditions() -> list[Manifest]:
+    """Leave alone what is being deleted, and what another XR composes."""
+    noted = optional("object", ("metadata", "annotations", TRACKING_ID))
+    labelled = optional("object", ("metadata", "labels", INSTANCE_LABEL))
+    owners = lookup("object", ("metadata", "ownerReferences")).replace("null", "[]")
+    composed = f"!{owners}.exists(o, o.?controller.orValue(false))"
+    return [
+        {
+            "name": "is-not-being-deleted",
+            "expression": "!has(object.metadata.deletionTimestamp)",
+        },
+        {
+            "name": "is-no-part-of-another",
+            "expression": block(either(f"{noted}.hasValue()", f"{labelled}.hasValue()", composed)),
+        },
+    ]

@@ -1,0 +1,113 @@
+"""
+Texts of CEL expressions: literals, safe lookups, wrapped lines.
+
+Lookups never fail: what is not there is null. The texts are for the API server, and
+``core.schema.admission`` evaluates the same. Called by the other modules of this package that write
+policies.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+_WIDTH, _LINE = 88, 96
+_WORD = re.compile(r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^\s'"])+""")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_RESERVED = frozenset(
+    {
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for"),
+        *("function", "if", "import", "let", "loop", "package", "namespace", "return", "var"),
+        *("void", "while"),
+    }
+)
+ABSENT = "null"
+
+
+def literal(value: object) -> str:
+    """Write a text, number, boolean or null as a CEL literal."""
+    if not isinstance(value, str) or ("'" in value and '"' not in value):
+        return json.dumps(value, ensure_ascii=False)
+    inner = json.dumps(value, ensure_ascii=False)[1:-1].replace('\\"', '"')
+    return "'" + inner.replace("'", "\\'") + "'"
+
+
+def lookup(root: str, path: Sequence[str]) -> str:
+    """Return what reads the value at a path of maps; null if any part of it is missing."""
+    return f"{optional(root, path)}.orValue({ABSENT})"
+
+
+def optional(root: str, path: Sequence[str]) -> str:
+    """Return what reads the value at a path as an optional one."""
+    return root + "".join(_step(step) for step in path)
+
+
+def _step(name: str) -> str:
+    if _PLAIN.match(name) and name not in _RESERVED:
+        return f".?{name}"
+    return f"[?{literal(name)}]"
+
+
+def identifier(path: str) -> str:
+    """Return a name for a variable made of a field's path."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", path)
+
+
+def either(*parts: str) -> str:
+    """Join with ``||``, a line for each."""
+    return " ||\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An expression inside a text."""
+
+    expression: str
+
+
+def told(parts: Iterable[str | Value]) -> str:
+    """Return the expression of a text made of words and values, wrapped."""
+    found: list[str] = []
+    words = ""
+    for part in parts:
+        if isinstance(part, str):
+            words += part
+            continue
+        found += [*_wrapped(words), part.expression]
+        words = ""
+    return concatenated([*found, *_wrapped(words)])
+
+
+def _wrapped(words: str) -> list[str]:
+    """Write words as literals that are not too long for a line."""
+    lines = [""]
+    for word in re.findall(r"\S*\s*", words):
+        if lines[-1] and len(lines[-1]) + len(word) > _WIDTH:
+            lines.append("")
+        lines[-1] += word
+    return [literal(line) for line in lines if line]
+
+
+def concatenated(parts: Iterable[str]) -> str:
+    """Join texts with ``+``, a line for each."""
+    return " +\n".join(parts)
+
+
+def block(expression: str) -> str:
+    """End an expression with a newline, so that it is written as a block; break long lines."""
+    lines = [line for whole in expression.strip().split("\n") for line in _broken(whole)]
+    return "\n".join(lines) + "\n"
+
+
+def _broken(line: str) -> Iterator[str]:
+    """Break a line at spaces outside of texts; a word that is too long stays whole."""
+    found = ""
+    for word in _WORD.findall(line):
+        if found and len(found) + 1 + len(word) > _LINE:
+            yield found
+            found = f"  {word}"
+        else:
+            found = f"{found} {word}" if found else word
+    yield found

@@ -1,0 +1,159 @@
+"""
+How far fields may go in one step, as CEL: what ``changes`` of kit.yaml say of directions.
+
+``grow``: numbers, quantities and enums (in their order) never fall back, booleans never become
+false, lists and maps never lose anything, objects grow field by field. ``step``: an enum or a
+number goes one step (``multipleOf``, else 1) at a time. What has no order does not change under
+either. A value that was absent may be set.
+
+Called by ``core.generate.admission_policy`` and ``core.generate.policy_values``. `orderkit change`
+says the same before it writes (``core.order.change``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.generate.cel_text import literal
+from orderkit.core.kit.model import Direction, FieldPath, Kit
+
+Schema = Mapping[str, Any]
+_NOTHING = "false"
+"""What has no order goes nowhere."""
+_LIMITED = (Direction.GROW, Direction.STEP)
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedField:
+    """A field that may not go everywhere."""
+
+    path: FieldPath
+    schema: Schema
+    directions: tuple[Direction, ...]
+    """Any of them allows a change; `NEVER` stands alone."""
+
+
+def limits(kit: Kit) -> Iterator[RestrictedField]:
+    """Yield the fields whose changes the kit limits, in the XRD's order."""
+    for name, schema in (kit.spec_schema.get("properties") or {}).items():
+        yield from _limits(kit, name, schema)
+
+
+def _limits(kit: Kit, path: FieldPath, schema: Schema) -> Iterator[RestrictedField]:
+    named = [(change.direction, field) for change in kit.changes for field in change.fields]
+    covering = {direction for direction, field in named if f"{path}.".startswith(f"{field}.")}
+    if Direction.NEVER in covering:
+        yield RestrictedField(path, schema, (Direction.NEVER,))
+    elif any(field.startswith(f"{path}.") for _, field in named):
+        for name, below in (schema.get("properties") or {}).items():
+            yield from _limits(kit, f"{path}.{name}", below)
+    elif covering and Direction.ANY not in covering:
+        yield RestrictedField(path, schema, tuple(each for each in _LIMITED if each in covering))
+
+
+def allowed(limit: RestrictedField, was: str, now: str) -> str:
+    """Return the expression that allows a change between two values, neither of them null."""
+    forms = {Direction.GROW: _grown, Direction.STEP: _stepped}
+    bodies = [forms[each](limit.schema, was, now) for each in limit.directions]
+    return " || ".join(f"({body})" for body in bodies) if len(bodies) > 1 else bodies[0]
+
+
+def places(limit: RestrictedField) -> str:
+    """Return the map from an enum's values to their places, as `allowed` writes it; or nothing."""
+    return _ranks(limit.schema)
+
+
+_Form = Callable[[Schema, str, str], str]
+
+
+def _grown(schema: Schema, was: str, now: str) -> str:
+    if ranks := _ranks(schema):
+        return f"{_rank(ranks, now)} >= {_rank(ranks, was)}"
+    if schema.get("type") == "object":
+        return _inside(_grown, schema, was, now)
+    if schema.get("type") == "array":
+        return _elements_stay(schema, was, now)
+    quantities = f"isQuantity(string({was})) && isQuantity(string({now}))"
+    more = f"quantity(string({now})).compareTo(quantity(string({was}))) >= 0"
+    return {
+        "integer": f"{now} >= {was}",
+        "number": f"{now} >= {was}",
+        "boolean": f"{now} || !{was}",
+        "string": f"{quantities} &&\n{more}",
+    }.get(_type(schema), _NOTHING)
+
+
+def _stepped(schema: Schema, was: str, now: str) -> str:
+    if ranks := _ranks(schema):
+        here, there = _rank(ranks, was), _rank(ranks, now)
+        return f"{here} == -1 ||\n{there} - {here} <= 1 &&\n{here} - {there} <= 1"
+    if schema.get("type") == "object":
+        return _inside(_stepped, schema, was, now)
+    step = schema.get("multipleOf") or 1
+    return {
+        "integer": _near(now, was, literal(int(step))),
+        "number": _near(f"double({now})", f"double({was})", literal(float(step))),
+        "boolean": "true",
+    }.get(_type(schema), _NOTHING)
+
+
+def _type(schema: Schema) -> str:
+    """Return the type; a port is a text, for a text may be a quantity."""
+    found = schema.get("type") or ""
+    return "string" if schema.get("x-kubernetes-int-or-string") else str(found)
+
+
+def _near(one: str, other: str, step: str) -> str:
+    return f"{one} - {other} <= {step} && {other} - {one} <= {step}"
+
+
+def _ranks(schema: Schema) -> str:
+    """Return an enum as a map to its places; empty where there is none that a map can hold."""
+    values = [value for value in schema.get("enum") or () if value is not None]
+    if not values or not all(isinstance(value, str | int) for value in values):
+        return ""
+    return "{" + ", ".join(f"{literal(v)}: {n}" for n, v in enumerate(values)) + "}"
+
+
+def _rank(ranks: str, value: str) -> str:
+    """A value of an older enum comes before all."""
+    return f"{ranks}[?{value}].orValue(-1)"
+
+
+def _elements_stay(schema: Schema, was: str, now: str) -> str:
+    keys = schema.get("x-kubernetes-list-map-keys")
+    if schema.get("x-kubernetes-list-type") != "map" or not keys:
+        return f"{was}.all(e, e in {now})"
+    mine, theirs = _names(was, "e", "f")
+    same = [f"{theirs}[{literal(key)}] == {mine}[{literal(key)}]" for key in keys]
+    grown = _inside(_grown, schema.get("items") or {}, mine, theirs)
+    return f"{was}.all({mine}, {now}.exists({theirs}, {' && '.join([*same, grown])}))"
+
+
+def _inside(form: _Form, schema: Schema, was: str, now: str) -> str:
+    """Each entry that was there stays, and goes no further than it may."""
+    values = schema.get("additionalProperties")
+    properties = schema.get("properties") or {}
+    if properties:
+        return " &&\n".join(
+            f"(!({key} in {was}) || ({key} in {now} && "
+            f"({_leaf(form, child, f'{was}[{key}]', f'{now}[{key}]')})))"
+            for key, child in ((literal(name), child) for name, child in properties.items())
+        )
+    (each,) = _names(was, "k")
+    before, after = f"{was}[{each}]", f"{now}[{each}]"
+    body = _leaf(form, values if isinstance(values, Mapping) else {}, before, after)
+    return f"{was}.all({each}, {each} in {now} && ({body}))"
+
+
+def _leaf(form: _Form, schema: Schema, was: str, now: str) -> str:
+    """Equal, or gone as far as it may; texts that are no quantities stay."""
+    return f"{now} == {was} || ({form(schema, was, now)})"
+
+
+def _names(outer: str, *letters: str) -> tuple[str, ...]:
+    """Return names for the loop's variables that no loop around it has."""
+    depth = outer.count("[")
+    return tuple(f"{letter}{depth}" for letter in letters)

@@ -1,0 +1,92 @@
+"""
+What Crossplane may do for a kit: a ClusterRole that is aggregated to Crossplane's own.
+
+Made of kit.yaml's ``composes`` (everything) and ``requires`` (reading). What Crossplane may by
+default is left out: the kinds it ships with, its own groups, and the kit's own XR. The file is
+there even if no rule is left, so that a right that is no longer needed goes away.
+
+Composing a Role asks for ``escalate``, composing a binding for ``bind``: Kubernetes lets nobody
+grant what he may not do himself. Called by ``core.generate.kit_files`` and by checks of rights;
+``core.check.rights_rules`` compares with the same list and the same plurals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.crossplane.granted_rights import AGGREGATE, DEFAULTS, READ, WRITE
+from orderkit.core.kit.generated_mark import comment
+from orderkit.core.kit.model import KindRef, Kit, plural_of
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.yaml import yaml11
+
+_RBAC = "rbac.authorization.k8s.io"
+_OWN_GROUPS = frozenset(
+    f"{name}.crossplane.io" for name in ("apiextensions", "ops", "pkg", "protection")
+)
+
+
+def rbac(kit: Kit) -> dict[PurePosixPath, bytes]:
+    """Return ``gitops/apis/<kit>/rbac.yaml``."""
+    role: Manifest = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": f"crossplane-compose-{kit.name}", "labels": {AGGREGATE: "true"}},
+        "rules": rules(kit),
+    }
+    path = PurePosixPath("gitops", "apis", kit.name, "rbac.yaml")
+    return {path: (comment(kit.name) + yaml11.dump(role)).encode()}
+
+
+def rules(kit: Kit) -> list[dict[str, Any]]:
+    """Return the rules of the kit's role, sorted, one per group and set of verbs."""
+    wanted: dict[tuple[str, str], set[str]] = {}
+    for verbs, kinds in ((WRITE, kit.composes), (READ, kit.requires)):
+        for ref in kinds:
+            if not _is_default(kit, ref):
+                wanted.setdefault((_kind(ref).group, plural(ref)), set()).update(verbs)
+    for group, resource, verb in _granting(kit.composes):
+        wanted.setdefault((group, resource), set()).add(verb)
+    grouped: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (group, resource), verbs_ in sorted(wanted.items()):
+        grouped.setdefault((group, _ordered(verbs_)), []).append(resource)
+    return [
+        {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
+        for (group, verbs), resources in sorted(grouped.items())
+    ]
+
+
+def _ordered(verbs: Iterable[str]) -> tuple[str, ...]:
+    known = (*WRITE, "bind", "escalate")
+    return tuple(sorted(verbs, key=known.index))
+
+
+def _granting(kinds: Iterable[KindRef]) -> Iterable[tuple[str, str, str]]:
+    """Yield what is needed to hand rights on, beyond writing the object."""
+    for ref in kinds:
+        kind = _kind(ref)
+        if kind.group != _RBAC:
+            continue
+        if kind.kind in {"Role", "ClusterRole"}:
+            yield _RBAC, plural(ref), "escalate"
+        elif kind.kind == "ClusterRoleBinding":
+            yield _RBAC, "clusterroles", "bind"
+        elif kind.kind == "RoleBinding":
+            yield from ((_RBAC, resource, "bind") for resource in ("clusterroles", "roles"))
+
+
+def _is_default(kit: Kit, ref: KindRef) -> bool:
+    kind = _kind(ref)
+    same = (kind.group, kind.kind) == (kit.kind.group, kit.kind.kind)
+    return same or kind.group in _OWN_GROUPS or (kind.group, kind.kind) in DEFAULTS
+
+
+def _kind(ref: KindRef) -> Kind:
+    return Kind.parse(ref.api_version, ref.kind)
+
+
+def plural(ref: KindRef) -> str:
+    """Return the plural of a kind, as RBAC wants it: the one given, else by English rules."""
+    return ref.resource or plural_of(ref.kind)

@@ -1,0 +1,136 @@
+"""
+The order form of a kit: parameter pages for Backstage's scaffolder.
+
+Every field becomes the property that shows it best and refuses what the XRD refuses; what a form
+cannot check is told in its help. Fields keep their names and their nesting (``aliases`` rename
+top-level ones), so that an XR is read back into the form as it is. Called by
+``core.generate.order_template`` and ``core.kit.consistency``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.generate.form_fields import LABEL_PATTERN, properties_of
+from orderkit.core.kit import js_patterns
+from orderkit.core.kit.hidden_fields import baked, hidden_schema
+from orderkit.core.kit.model import Hidden, Kit, Page
+from orderkit.core.kit.xrd_fields import KitField, KitFields
+from orderkit.core.names import LABEL_MAX
+
+Schema = dict[str, Any]
+
+DEFAULT_PAGE, ADVANCED_PAGE = "Order", "Advanced settings"
+FORGE_HOST, PACK_COMMIT = "forge_host", "pack_commit"
+"""Parameters of every form, baked when the pack is published."""
+RESERVED = (FORGE_HOST, PACK_COMMIT)
+_FORGE_HOST_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[A-Za-z0-9._/-]+)?$"
+_COMMIT_PATTERN = "^[0-9a-f]{40}$"
+_TEAM_PATTERN = "^(group:default/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
+
+def pages(kit: Kit, fields: KitFields) -> list[Schema]:
+    """
+    Return the pages of a kit's form.
+
+    Raises:
+        FormError: A pattern cannot be said in JavaScript; the message begins with the field.
+    """
+    shown = _placed(kit, fields)
+    form = _Form(kit, fields)
+    found = [form.page(page, here) for page, here in shown]
+    form.add_own(found[0])
+    form.add_hidden(found[0])
+    form.tell_rules(found, [here for _, here in shown])
+    return [_ordered(page) for page in found]
+
+
+def _placed(kit: Kit, fields: KitFields) -> list[tuple[Page, list[KitField]]]:
+    """Say which fields stand on which page."""
+    visible = [field for field in fields.top if field.asked]
+    by_path = {field.path: field for field in visible}
+    if kit.pages:
+        named = {path for page in kit.pages for path in page.fields}
+        rest = [field for field in visible if field.path not in named]
+        shown = [(page, [by_path[path] for path in page.fields]) for page in kit.pages]
+        shown[-1][1].extend(rest)
+        return shown
+    plain = [field for field in visible if not field.advanced]
+    plain.sort(key=lambda field: (field.order is None, not field.required))
+    found = [(Page(DEFAULT_PAGE, ()), plain)]
+    advanced = [field for field in visible if field.advanced]
+    if advanced:
+        found.append((Page(ADVANCED_PAGE, ()), advanced))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Puts one kit's form together."""
+
+    kit: Kit
+    fields: KitFields
+
+    def page(self, page: Page, shown: Sequence[KitField]) -> Schema:
+        found: Schema = {"title": page.title}
+        if page.description:
+            found["description"] = page.description
+        return {**found, **properties_of(self.kit, shown)}
+
+    def add_own(self, page: Schema) -> None:
+        """Put the form's own parameters first: the order's name, the team."""
+        own: Schema = {}
+        kit = self.kit
+        if not kit.name_from:
+            own[kit.name_parameters[0]] = {
+                "title": "Name",
+                "description": f"The order is called {kit.name}-<name>.",
+                "type": "string",
+                "pattern": LABEL_PATTERN,
+                "maxLength": LABEL_MAX - len(kit.name) - 1,
+                "errorMessage": {"pattern": js_patterns.told(LABEL_PATTERN)},
+            }
+        if not kit.team_from:
+            own[kit.team_parameter] = {
+                "title": "Team",
+                "description": "Who orders, and owns what is ordered.",
+                "type": "string",
+                "pattern": _TEAM_PATTERN,
+                "errorMessage": {"pattern": "must be a team, for example group:default/ae86"},
+                "ui:field": "OwnerPicker",
+                "ui:options": {"catalogFilter": [{"kind": "Group"}]},
+            }
+        page["properties"] = {**own, **page["properties"]}
+        page["required"] = [*own, *page.get("required", ())]
+        if "ui:order" in page:
+            page["ui:order"] = [*own, *page["ui:order"]]
+
+    def add_hidden(self, page: Schema) -> None:
+        """Put the platform's values last, each with a pattern that refuses what is not baked."""
+        hidden = {
+            self.kit.parameter(field.path): hidden_schema(field, field.hidden)
+            for field in self.fields.top
+            if field.hidden
+        }
+        hidden[FORGE_HOST] = baked("Forge", Hidden("FORGE_HOST"), _FORGE_HOST_PATTERN)
+        hidden[PACK_COMMIT] = baked("Commit of the pack", Hidden("PACK_COMMIT"), _COMMIT_PATTERN)
+        page["properties"] = {**page["properties"], **hidden}
+        page["required"] = [*page["required"], *hidden]
+
+    def tell_rules(self, found: list[Schema], shown: list[list[KitField]]) -> None:
+        """Tell a rule about several fields on the last page that has one of them."""
+        for names, sentence in self.fields.rules:
+            at = max(
+                (n for n, here in enumerate(shown) if any(f.name in names for f in here)), default=0
+            )
+            page = found[at]
+            told = page.get("description", "")
+            page["description"] = f"{told} {sentence}".strip()
+
+
+def _ordered(page: Schema) -> Schema:
+    """Return a page with its keys in the order in which one reads them."""
+    keys = ("title", "description", "required", "properties", "dependencies", "ui:order")
+    return {key: page[key] for key in keys if page.get(key)}

@@ -1,0 +1,295 @@
+"""
+Make a pack's files of objects that exist: what a server added is taken out, the rest stays.
+
+Of a file with one document the text is kept, comments and order included, where the few edits can
+be proved (``core.yaml.edit``); otherwise the object is written anew. Nothing is converted but one
+thing: an XRD that a cluster shows as v1 and that says nothing v2 lacks is written as v2.
+
+Called by ``flows.kit.import_kit``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.crossplane.composed import steps_of
+from orderkit.core.crossplane.python_functions import NAMES, STATION_FUNCTION
+from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
+from orderkit.core.objects.kube_objects import (
+    COMPOSITION,
+    CRD,
+    FUNCTION,
+    TRACKING_ID,
+    XRD,
+    Kind,
+    Manifest,
+    annotations_of,
+    dig,
+    metadata,
+)
+from orderkit.core.schema.xrd import GROUP, is_legacy, xr_kind
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.edit import Edit, Op, edit
+from orderkit.core.yaml.manifests import parse_documents
+
+SYNC_OPTIONS, WAVE = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/sync-wave"
+KEPT = "Prune=false,Delete=false"
+"""Deleting an XRD deletes every order of its kind: never by Argo CD."""
+_SERVERS = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "ownerReferences",
+    "finalizers",
+    "selfLink",
+)
+_V1_ONLY = {"defaultCompositeDeletePolicy"}
+"""A server adds it to each XRD that it shows as v1; v2 has no such field."""
+_SERVERS_ANNOTATIONS = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    TRACKING_ID,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSource:
+    """A file, or what a cluster showed (then without text)."""
+
+    name: str
+    objects: tuple[Manifest, ...]
+    text: bytes | None = None
+    """The file, if it is YAML and holds one document."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedObject:
+    """An object and the file it comes from."""
+
+    manifest: Manifest
+    source: ImportSource
+
+    @property
+    def name(self) -> str:
+        return str(metadata(self.manifest).get("name", ""))
+
+
+def read_source(name: str, data: bytes) -> ImportSource:
+    """
+    Read a file of objects.
+
+    Raises:
+        ManifestError: It is no YAML or JSON of Kubernetes objects.
+    """
+    from orderkit.core.yaml.manifests import objects_in
+
+    documents = [(found, line) for found, line in parse_documents(name, data) if found is not None]
+    objects = tuple(one for found, line in documents for one in objects_in(name, found, line))
+    single = len(documents) == 1 and objects == (documents[0][0],) and not name.endswith(".json")
+    return ImportSource(name, objects, data if single else None)
+
+
+def the_xrd(sources: Iterable[ImportSource]) -> SourcedObject:
+    """
+    Return the one XRD among the sources.
+
+    Raises:
+        InvalidInputError: There is none, or more than one.
+    """
+    sources = tuple(sources)
+    found = [one for one in _all(sources) if _is(one.manifest, XRD)]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(source.name for source in sources)
+    if not found and any(_is(one.manifest, CRD) for one in _all(sources)):
+        hint = "this is a CRD; Crossplane makes it of the XRD, and that is what is needed"
+    else:
+        hint = "one kit has one CompositeResourceDefinition"
+    raise InvalidInputError(names, [one.name for one in found], "must hold one XRD", hint=hint)
+
+
+def composition_for(
+    xrd: Manifest, sources: Iterable[ImportSource], *, wanted: str = ""
+) -> SourcedObject | None:
+    """
+    Return the Composition of an XRD among the sources; None if there is none for it.
+
+    Args:
+        wanted: Its name, if there are several and the XRD names no default.
+
+    Raises:
+        InvalidInputError: It is not there, or there are several to choose from.
+    """
+    kind = xr_kind(xrd)
+    found = [
+        one
+        for one in _all(sources)
+        if _is(one.manifest, COMPOSITION)
+        and dig(one.manifest, "spec", "compositeTypeRef", "kind") == kind.kind
+        and str(dig(one.manifest, "spec", "compositeTypeRef", "apiVersion")).startswith(
+            f"{kind.group}/"
+        )
+    ]
+    names = [one.name for one in found]
+    refs = (dig(xrd, "spec", key, "name") for key in ("enforcedCompositionRef", _DEFAULT_REF))
+    default = next((ref for ref in refs if ref in names), "")
+    chosen = wanted or default or (names[0] if len(names) == 1 else "")
+    if chosen in names:
+        return found[names.index(chosen)]
+    if not found and not wanted:
+        return None
+    raise InvalidInputError(
+        "Composition",
+        wanted or names,
+        f"must be one of {kind.kind}",
+        hint=f"name it: {', '.join(names)}" if names else "none for this XRD was given",
+    )
+
+
+_DEFAULT_REF = "defaultCompositionRef"
+
+
+def functions_in(sources: Iterable[ImportSource]) -> dict[str, Manifest]:
+    """Return the Crossplane functions that the sources declare, by name."""
+    return {
+        one.name: one.manifest
+        for one in _all(sources)
+        if Kind.of(one.manifest).group == FUNCTION.group
+        and Kind.of(one.manifest).kind == FUNCTION.kind
+    }
+
+
+def _all(sources: Iterable[ImportSource]) -> Iterator[SourcedObject]:
+    for source in sources:
+        yield from (SourcedObject(manifest, source) for manifest in source.objects)
+
+
+def _is(manifest: Manifest, kind: Kind) -> bool:
+    found = Kind.of(manifest)
+    return (found.group, found.kind) == (kind.group, kind.kind)
+
+
+def cleaned(manifest: Manifest) -> Manifest:
+    """Return the object as it belongs into Git: no status, nothing that a server wrote."""
+    meta = {key: value for key, value in metadata(manifest).items() if key not in _SERVERS}
+    annotations = {
+        k: v for k, v in annotations_of(manifest).items() if k not in _SERVERS_ANNOTATIONS
+    }
+    annotations |= _own_annotations(manifest, annotations)
+    meta["annotations"] = annotations
+    if not annotations:
+        del meta["annotations"]
+    rest = {
+        k: v for k, v in manifest.items() if k not in {"apiVersion", "kind", "metadata", "status"}
+    }
+    found = {
+        "apiVersion": _api_version(manifest),
+        "kind": manifest["kind"],
+        "metadata": meta,
+        **rest,
+    }
+    if found["apiVersion"] != manifest["apiVersion"]:
+        found["spec"] = {k: v for k, v in manifest["spec"].items() if k not in _V1_ONLY}
+    return found
+
+
+def _api_version(manifest: Manifest) -> str:
+    """Return v2 for an XRD that came from a server as v1 and is not of the old scope."""
+    from_server = bool(metadata(manifest).get("uid"))
+    if _is(manifest, XRD) and from_server and not is_legacy(manifest):
+        return f"{GROUP}/v2"
+    return str(manifest["apiVersion"])
+
+
+def _own_annotations(manifest: Manifest, known: dict[str, str]) -> dict[str, str]:
+    """Return what Argo CD must know of definitions: never prune them, in which order to apply."""
+    if Kind.of(manifest).group != GROUP:
+        return {}
+    options = [one for one in known.get(SYNC_OPTIONS, "").split(",") if one]
+    told = {one.partition("=")[0] for one in options}
+    options += [one for one in KEPT.split(",") if one.partition("=")[0] not in told]
+    wave = {WAVE: known.get(WAVE, "1")} if _is(manifest, COMPOSITION) else {}
+    return {SYNC_OPTIONS: ",".join(options), **wave}
+
+
+def text_of(found: SourcedObject) -> bytes:
+    """Return the cleaned object as a file, the given text kept as far as that can be proved."""
+    wanted = cleaned(found.manifest)
+    if found.source.text is not None:
+        try:
+            text = edit(found.source.text, _edits(found.manifest, wanted), name=found.source.name)
+            if _objects(text, found.source.name) == [wanted]:
+                return text
+        except OrderkitError:
+            pass  # no proof: written anew
+    return yaml11.dump(wanted).encode()
+
+
+def _objects(text: bytes, name: str) -> list[object]:
+    return [found for found, _ in parse_documents(name, text) if found is not None]
+
+
+def _edits(before: Manifest, wanted: Manifest) -> list[Edit]:
+    """Return the edits that clean a text."""
+    edits = [Edit(("status",), Op.UNSET)] if "status" in before else []
+    old, new = metadata(before), metadata(wanted)
+    edits += [Edit(("metadata", key), Op.UNSET) for key in old if key not in new]
+    if "annotations" in new:
+        notes, kept = annotations_of(before), annotations_of(wanted)
+        path = ("metadata", "annotations")
+        edits += [Edit((*path, key), Op.UNSET) for key in notes if key not in kept]
+        edits += [
+            Edit((*path, key), Op.SET, value)
+            for key, value in kept.items()
+            if notes.get(key) != value
+        ]
+    if before["apiVersion"] != wanted["apiVersion"]:
+        edits += [Edit(("spec", key), Op.UNSET) for key in before["spec"] if key in _V1_ONLY]
+        edits.append(Edit(("apiVersion",), Op.SET, wanted["apiVersion"]))
+    return edits
+
+
+def kit_name(xrd: Manifest) -> str:
+    """Return the name that an XRD suggests for its kit: ``XAgentBudget`` is ``agent-budget``."""
+    bare = re.sub(r"^X(?=[A-Z])", "", str(dig(xrd, "spec", "names", "kind", default="")))
+    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", bare)
+    return parts.lower()[:40].strip("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What a Composition asks of a pack."""
+
+    foreign: tuple[tuple[str, str], ...]
+    """Step and function, for functions that are no Python of this process."""
+    stations: tuple[str, ...]
+    functions: tuple[str, ...]
+
+
+def pipeline_of(composition: Manifest) -> Pipeline:
+    """
+    Read a Composition's pipeline.
+
+    Raises:
+        RefusedError: It has none: mode Resources is gone since Crossplane 2.
+    """
+    steps = steps_of(composition.get("spec") or {})
+    if not steps:
+        raise RefusedError(
+            f"Composition {metadata(composition).get('name')} has no pipeline",
+            hint="mode Resources is gone since Crossplane 2; convert it with its own tools first",
+        )
+    stations: Sequence[Any] = [
+        step.input.get("name", "") for step in steps if step.function == STATION_FUNCTION
+    ]
+    return Pipeline(
+        tuple((step.name, step.function) for step in steps if step.function not in NAMES),
+        tuple(sorted({str(name) for name in stations})),
+        tuple(sorted({step.function for step in steps})),
+    )

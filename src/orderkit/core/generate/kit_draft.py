@@ -1,0 +1,288 @@
+"""
+Draft a new kit: its XRD from a few words, and what ``skeletons/kit`` needs to know of an XRD.
+
+A field is drafted as ``name:type[:enum=a|b][:default=x][:optional]``. Who orders is always part
+of the XR, so that the admission policy can hold it: a field ``team`` is added unless there is one.
+
+Called by ``flows.kit.start_kit`` and by the command line, which asks for what is not given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError, UsageError
+from orderkit.core.kit.model import plural_of, spelt_out
+from orderkit.core.kit.sample_values import NoSampleError, fits, sample
+from orderkit.core.kit.xrd_fields import ABSENT
+from orderkit.core.names import check_label
+from orderkit.core.objects.kube_objects import Manifest, dig
+from orderkit.core.schema.xrd import scope_of, xr_kind
+from orderkit.core.yaml import yaml11
+
+TYPES = ("string", "integer", "number", "boolean")
+VERSION = "v1alpha1"
+TEAM_FIELDS, NAME_FIELD = ("team", "teamName"), "name"
+EXAMPLE_TEAM, EXAMPLE_NAME = "ae86", "first"
+_TEAM: dict[str, Any] = {
+    "type": "string",
+    "description": "Team that orders, an organisation of the forge.",
+    "pattern": "^[a-z][a-z0-9-]{1,28}[a-z0-9]$",
+}
+_FIELD_NAME = re.compile(r"[a-z][a-zA-Z0-9]{0,62}\Z")
+_KIND = re.compile(r"[A-Z][a-zA-Z0-9]{0,62}\Z")
+_GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+\Z")
+_OPTION = re.compile(r":(?=enum=|default=|optional(?::|\Z))")
+_COLUMNS_MAX = 4
+_LABEL, _LABEL_MAX = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 63
+"""What an order may be called: it becomes a label, a repository and part of an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDraft:
+    """One field of ``spec``."""
+
+    name: str
+    type: str = "string"
+    enum: tuple[Any, ...] = ()
+    default: Any = ABSENT
+    optional: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        """Return the field's schema."""
+        found: dict[str, Any] = {"type": self.type, "description": f"{spelt_out(self.name)}."}
+        if self.enum:
+            found["enum"] = list(self.enum)
+        if self.default is not ABSENT:
+            found["default"] = self.default
+        return found
+
+
+def parse_field(text: str) -> FieldDraft:
+    """
+    Read ``name:type[:enum=a|b][:default=x][:optional]``.
+
+    Raises:
+        UsageError: It is something else.
+        InvalidInputError: A name, type or value is none.
+    """
+    head, *options = _OPTION.split(text)
+    name, _, type_ = head.partition(":")
+    type_ = type_ or "string"
+    if not _FIELD_NAME.match(name):
+        raise InvalidInputError(
+            "--field", name, "is no field name", hint="lowerCamelCase, for example sizeGb"
+        )
+    if type_ not in TYPES:
+        raise InvalidInputError(f"--field {name}", type_, f"is none of {', '.join(TYPES)}")
+    enum: tuple[Any, ...] = ()
+    default: Any = ABSENT
+    for option in options:
+        key, _, value = option.partition("=")
+        if key == "enum":
+            enum = tuple(_typed(name, type_, entry) for entry in value.split("|"))
+        elif key == "default":
+            default = _typed(name, type_, value)
+    if enum and default is not ABSENT and default not in enum:
+        raise InvalidInputError(f"--field {name}", default, "is no value of its enum")
+    if len(set(enum)) != len(enum):
+        raise InvalidInputError(f"--field {name}", "|".join(map(str, enum)), "has a value twice")
+    return FieldDraft(name, type_, enum, default, optional="optional" in options)
+
+
+def _typed(name: str, type_: str, text: str) -> Any:
+    if type_ == "string":
+        return text
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    kinds: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float)}
+    wanted = kinds.get(type_, (bool,))
+    if not isinstance(found, wanted) or (isinstance(found, bool) and type_ != "boolean"):
+        raise InvalidInputError(f"--field {name}", text, f"is no {type_}")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A kit that is to be made from nothing."""
+
+    name: str
+    group: str
+    kind: str = ""
+    """Empty: from the name."""
+    title: str = ""
+    namespaced: bool = False
+    fields: Sequence[FieldDraft] = field(default_factory=tuple)
+
+
+def default_kind(name: str) -> str:
+    """Return the kind that a kit's name suggests: ``stage-kit`` is an ``XStageKit``."""
+    return "X" + "".join(part[:1].upper() + part[1:] for part in name.split("-"))
+
+
+def xrd_of(draft: Draft) -> Manifest:
+    """
+    Return the XRD of a draft.
+
+    Raises:
+        InvalidInputError: A name in it is none.
+        UsageError: A field is given twice.
+    """
+    kind = draft.kind or default_kind(draft.name)
+    check_label("name", draft.name)
+    if not _KIND.match(kind):
+        raise InvalidInputError("kind", kind, "is no kind", hint="UpperCamelCase, say XBucket")
+    if not _GROUP.match(draft.group):
+        raise InvalidInputError(
+            "group", draft.group, "is no API group", hint="a domain of yours: demo.example.org"
+        )
+    plural = plural_of(kind)
+    return {
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "kind": "CompositeResourceDefinition",
+        "metadata": {"name": f"{plural}.{draft.group}"},
+        "spec": {
+            "scope": "Namespaced" if draft.namespaced else "Cluster",
+            "group": draft.group,
+            "names": {"kind": kind, "plural": plural},
+            "defaultCompositionRef": {"name": f"{kind.lower()}-default"},
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "referenceable": True,
+                    "schema": {"openAPIV3Schema": _schema(draft)},
+                }
+            ],
+        },
+    }
+
+
+def _schema(draft: Draft) -> dict[str, Any]:
+    names = [one.name for one in draft.fields]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"field '{name}' is given twice")
+        if name == "crossplane":
+            raise InvalidInputError("--field", name, "is Crossplane's own field in every XR")
+    properties = {one.name: one.schema() for one in draft.fields}
+    required = [one.name for one in draft.fields if not one.optional and one.default is ABSENT]
+    if not set(TEAM_FIELDS) & set(names):
+        properties = {TEAM_FIELDS[0]: _TEAM, **properties}
+        required = [TEAM_FIELDS[0], *required]
+    for name in set(TEAM_FIELDS) & set(names):
+        properties[name] = {**_TEAM, **properties[name], "pattern": _TEAM["pattern"]}
+    if properties.get(NAME_FIELD, {}).get("type") == "string":
+        longest = _LABEL_MAX - len(draft.name) - 1
+        properties[NAME_FIELD] |= {"pattern": _LABEL, "maxLength": longest}
+    home = "settings" if draft.namespaced else "namespace"
+    said = {
+        "settings": "ConfigMap that tells of the order.",
+        "namespace": "Namespace that holds what was made.",
+    }
+    title = draft.title or spelt_out(draft.name)
+    status = {home: {"type": "string", "description": said[home]}}
+    return {
+        "type": "object",
+        "description": f"{title}, for one team.",
+        "properties": {
+            "spec": {"type": "object", "required": required, "properties": properties},
+            "status": {"type": "object", "properties": status},
+        },
+    }
+
+
+def skeleton_values(name: str, title: str, xrd: Manifest) -> dict[str, Any]:
+    """
+    Return what ``skeletons/kit`` needs to know of an XRD.
+
+    Raises:
+        BrokenXrdError: No version is referenceable.
+    """
+    kind = xr_kind(xrd)
+    version = next(v for v in xrd["spec"]["versions"] if v.get("referenceable"))
+    schema = dig(version, "schema", "openAPIV3Schema", default={})
+    spec = dig(schema, "properties", "spec", default={})
+    fields = [key for key in spec.get("properties") or {} if key != "crossplane"]
+    values = form_values(spec)
+    told = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
+    naming = {**({"nameFrom": NAME_FIELD} if named(spec) else {}), **_team_from(spec)}
+    team = naming.get("teamFrom", "team")
+    return {
+        "name": name,
+        "module": name.replace("-", "_"),
+        "title": title,
+        "group": kind.group,
+        "version": kind.version,
+        "kind": kind.kind,
+        "plural": xrd["spec"]["names"]["plural"],
+        "composition": dig(xrd, "spec", "defaultCompositionRef", "name")
+        or f"{kind.kind.lower()}-default",
+        "namespaced": scope_of(xrd) == "Namespaced",
+        "schema": _yaml(schema),
+        "columns": _yaml(_columns(spec)),
+        "fields": fields,
+        "naming": _yaml(naming) if naming else "",
+        "tells": dig(schema, "properties", "status", "properties", told, "type") == "string",
+        "guessed": values is not None,
+        "answers": _yaml(values or {}),
+        "capitals": _yaml({**(values or {}), team: EXAMPLE_TEAM.upper()}),
+        "spec": {key: value for key, value in (values or {}).items() if key in fields},
+        "xr_name": f"{name}-{EXAMPLE_NAME}",
+    }
+
+
+def named(spec: Mapping[str, Any]) -> bool:
+    """Say whether the XRD has a field that can name an order."""
+    return _is_text(spec, NAME_FIELD) and NAME_FIELD in (spec.get("required") or ())
+
+
+def _team_from(spec: Mapping[str, Any]) -> dict[str, str]:
+    for name in TEAM_FIELDS:
+        if _is_text(spec, name) and name in (spec.get("required") or ()):
+            return {"teamFrom": name}
+    return {}
+
+
+def _is_text(spec: Mapping[str, Any], name: str) -> bool:
+    return bool(dig(spec, "properties", name, "type") == "string")
+
+
+def form_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return answers of the form for an example; None if no value for a field can be guessed."""
+    try:
+        found = dict(sample({**spec, "type": "object"}))
+    except NoSampleError:
+        return None
+    found.pop("crossplane", None)
+    for key, text in {**dict.fromkeys(TEAM_FIELDS, EXAMPLE_TEAM), NAME_FIELD: EXAMPLE_NAME}.items():
+        schema = dig(spec, "properties", key, default={})
+        if key in found and "enum" not in schema and fits(schema, text):
+            found[key] = text
+    own = {} if named(spec) else {"name": EXAMPLE_NAME}
+    team = {} if _team_from(spec) else {"team": EXAMPLE_TEAM}
+    return {**own, **team, **found}
+
+
+def _columns(spec: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return printer columns of the first scalar fields."""
+    found = [
+        {"name": name.upper(), "type": schema["type"], "jsonPath": f".spec.{name}"}
+        for name, schema in (spec.get("properties") or {}).items()
+        if schema.get("type") in TYPES
+    ]
+    return found[:_COLUMNS_MAX]
+
+
+def _yaml(value: dict[str, Any] | list[Any]) -> str:
+    if isinstance(value, list):
+        dumped = yaml11.dump({"list": value}) if value else "---\nlist:\n  []\n"
+        lines = dumped.splitlines()[2:]
+        return "\n".join(line[2:] for line in lines)
+    return yaml11.dump(value).removeprefix("---\n").rstrip("\n") if value else "{}"

@@ -1,0 +1,88 @@
+"""
+Everything that is generated from a kit: one dictionary of files, the same for the same kit.
+
+Each projection turns a kit into files of one room; none reads platform.yaml. Called by
+``flows.kit.generate_kits``, which writes what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import RefusedError
+from orderkit.core.generate import (
+    admission_policy,
+    crossplane_role,
+    day2_forms,
+    kit_page,
+    order_skeleton,
+    order_template,
+    runner_role,
+)
+from orderkit.core.kit.generated_mark import is_generated
+from orderkit.core.kit.model import Kit
+from orderkit.core.yaml.documents import Files
+
+Projection = Callable[[Kit], dict[PurePosixPath, bytes]]
+
+PROJECTIONS: tuple[Projection, ...] = (
+    order_template.template,
+    order_skeleton.skeleton,
+    day2_forms.day2,
+    kit_page.page,
+    admission_policy.policy,
+    crossplane_role.rbac,
+    runner_role.runner_role,
+)
+
+
+def generate(files: Files, kit: Kit) -> dict[PurePosixPath, bytes]:
+    """
+    Return the generated files of one kit, by their path in the pack. Deterministic.
+
+    Args:
+        files: The pack as it is, to see what was written by hand.
+
+    Raises:
+        InvalidInputError: The XRD or kit.yaml asks for what cannot be generated.
+        RefusedError: A file written by hand stands where a generated one belongs.
+    """
+    found = projected(kit)
+    for path in found:
+        if is_hand_written(files, path, found[path]):
+            raise RefusedError(
+                f"{path}: was written by hand, and a generated file belongs there",
+                hint="move it away, or bring what it says into kit.yaml and delete it",
+            )
+    return found
+
+
+def projected(kit: Kit) -> dict[PurePosixPath, bytes]:
+    """
+    Return the generated files of one kit, whatever stands in their place.
+
+    Raises:
+        InvalidInputError: The XRD or kit.yaml asks for what cannot be generated.
+    """
+    found: dict[PurePosixPath, bytes] = {}
+    for projection in PROJECTIONS:
+        found |= projection(kit)
+    return found
+
+
+def is_hand_written(files: Files, path: PurePosixPath, generated: bytes) -> bool:
+    """Say whether a file that differs from the generated one is not ours to write."""
+    return path in files and files[path] != generated and not is_generated(files[path])
+
+
+def leftovers(files: Files, kit_name: str, generated: Files) -> tuple[PurePosixPath, ...]:
+    """Return files of a kit's rooms that were generated once and are not any more, sorted."""
+    rooms = (f"templates/{kit_name}/", f"day2/{kit_name}/", f"gitops/apis/{kit_name}/")
+    return tuple(
+        sorted(
+            path
+            for path, data in files.items()
+            if str(path).startswith(rooms) and path not in generated and is_generated(data)
+        )
+    )

@@ -1,0 +1,312 @@
+"""
+The skeleton of a kit's orders: what an order's repository holds.
+
+The XR is written one field a line, so that a person can edit it; every value goes through ``dump``
+and arrives as it was given, whatever it looks like. A field that was not given, or whose condition
+does not hold, is left out. Called by ``core.generate.kit_files``, ``order_template``,
+``day2_forms`` and ``consistency``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.kit.catalog_pickers import prefix_of
+from orderkit.core.kit.change_forms import changes_of, title_of
+from orderkit.core.kit.generated_mark import template_comment
+from orderkit.core.kit.model import Kit, When
+from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields, fields_of
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.schema.structural.pruning import PRESERVE
+from orderkit.core.yaml.documents import API_VERSION
+from orderkit.core.yaml.yaml11 import dump
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_LITERALS = frozenset({"true", "false", "none", "null", "True", "False", "None"})
+"""Names that an engine reads as values, also behind a dot."""
+_TAG = re.compile(r"\$\{\{|\{%|\{#")
+SERVICE = "__ORDERKIT_SERVICE_URL__"
+"""Where the service is; baked when the pack is published."""
+SPEC = "values.spec"
+"""Where a skeleton finds the values of the XR's fields, under the XRD's names."""
+
+
+def skeleton(kit: Kit) -> dict[PurePosixPath, bytes]:
+    """Return the files of a kit's skeleton."""
+    fields = fields_of(kit)
+    root = PurePosixPath("templates", kit.name, "skeleton")
+    manifest = manifest_path(kit)
+    texts = {
+        "catalog-info.yaml": _catalog_info(kit),
+        "README.md": _readme(kit, manifest),
+        ".orderkit/order.yaml": _order(kit, fields),
+        str(manifest): _manifest(kit, fields),
+    }
+    mark = template_comment(kit.name)
+    return {root / path: (mark + text).encode() for path, text in texts.items()}
+
+
+def manifest_path(kit: Kit) -> PurePosixPath:
+    """Return where the XR stands in an order's repository."""
+    return PurePosixPath(MANIFESTS, f"{kit.kind.kind.lower()}.yaml")
+
+
+def member(of: str, name: str) -> str:
+    """Return the expression for a key of a map."""
+    if _IDENTIFIER.match(name) and name not in _LITERALS:
+        return f"{of}.{name}"
+    return f"{of}[{quoted(name)}]"
+
+
+def quoted(text: str) -> str:
+    """
+    Return a text as a literal of the template language.
+
+    Raises:
+        ValueError: It has control characters, which the language cannot say.
+    """
+    if any(ord(character) < ord(" ") for character in text):
+        raise ValueError(f"{text!r} has control characters")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def plain(text: str) -> str:
+    """Return a text so that a template prints it as it is."""
+    return _TAG.sub(lambda found: f'${{{{ "{found[0]}" }}}}', text)
+
+
+@functools.cache
+def _key(name: str) -> str:
+    """Return a key as YAML: quoted where a reader would see something else than this text."""
+    line: str = dump({name: 0}).removeprefix("---\n").removesuffix(": 0\n")
+    return plain(line if "\n" not in line and not line.startswith("?") else json.dumps(name))
+
+
+def _manifest(kit: Kit, fields: KitFields) -> str:
+    name = "values.order"
+    if kit.xr_name != "order":
+        name = _expression(kit.xr_name)
+    head = (
+        "---\n# This file is the order. Edit it, commit, and the change is delivered.\n"
+        f"apiVersion: {kit.kind.api_version}\nkind: {kit.kind.kind}\n"
+        f"metadata:\n  name: {_dumped(name)}\n{_namespace(kit)}"
+    )
+    return head + block("spec", SPEC, fields.top, "")
+
+
+def _namespace(kit: Kit) -> str:
+    parts = [
+        part
+        for text, path in kit.namespace_parts
+        for part in (quoted(text) if text else "", _expression(path) if path else "")
+        if part
+    ]
+    whole = " ~ ".join(parts)
+    return f"  namespace: {_dumped(f'({whole})')}\n" if parts else ""
+
+
+def _order(kit: Kit, fields: KitFields) -> str:
+    lease: dict[str, Any] = {
+        key: value for key, value in (("duration", kit.lease.default),
+                                      ("maximum", kit.lease.maximum)) if value
+    }  # fmt: skip
+    told = "lease: {}\n"
+    if lease:
+        told = "lease:\n" + "".join(f"    {key}: {value}\n" for key, value in lease.items())
+    entered = [field for field in fields.top if not field.hidden]
+    return (
+        "---\n# The order as it was placed. Written once; what holds now stands in manifests/.\n"
+        f"apiVersion: {API_VERSION}\nkind: Order\n"
+        "metadata:\n  name: ${{ values.order | dump }}\n"
+        f"spec:\n  kit: {kit.name}\n"
+        "  team: ${{ values.team | dump }}\n"
+        "  packCommit: ${{ values.pack_commit | dump }}\n"
+        "  requester: ${{ values.requester | dump }}\n"
+        f"  {told}" + block("ordered", SPEC, entered, "  ")
+    )
+
+
+def _catalog_info(kit: Kit) -> str:
+    tags = dump({"tags": ["orderkit", *(t for t in (kit.name, *kit.tags) if t != "orderkit")]})
+    listed = "".join(f"  {line}\n" for line in tags.removeprefix("---\n").splitlines())
+    described = quoted(f"{' '.join(kit.title.split())} of team ")
+    return (
+        "---\napiVersion: backstage.io/v1alpha1\nkind: Component\nmetadata:\n"
+        "  name: ${{ values.order | dump }}\n"
+        f"  description: ${{{{ ({described} ~ values.team) | dump }}}}\n"
+        "  annotations:\n"
+        "    argocd/app-name: ${{ values.order | dump }}\n"
+        "    orderkit.dev/order: ${{ values.order | dump }}\n"
+        f"{plain(listed)}"
+        f"{_links(kit)}"
+        "spec:\n  type: order\n  lifecycle: production\n"
+        '  owner: ${{ ("group:default/" ~ values.team) | dump }}\n'
+    )
+
+
+def _links(kit: Kit) -> str:
+    """Lead from the order's page to the forms of its changes, filled in with what holds then."""
+    forms = [(title_of(change), f"/changes/{change.name}/form") for change in changes_of(kit)]
+    text = "  links:\n"
+    for title, path in [*forms, (f"End the {kit.title}", "/end/form")]:
+        address = f'"{SERVICE}/v1/orders/" ~ values.order ~ "{path}"'
+        titled = dump({"title": " ".join(title.split())}, width=10_000).removeprefix("---\n")
+        text += f"    - url: ${{{{ ({address}) | dump }}}}\n      {plain(titled)}"
+    return text
+
+
+def _readme(kit: Kit, manifest: PurePosixPath) -> str:
+    return (
+        "# ${{ values.order }}\n\n"
+        f"The {plain(' '.join(kit.title.split()))} of team ${{{{ values.team }}}}, "
+        "ordered with Orderkit.\n\n"
+        "| File | What it is |\n|---|---|\n"
+        f"| `{manifest}` | the order: edit it, commit, and the change is delivered |\n"
+        "| `catalog-info.yaml` | how the portal's catalog shows it |\n"
+        "| `.orderkit/order.yaml` | the order as it was placed; never edited |\n\n"
+        "```sh\n"
+        "orderkit status ${{ values.order }}   # how far it is, and what is wrong\n"
+        "orderkit trace ${{ values.order }}    # what was made for it\n"
+        "orderkit destroy ${{ values.order }}  # end it; do not just delete the files\n"
+        "```\n"
+    )
+
+
+def block(key: str, at: str, fields: Sequence[KitField], indent: str) -> str:
+    """
+    Return the lines of a map whose entries may all be missing; then it is ``{}``.
+
+    Args:
+        at: The expression that holds the entries' values.
+    """
+    return f"{indent}{_key(key)}:{_entries(at, fields, indent, 1)}\n"
+
+
+def _entries(at: str, fields: Sequence[KitField], indent: str, depth: int) -> str:
+    """Return what stands behind a map's colon."""
+    shown = [field for field in fields if _written(field)]
+    lines = "".join(_entry(field, at, fields, f"{indent}  ", depth) for field in shown)
+    if any(_sure(field) for field in shown):
+        return lines
+    nothing = " and ".join(f"not ({_given(field, at, fields)})" for field in shown)
+    return f"{{% if {nothing} %}} {{}}{{% endif %}}{lines}" if shown else " {}"
+
+
+def _written(field: KitField) -> bool:
+    """Say whether the XR may have the field: what nobody can enter is left to the server."""
+    return field.asked or field.hidden is not None or (field.required and not field.unseen)
+
+
+def _sure(field: KitField) -> bool:
+    """Say whether every value of the form has the field."""
+    return field.hidden is not None or (field.required and field.hints.when is None)
+
+
+def _given(field: KitField, at: str, beside: Sequence[KitField]) -> str:
+    """Return the condition under which the XR has the field."""
+    value = member(at, field.name)
+    if field.shape is FieldShape.EMPTY:
+        return "true"
+    found = [f"{value} is defined"]
+    if field.may_be_empty:
+        found = [_entered(field, value)]
+    when = field.hints.when
+    if when:
+        found.append(_holds(when, at, beside))
+    return " and ".join(found)
+
+
+def _entered(field: KitField, value: str) -> str:
+    """Return the condition under which something is entered in a field."""
+    match field.shape:
+        case FieldShape.OBJECT if not field.schema.get(PRESERVE):
+            inner = [_entered(one, member(value, one.name)) for one in field.fields if one.visible]
+            return f"({' or '.join(inner)})" if inner else "false"
+        case FieldShape.LIST | FieldShape.MAP | FieldShape.FREE | FieldShape.OBJECT:
+            return f"({value} is defined and ({value} | length) !== 0)"
+    return f"{value} is defined"
+
+
+def _holds(when: When, at: str, beside: Sequence[KitField]) -> str:
+    question = next(field for field in beside if field.path == when.field)
+    asked = member(at, question.name)
+    answers = [f"{asked} === {_literal(value)}" for value in when.values]
+    holds = answers[0] if len(answers) == 1 else f"({' or '.join(answers)})"
+    before = question.hints.when  # an answer that is not shown any more is none
+    return f"{_holds(before, at, beside)} and {holds}" if before else holds
+
+
+def _literal(value: str | float | bool) -> str:  # noqa: FBT001 - an answer, no switch
+    if isinstance(value, str):
+        return quoted(value)
+    return json.dumps(value)
+
+
+def _entry(field: KitField, at: str, beside: Sequence[KitField], indent: str, depth: int) -> str:
+    """Return a field's lines, beginning with a line break."""
+    value = _value(field, member(at, field.name), indent, depth)
+    text = f"\n{indent}{_key(field.name)}:{value}"
+    if _sure(field) or field.shape is FieldShape.EMPTY:
+        return text
+    return f"\n{{%- if {_given(field, at, beside)} %}}{text}\n{{%- endif %}}"
+
+
+def _value(field: KitField, value: str, indent: str, depth: int) -> str:
+    """Return what stands behind a key or a dash; `indent` is the key's, or the dash's."""
+    match field.shape:
+        case FieldShape.EMPTY:
+            return " {}"
+        case FieldShape.OBJECT if not field.schema.get(PRESERVE):
+            return _entries(value, field.fields, indent, depth)
+        case FieldShape.OBJECT | FieldShape.FREE:
+            return f" ${{{{ {value} | dump(2) | indent({len(indent)}) }}}}"
+        case FieldShape.LIST | FieldShape.MAP if field.item is not None:
+            return _each(field, field.item, value, f"{indent}  ", depth)
+    # A baked number has no quotes: its guard pattern has checked it.
+    bare = field.hidden is not None and field.shape is not FieldShape.TEXT
+    prefix = prefix_of(field.hints)
+    if prefix:
+        value = f"({value} | replace({quoted(prefix)}, {quoted('')}))"
+    return f" ${{{{ {value} }}}}" if bare else f" {_dumped(value)}"
+
+
+def _each(field: KitField, item: KitField, value: str, indent: str, depth: int) -> str:
+    """Return the entries of a list or map, one a line; none is ``[]`` or ``{}``."""
+    own = f"entry{depth}"
+    if field.shape is FieldShape.LIST:
+        empty, names = "[]", own
+        line = f"{indent}-{_item(item, own, indent, depth + 1)}"
+    else:
+        empty, names = "{}", f"key{depth}, {own}"
+        line = f"{indent}{_dumped(f'key{depth}')}:{_value(item, own, indent, depth + 1)}"
+    nothing = f"{{% if ({value} | length) === 0 %}} {empty}{{% endif %}}"
+    if field.name and field.may_be_empty:
+        nothing = ""
+    return f"{nothing}\n{{%- for {names} in {value} %}}\n{line}\n{{%- endfor %}}"
+
+
+def _item(item: KitField, value: str, indent: str, depth: int) -> str:
+    """Return a list's entry; a map's first line stands behind the dash if it is sure to be one."""
+    if item.shape is not FieldShape.OBJECT or item.schema.get(PRESERVE):
+        return _value(item, value, indent, depth)
+    fields = sorted(item.fields, key=lambda field: not _sure(field))
+    lines = _entries(value, fields, indent, depth)
+    start = f"\n{indent}  "
+    return f" {lines.removeprefix(start)}" if lines.startswith(start) else lines
+
+
+def _expression(path: str) -> str:
+    value = SPEC
+    for name in path.split("."):
+        value = member(value, name)
+    return value
+
+
+def _dumped(value: str) -> str:
+    return f"${{{{ {value} | dump }}}}"

@@ -1,0 +1,183 @@
+"""
+The kit's Template for Backstage's scaffolder: its form, and what happens when it is sent.
+
+The steps are the natural ones; what a portal gets of them decides its profile when the pack is
+published. Called by ``core.generate.kit_files`` and ``core.generate.day2_forms``.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.generate.form_pages import FORGE_HOST, PACK_COMMIT, pages
+from orderkit.core.generate.order_skeleton import manifest_path, member
+from orderkit.core.kit.generated_mark import comment
+from orderkit.core.kit.model import Kit, Link
+from orderkit.core.kit.xrd_fields import KitFields, fields_of
+from orderkit.core.portal.template import API_VERSION
+from orderkit.core.yaml import yaml11
+
+_LINE_MAX, _FOLD_AT = 120, 112
+_REQUESTER = "${{ user.ref or 'user:default/unknown' }}"
+_DESCRIPTION_MAX = 300
+
+
+def template(kit: Kit) -> dict[PurePosixPath, bytes]:
+    """
+    Return template.yaml of a kit.
+
+    Raises:
+        FormError: A field's pattern cannot be said in JavaScript.
+    """
+    fields = fields_of(kit)
+    found: dict[str, Any] = {
+        "apiVersion": API_VERSION,
+        "kind": "Template",
+        "metadata": {
+            "name": kit.name,
+            "title": kit.title,
+            **({"description": _described(kit)} if kit.description else {}),
+            "tags": list(dict.fromkeys(("orderkit", kit.name, *kit.tags))),
+        },
+        "spec": {
+            "owner": kit.owner,
+            "type": kit.type,
+            "parameters": pages(kit, fields),
+            "steps": _steps(kit, fields),
+            "output": _output(kit),
+        },
+    }
+    path = PurePosixPath("templates", kit.name, "template.yaml")
+    return {path: written(found, kit).encode()}
+
+
+def written(found: dict[str, Any], kit: Kit) -> str:
+    """Return a Template as YAML with the mark of what is generated; yamllint passes it."""
+    body = yaml11.dump(found, width=_FOLD_AT).removeprefix("---\n")
+    wide = any(len(line) > _LINE_MAX for line in body.splitlines())
+    excuse = "# yamllint disable rule:line-length\n" if wide else ""
+    return f"---\n{comment(kit.name)}{excuse}{body}"
+
+
+def order_expression(kit: Kit) -> str:
+    """Return the text that a step renders to the order's id."""
+    return "-".join((kit.name, *(f"${{{{ {_parameter(n)} }}}}" for n in kit.name_parameters)))
+
+
+def team_expression(kit: Kit) -> str:
+    """Return the text that a step renders to the team's name."""
+    value = _parameter(kit.team_parameter)
+    hints = kit.fields.get(kit.team_from)
+    if not kit.team_from or (hints and hints.picker):
+        value += ' | replace("group:default/", "")'
+    return f"${{{{ {value} }}}}"
+
+
+def _parameter(dotted: str) -> str:
+    value = "parameters"
+    for name in dotted.split("."):
+        value = member(value, name)
+    return value
+
+
+def _described(kit: Kit) -> str:
+    flat = " ".join(kit.description.split())
+    return flat if len(flat) <= _DESCRIPTION_MAX else flat[: _DESCRIPTION_MAX - 1] + "…"
+
+
+def _steps(kit: Kit, fields: KitFields) -> list[dict[str, Any]]:
+    order, team = order_expression(kit), team_expression(kit)
+    spec = {
+        field.name: f"${{{{ {member('parameters', kit.parameter(field.name))} }}}}"
+        for field in fields.top
+        if field.asked or field.hidden
+    }
+    fetch = {
+        "order": order,
+        "team": team,
+        "requester": _REQUESTER,
+        "pack_commit": f"${{{{ parameters.{PACK_COMMIT} }}}}",
+        **({"spec": spec} if spec else {}),
+    }
+    return [
+        {
+            "id": "fetch",
+            "name": "Write the order",
+            "action": "fetch:template",
+            "input": {"url": "./skeleton", "values": fetch},
+        },
+        {
+            "id": "publish",
+            "name": "Publish the repository",
+            "action": "publish:gitea",
+            "input": {
+                "repoUrl": f"${{{{ parameters.{FORGE_HOST} }}}}?owner={team}&repo={order}",
+                "description": f"{kit.title} of team {team}, ordered with Orderkit",
+                "defaultBranch": "main",
+                "repoVisibility": "public",
+                "gitCommitMessage": f"Order {order}",
+            },
+        },
+        _registration(kit, order, team),
+        {
+            "id": "register",
+            "name": "Register in the catalog",
+            "action": "catalog:register",
+            "input": {
+                "repoContentsUrl": "${{ steps.publish.output.repoContentsUrl }}",
+                # no slash in front: with one, the branch is lost on Gitea
+                "catalogInfoPath": "catalog-info.yaml",
+            },
+        },
+    ]
+
+
+def _registration(kit: Kit, order: str, team: str) -> dict[str, Any]:
+    return {
+        "id": "order",
+        "name": "Register the order for delivery",
+        "action": "http:backstage:request",
+        "input": {
+            "method": "POST",
+            "path": "/proxy/orderkit/v1/orders",
+            "headers": {
+                "content-type": "application/json",
+                "Idempotency-Key": "${{ context.task.id }}",
+            },
+            "body": {
+                "order": order,
+                "kit": kit.name,
+                "team": team,
+                "repository": f"{team}/{order}",
+                "requester": _REQUESTER,
+            },
+        },
+    }
+
+
+def _output(kit: Kit) -> dict[str, Any]:
+    order = order_expression(kit)
+    content = (
+        f"`{order}` is ordered. It is delivered and assembled within\n"
+        f"a minute or so; `orderkit status {order}` shows how far it is.\n"
+        "Its page in the catalog leads to the forms that change and end it;\n"
+        f"or edit `{manifest_path(kit)}` in its repository.\n"
+    )
+    return {
+        "links": [
+            {"title": "Repository", "url": "${{ steps.publish.output.remoteUrl }}"},
+            {
+                "title": "Open in the catalog",
+                "icon": "catalog",
+                "entityRef": "${{ steps.register.output.entityRef }}",
+            },
+            *map(_link, kit.links),
+        ],
+        "text": [{"title": "What happens now", "content": content}],
+    }
+
+
+def _link(link: Link) -> dict[str, str]:
+    found = {"title": link.title, "url": link.url, "entityRef": link.entity_ref, "icon": link.icon}
+    return {key: value for key, value in found.items() if value}

@@ -1,0 +1,96 @@
+"""
+Rules of a policy about values: what the platform gives, how far changes go, what is immutable.
+
+Called by ``admission_policy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from orderkit.core.generate.cel_text import either, literal
+from orderkit.core.generate.cel_transitions import RestrictedField, allowed, places
+from orderkit.core.generate.policy_parts import AGAIN, PolicyRule, Variables, changes, shown
+from orderkit.core.kit.model import Direction, FieldPath, Kit
+
+
+def hidden_values(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
+    """Yield a rule for each field that has a value of the platform."""
+    for path, hidden in kit.hidden.items():
+        now, was = variables.field(path)
+        yield PolicyRule(
+            either(
+                f"{now} != null && string({now}) == {literal(hidden.sentinel)}",
+                f"oldObject != null && {now} == {was}",
+            ),
+            (
+                f"spec.{path}: is ",
+                shown(kit, path, now),
+                f", but the platform gives this value: {hidden.sentinel}; put it back",
+            ),
+            f"spec.{path} is not the value that the platform gives",
+        )
+
+
+def limited(limit: RestrictedField, variables: Variables) -> PolicyRule:
+    """Return the rule for a field that may not go everywhere."""
+    kit, path = variables.kit, limit.path
+    now, was = variables.field(path)
+    if limit.directions == (Direction.NEVER,):
+        rule, back = "it never changes", "put it back"
+        expression = either("oldObject == null", f"{now} == {was}")
+    else:
+        rule, back = _direction(limit)
+        body = _with_places(limit, variables, allowed(limit, was, now))
+        expression = either(f"{now} == {was}", f"{was} == null", f"({now} != null && ({body}))")
+    return PolicyRule(
+        expression,
+        (*changes(kit, path, variables), f", but {rule}; {back}, {AGAIN}"),
+        f"spec.{path}: {rule}",
+    )
+
+
+def _with_places(limit: RestrictedField, variables: Variables, body: str) -> str:
+    """Give an enum's order a name."""
+    if not (found := places(limit)):
+        return body
+    name = variables.field(limit.path)[0].replace("variables.spec_", "places_")
+    variables.found[name] = found
+    return body.replace(found, f"variables.{name}")
+
+
+def _direction(limit: RestrictedField) -> tuple[str, str]:
+    """Return a limit in words, and what can be done instead."""
+    values = ", ".join(str(value) for value in limit.schema.get("enum") or () if value is not None)
+    order = f" ({values})" if values else ""
+    if limit.directions == (Direction.GROW,):
+        return f"it may only grow{order}", "put back what it was, or more"
+    if limit.directions == (Direction.STEP,):
+        rule = f"it goes one step at a time{order}"
+        return rule, "take the steps one by one, each in a commit of its own"
+    return f"it may only grow, or go one step at a time{order}", "put back what it was, or more"
+
+
+def immutable(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
+    """The server does not ask a field's own rules when the field is taken away."""
+    for path in _calls_immutable(kit.spec_schema, ""):
+        now, was = variables.field(path)
+        yield PolicyRule(
+            either(f"{was} == null", f"{now} != null"),
+            (
+                f"spec.{path}: is taken away, it was ",
+                shown(kit, path, was),
+                f", but the kit's definition calls it immutable; put it back, {AGAIN}",
+            ),
+            f"spec.{path} is immutable and cannot be taken away",
+        )
+
+
+def _calls_immutable(schema: Any, path: FieldPath) -> Iterator[FieldPath]:
+    for name, child in (schema.get("properties") or {}).items():
+        here = f"{path}.{name}" if path else name
+        rules = (rule.get("rule", "") for rule in child.get("x-kubernetes-validations") or ())
+        if any("".join(rule.split()) in {"self==oldSelf", "oldSelf==self"} for rule in rules):
+            yield here
+        yield from _calls_immutable(child, here)

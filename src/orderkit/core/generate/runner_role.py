@@ -1,0 +1,52 @@
+"""
+What Orderkit's Jobs in the cluster may read for a kit: a ClusterRole that is aggregated to theirs.
+
+They look whether an order's XR, its parts and what it refers to are there, and nothing else:
+they change things in Git. (``day2/job/rights.yaml`` has what they may do to Applications.)
+Called by ``core.generate.kit_files``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from orderkit.core.generate.crossplane_role import plural
+from orderkit.core.kit.generated_mark import comment
+from orderkit.core.kit.model import KindRef, Kit
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.yaml import yaml11
+
+AGGREGATE = "orderkit.dev/aggregate-to-runner"
+
+
+def runner_role(kit: Kit) -> dict[PurePosixPath, bytes]:
+    """Return ``gitops/apis/<kit>/runner.yaml``."""
+    role: Manifest = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": f"orderkit-run-{kit.name}", "labels": {AGGREGATE: "true"}},
+        "rules": [
+            {"apiGroups": [group], "resources": sorted(names), "verbs": ["get", "list"]}
+            for group, names in sorted(_resources(kit).items())
+        ],
+    }
+    path = PurePosixPath("gitops", "apis", kit.name, "runner.yaml")
+    return {path: (comment(kit.name) + yaml11.dump(role)).encode()}
+
+
+def _resources(kit: Kit) -> dict[str, set[str]]:
+    found = {kit.kind.group: {str(kit.xrd["spec"]["names"]["plural"])}}
+    for ref in (*kit.composes, *_referred(kit)):
+        group = Kind.parse(ref.api_version, ref.kind).group
+        found.setdefault(group, set()).add(plural(ref))
+    return found
+
+
+def _referred(kit: Kit) -> Iterator[KindRef]:
+    """Yield the kinds that fields refer to, with the plural that ``requires`` says."""
+    known = {(ref.api_version, ref.kind): ref for ref in kit.requires}
+    for hints in kit.fields.values():
+        if hints.refers:
+            key = (hints.refers.api_version, hints.refers.kind)
+            yield known.get(key, KindRef(*key))

@@ -1,0 +1,45 @@
+"""
+Which Composition of a pack assembles the XRs of a kit.
+
+Called by everybody who runs a kit's pipeline from the pack's files: ``orderkit kit test`` and
+plans.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.kube_objects import COMPOSITION, Kind, Manifest, dig, metadata
+from orderkit.core.schema.xrd import is_legacy
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.manifests import parse_manifests
+
+
+def name_shown(xrd: Manifest, composition: Manifest) -> str:
+    """Return the Composition's name as XRs show it in ``spec.crossplane``; empty if they do not."""
+    return "" if is_legacy(xrd) else str(metadata(composition).get("name", ""))
+
+
+def composition_of(files: Files, kit: Kit) -> Manifest | None:
+    """
+    Return the Composition that an XR of this kind gets if it names none.
+
+    Raises:
+        ManifestError: A file of ``gitops/apis/<kit>`` is broken.
+    """
+    room = PurePosixPath("gitops", "apis", kit.name)
+    found = [
+        manifest
+        for path, data in files.items()
+        if path.is_relative_to(room) and path.suffix in {".yaml", ".yml"}
+        for manifest in parse_manifests(str(path), data)
+        if Kind.of(manifest) == COMPOSITION
+        and dig(manifest, "spec", "compositeTypeRef", "kind") == kit.kind.kind
+    ]
+    for key in ("enforcedCompositionRef", "defaultCompositionRef"):
+        wanted = dig(kit.xrd, "spec", key, "name")
+        for manifest in found if wanted else ():
+            if metadata(manifest).get("name") == wanted:
+                return manifest
+    return found[0] if found else None

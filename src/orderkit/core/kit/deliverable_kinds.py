@@ -1,0 +1,103 @@
+"""
+The kinds that orders of a pack may deliver: one list, from which every AppProject is made.
+
+``gitops/kinds.yaml`` is generated from the XRDs of all kits and committed, so that a review shows
+when teams may deliver something new. It stands beside the layers, not in one: Argo CD does not
+deliver it. ``orderkit team add`` and bootstrap write its kinds into each team's AppProject
+(``core.order.ledger``): cluster-scoped ones into ``clusterResourceWhitelist``, namespaced ones into
+``namespaceResourceWhitelist``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.kit.generated_mark import pack_comment
+from orderkit.core.kit.model import Kit
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import API_VERSION, Files
+
+PATH = PurePosixPath("gitops", "kinds.yaml")
+_KINDS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["group", "kind"],
+        "properties": {"group": {"type": "string"}, "kind": {"type": "string"}},
+    },
+}
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "spec"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "OrderKinds"},
+        "spec": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["clusterResources", "namespacedResources"],
+            "properties": {"clusterResources": _KINDS, "namespacedResources": _KINDS},
+        },
+    },
+}
+
+GroupKind = tuple[str, str]
+"""Group and kind; an AppProject does not speak of versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKinds:
+    """What orders may deliver, by where it lives; sorted."""
+
+    cluster: tuple[GroupKind, ...] = ()
+    namespaced: tuple[GroupKind, ...] = ()
+
+
+def kinds_of(kits: Iterable[Kit]) -> OrderKinds:
+    """Return the kinds of some kits."""
+    found = {(kit.namespaced, (kit.kind.group, kit.kind.kind)) for kit in kits}
+    return OrderKinds(
+        tuple(sorted(each for namespaced, each in found if not namespaced)),
+        tuple(sorted(each for namespaced, each in found if namespaced)),
+    )
+
+
+def kinds(pack_name: str, kits: Iterable[Kit]) -> dict[PurePosixPath, bytes]:
+    """Return ``gitops/kinds.yaml``."""
+    found = kinds_of(kits)
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "OrderKinds",
+        "metadata": {"name": pack_name},
+        "spec": {
+            "clusterResources": as_rules(found.cluster),
+            "namespacedResources": as_rules(found.namespaced),
+        },
+    }
+    return {PATH: (pack_comment() + yaml11.dump(document)).encode()}
+
+
+def as_rules(found: Sequence[GroupKind]) -> list[dict[str, str]]:
+    """Write kinds as an AppProject lists them."""
+    return [{"group": group, "kind": kind} for group, kind in found]
+
+
+def read_kinds(files: Files) -> OrderKinds | None:
+    """
+    Return the list that a pack holds; None if it holds none.
+
+    Raises:
+        InvalidInputError: The file is broken.
+    """
+    if PATH not in files:
+        return None
+    spec = yaml11.load(files[PATH], name=str(PATH), schema=_SCHEMA)["spec"]
+    return OrderKinds(_read(spec["clusterResources"]), _read(spec["namespacedResources"]))
+
+
+def _read(found: Iterable[dict[str, str]]) -> tuple[GroupKind, ...]:
+    return tuple(sorted((each["group"], each["kind"]) for each in found))

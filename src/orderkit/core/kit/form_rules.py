@@ -1,0 +1,192 @@
+"""
+What of an XRD's CEL rules a form can check itself, and what it can only tell.
+
+A rule is taken into the form only where that is exact: comparisons, sizes, choices and patterns of
+one value that is always there (or is asked for with ``has``). Everything else, and every rule about
+a change, becomes a sentence. Called by ``core.kit.xrd_fields`` and ``core.generate.kit_page``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.kit.js_patterns import to_javascript
+
+RULES = "x-kubernetes-validations"
+_STRING = r"r'[^']*[^'\\]'|'[^'\\]*'|r\"[^\"]*[^\"\\]\"|\"[^\"\\]*\""
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
+_COMPARE = re.compile(
+    rf"(?P<size>size\(self\)|self\.size\(\)|self) ?(?P<op>>=|<=|==|!=|>|<) ?"
+    rf"(?P<value>{_NUMBER}|{_STRING})\Z"
+)
+_MATCHES = re.compile(rf"self\.matches\((?P<pattern>{_STRING})\)\Z")
+_IN = re.compile(rf"self in \[(?P<items>(?:(?:{_NUMBER}|{_STRING})(?:, ?)?)+)\]\Z")
+_ITEM = re.compile(rf"{_NUMBER}|{_STRING}")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_HAS = re.compile(rf"!has\(self\.(?P<name>{_NAME})\) \|\| (?P<rest>.+)\Z", re.DOTALL)
+_MEMBER = re.compile(rf"\bself\.(?P<name>{_NAME})\b(?!\()")
+_SIZES = {
+    "string": ("minLength", "maxLength"),
+    "array": ("minItems", "maxItems"),
+    "object": ("minProperties", "maxProperties"),
+}
+_FLIPPED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "==": "==", "!=": "!="}
+_BACKWARDS = re.compile(
+    rf"(?P<value>{_NUMBER}) ?(?P<op>>=|<=|>|<) ?(?P<left>size\(self\)|self\.size\(\)|self)\Z"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleKeyword:
+    """A keyword of JSON Schema that says what a rule says, and the rule's own message."""
+
+    keyword: str
+    value: Any
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delegated:
+    """A rule of an object that speaks of one property; `self` is that property now."""
+
+    name: str
+    rule: str
+    message: str
+    guarded: bool
+    """Whether it asks first if the property is there."""
+
+
+def rules_of(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the CEL rules of a schema."""
+    found = schema.get(RULES)
+    return [rule for rule in found if isinstance(rule, dict)] if isinstance(found, list) else []
+
+
+def limits(rule: str, message: str, schema: Mapping[str, Any]) -> tuple[RuleKeyword, ...] | None:
+    """Return what a form checks in the rule's stead; None if that would not be exact."""
+    if schema.get("nullable"):
+        return None  # the rule is not asked for null, or fails on it
+    found: list[RuleKeyword] = []
+    for part in _flat(rule).split(" && "):
+        limit = _limit(part.strip(), schema)
+        if limit is None:
+            return None
+        found.append(RuleKeyword(*limit, message))
+    return tuple(found)
+
+
+def delegated(rule: str, message: str) -> Delegated | None:
+    """Return the rule as one about a property, if it speaks of only one."""
+    flat = _flat(rule)
+    guard = _HAS.match(flat)
+    rest = guard["rest"] if guard else flat
+    names = {found["name"] for found in _MEMBER.finditer(_without_texts(flat))}
+    if len(names) != 1 or "has(" in rest or "oldSelf" in rest:
+        return None
+    (name,) = names
+    if guard and guard["name"] != name:
+        return None
+    spoken = re.sub(rf"\bself\.{name}\b(?!\()", "self", rest)
+    return Delegated(name, spoken, message, guarded=guard is not None)
+
+
+def mentioned(rule: str) -> frozenset[str]:
+    """Return the properties of ``self`` that a rule speaks of."""
+    return frozenset(found["name"] for found in _MEMBER.finditer(_without_texts(rule)))
+
+
+def sentence(rule: Mapping[str, Any]) -> str:
+    """Tell a rule in a sentence: its message, or the rule itself."""
+    text = _flat(str(rule.get("rule", "")))
+    message = str(rule.get("message") or "").strip()
+    if "oldSelf" in text:
+        if re.fullmatch(r"self == oldSelf|oldSelf == self", text):
+            return "It cannot be changed later."
+        return ended(f"When it is changed: {message or text}")
+    return ended(f"Checked when it is ordered: {message or text}")
+
+
+def ended(text: str) -> str:
+    """Return a text with a full stop."""
+    flat = " ".join(text.split())
+    return flat if flat.endswith((".", "!", "?")) else f"{flat}."
+
+
+def _flat(rule: str) -> str:
+    return " ".join(rule.split())
+
+
+def _without_texts(rule: str) -> str:
+    return re.sub(_STRING, "''", rule)
+
+
+def _limit(part: str, schema: Mapping[str, Any]) -> tuple[str, Any] | None:
+    if backwards := _BACKWARDS.match(part):
+        part = f"{backwards['left']} {_FLIPPED[backwards['op']]} {backwards['value']}"
+    if found := _COMPARE.match(part):
+        value = ast.literal_eval(found["value"])
+        if found["size"] != "self":
+            return _size(found["op"], value, str(schema.get("type")))
+        return _compare(found["op"], value, schema)
+    if found := _MATCHES.match(part):
+        return _pattern(ast.literal_eval(found["pattern"]), schema)
+    if found := _IN.match(part):
+        return _choice([ast.literal_eval(item) for item in _ITEM.findall(found["items"])], schema)
+    return None
+
+
+def _size(op: str, value: object, type_: str) -> tuple[str, Any] | None:
+    keywords = _SIZES.get(type_)
+    if keywords is None or not isinstance(value, int) or value < 0:
+        return None
+    least, most = keywords
+    if op in (">=", ">"):
+        return least, value + (op == ">")
+    if op in ("<=", "<") and value - (op == "<") >= 0:
+        return most, value - (op == "<")
+    if op == "!=" and value == 0:
+        return least, 1
+    return None
+
+
+def _compare(op: str, value: object, schema: Mapping[str, Any]) -> tuple[str, Any] | None:
+    type_ = schema.get("type")
+    if type_ == "string" and value == "" and op == "!=":
+        return "minLength", 1
+    if isinstance(value, int) and type_ == "integer" and op in ("<", "<=", ">", ">="):
+        moved = value + {"<": -1, ">": 1}.get(op, 0)
+        return ("maximum" if op in ("<", "<=") else "minimum"), moved
+    if isinstance(value, float) and type_ == "number" and op in ("<=", ">="):
+        return ("maximum" if op == "<=" else "minimum"), value
+    return None
+
+
+def _pattern(pattern: str, schema: Mapping[str, Any]) -> tuple[str, Any] | None:
+    if schema.get("type") != "string" or "pattern" in schema:
+        return None
+    try:
+        return "pattern", to_javascript(pattern)
+    except ValueError:
+        return None
+
+
+def _choice(items: list[Any], schema: Mapping[str, Any]) -> tuple[str, Any] | None:
+    kind = {"string": str, "integer": int}.get(str(schema.get("type")))
+    if kind is None or not all(isinstance(item, kind) for item in items):
+        return None
+    known = schema.get("enum")
+    chosen = [item for item in known if item in items] if isinstance(known, list) else items
+    unique = list(dict.fromkeys(chosen))
+    return ("enum", unique) if unique else None
+
+
+def says_more(limit: RuleKeyword, schema: Mapping[str, Any]) -> bool:
+    """Say whether a limit is tighter than what the schema says already."""
+    known = schema.get(limit.keyword)
+    if known is None or limit.keyword in ("enum", "pattern"):
+        return True
+    return bool(limit.value > known if limit.keyword.startswith("min") else limit.value < known)

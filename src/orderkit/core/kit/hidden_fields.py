@@ -1,0 +1,67 @@
+"""
+Fields that the platform fills in: a sentinel that is baked, behind a pattern that guards it.
+
+Called by the other modules of a form, and by ``flows.install.pack_rendering``, which checks a
+platform's values against the same patterns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orderkit.core.kit import js_patterns
+from orderkit.core.kit.model import Hidden, spelt_out
+from orderkit.core.kit.xrd_fields import FieldShape, KitField
+
+Schema = dict[str, Any]
+
+NOT_BAKED = "is not set, because this pack was not published to a platform"
+_HIDDEN_UI = {"ui:widget": "hidden", "ui:backstage": {"review": {"show": False}}}
+
+
+def hidden_schema(field: KitField, hidden: Hidden) -> Schema:
+    """
+    Return how a field of the platform stands in a form.
+
+    Raises:
+        ValueError: Its pattern cannot be said in JavaScript.
+    """
+    return baked(field.hints.title or titled(field.name), hidden, guard(hidden, field))
+
+
+def guard(hidden: Hidden, field: KitField) -> str:
+    """
+    Return the pattern, JavaScript's, that a hidden field's value must match.
+
+    Raises:
+        ValueError: It cannot be said in JavaScript.
+    """
+    own = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
+    return js_patterns.to_javascript(own)
+
+
+def guard_of(shape: FieldShape) -> str:
+    """Return the guard pattern of a baked value that is no text; empty for text."""
+    return {
+        FieldShape.INTEGER: "^(0|-?[1-9][0-9]*)$",
+        FieldShape.NUMBER: r"^(0|-?[1-9][0-9]*)(\.[0-9]+)?$",
+        FieldShape.BOOLEAN: "^(true|false)$",
+    }.get(shape, "")
+
+
+def baked(title: str, hidden: Hidden, pattern: str) -> Schema:
+    """Return a parameter that holds a value of the platform."""
+    return {
+        "title": title,
+        "type": "string",
+        "default": hidden.sentinel,
+        "pattern": pattern,
+        "errorMessage": {"pattern": NOT_BAKED},
+        **_HIDDEN_UI,
+    }
+
+
+def titled(name: str) -> str:
+    """Write a property's name as a label: the first word with a capital, the rest without."""
+    first, *rest = spelt_out(name).split() or [name]
+    return " ".join([first, *(word if word.isupper() else word.lower() for word in rest)])

@@ -1,0 +1,113 @@
+r"""
+Say a schema's pattern in JavaScript: the API server reads RE2, the form JavaScript.
+
+What the two read differently and can be written so that both mean the same is rewritten (``\s``,
+``.``, POSIX classes, ``\z``, escapes that JavaScript does not know); the rest is refused, because
+the form would then let through what the server refuses, or the reverse.
+
+Called by ``consistency``, ``core.generate.form_pages``, ``hidden_fields``,
+``core.generate.form_fields`` and ``form_rules``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from orderkit.core.portal import js_regex
+from orderkit.core.schema.structural.re2_patterns import (
+    POSIX_CLASSES,
+    PatternError,
+    compile_pattern,
+)
+
+_SPACE = r"\t\n\f\r "
+_COMMON = r"\\x\{(?P<code>[0-9A-Fa-f]+)\}|\\(?P<octal>[0-7]{3})|\\(?P<escape>.)"
+_OUTSIDE = re.compile(
+    rf"{_COMMON}|(?P<group>\(\?P<\w+>)|(?P<open>\[\^?\]?)|(?P<plain>.)", re.DOTALL
+)
+_INSIDE = re.compile(rf"{_COMMON}|\[:(?P<posix>\w+):\]|(?P<close>\])|(?P<plain>.)", re.DOTALL)
+_SAME_ESCAPES = frozenset("dDwWbBtnrfv^$\\.*+?()[]{}|/")
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_KNOWN = {
+    f"^{_LABEL}$": "lower-case letters, digits and '-', a letter or digit at both ends",
+    r"^[a-z]([-a-z0-9]*[a-z0-9])?$": "lower-case letters, digits and '-', beginning with a letter, "
+    "a letter or digit at the end",
+    rf"^{_LABEL}(\.{_LABEL})*$": "lower-case letters, digits, '-' and '.', as a DNS name",
+    "^[0-9]+$": "digits only",
+    r"^\d+$": "digits only",
+    "^[a-z]+$": "lower-case letters only",
+    "^[a-z0-9]+$": "lower-case letters and digits only",
+}
+
+
+def to_javascript(pattern: str) -> str:
+    """
+    Return a pattern that JavaScript, with the flag ``u``, reads as RE2 reads `pattern`.
+
+    Raises:
+        ValueError: There is none that is sure to be the same, or it is no pattern.
+    """
+    compile_pattern(pattern)
+    written = "".join(_pieces(pattern))
+    js_regex.compile_pattern(written)
+    return written
+
+
+def told(pattern: str) -> str:
+    """Say in words what a pattern asks for; the pattern itself where no words are known."""
+    known = _KNOWN.get(
+        pattern.replace(r"[a-z0-9\-]", "[-a-z0-9]").replace("[a-z0-9-]", "[-a-z0-9]")
+    )
+    return f"must be {known}" if known else f"must match {pattern}"
+
+
+def _pieces(pattern: str) -> Iterator[str]:
+    if re.match(r"\(\?[ims]+\)", pattern):
+        raise PatternError(f"{pattern!r} begins with flags, which JavaScript does not know there")
+    at, inside = 0, False
+    while at < len(pattern):
+        found = (_INSIDE if inside else _OUTSIDE).match(pattern, at)
+        if found is None:
+            raise PatternError(f"{pattern!r} is no pattern")
+        at = found.end()
+        kind = found.lastgroup
+        if kind in ("open", "close"):
+            inside = kind == "open"
+            yield found[0].replace("[]", r"[\]").replace("^]", r"^\]")  # an item, to RE2
+        elif kind == "escape":
+            yield _escape(found["escape"], inside=inside)
+        else:
+            yield _piece(found[0], found, inside=inside)
+
+
+def _piece(text: str, found: re.Match[str], *, inside: bool) -> str:
+    if found["code"] or found["octal"]:
+        return _character(int(found["code"] or found["octal"], 16 if found["code"] else 8))
+    if inside:
+        posix = found["posix"]
+        return POSIX_CLASSES.get(posix, text) if posix else text.replace("[", r"\[")
+    if found["group"]:
+        return "("
+    return text.replace(".", r"[^\n]")
+
+
+_WRITTEN = {"A": "^", "z": "$", "a": r"\x07"}
+
+
+def _escape(letter: str, *, inside: bool) -> str:
+    if letter in "sS" and not inside:
+        return f"[{'^' if letter == 'S' else ''}{_SPACE}]"
+    if letter == "s":
+        return _SPACE
+    if letter in _WRITTEN:
+        return _WRITTEN[letter]
+    if letter in _SAME_ESCAPES or letter.isalnum() or (inside and letter == "-"):
+        return f"\\{letter}"
+    return letter
+
+
+def _character(code: int) -> str:
+    if code < 0x100:  # noqa: PLR2004 - two hexadecimal digits
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else chr(code)  # noqa: PLR2004 - four digits

@@ -1,0 +1,317 @@
+"""
+The JSON Schema of kit.yaml: every key with what it means, for readers and for editors.
+
+`KIT_SCHEMA` refuses what is no kit.yaml; what contradicts the XRD is ``core.kit.consistency``'s.
+Called by ``core.kit.kit_reader`` and by the script that writes ``docs/schemas/kit.schema.json``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orderkit.core.platform.baking import BUILT_IN, NAME
+from orderkit.core.yaml.documents import DATA_KIND, document
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": "string", "minLength": 1}
+_FLAG: Schema = {"type": "boolean"}
+ENTITY_REF = r"^([a-z]+:)?([a-z0-9][-a-z0-9_.]*/)?[A-Za-z0-9][-A-Za-z0-9_.]*$"
+_DURATION = r"^[1-9][0-9]*[hdw]$"
+
+
+def _told(schema: Schema, description: str) -> Schema:
+    return {**schema, "description": description}
+
+
+def _map(values: Schema, description: str) -> Schema:
+    return {"type": "object", "additionalProperties": values, "description": description}
+
+
+def _list(items: Schema, description: str, **more: Any) -> Schema:
+    return {"type": "array", "items": items, "description": description, **more}
+
+
+def _closed(description: str, required: list[str], properties: dict[str, Schema]) -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "description": description,
+        **({"required": required} if required else {}),
+        "properties": properties,
+    }
+
+
+_FIELD = _told(_TEXT, "A field of the XRD: its path below spec, dotted (teamName, storage.sizeGb).")
+_FIELDS = _list(_FIELD, "Fields of the XRD.", minItems=1, uniqueItems=True)
+_SCALAR: Schema = {"type": ["string", "number", "boolean"]}
+
+_PICKER = _closed(
+    "Choose from the catalog.",
+    ["kind"],
+    {
+        "kind": {
+            "enum": ["entity", "owner"],
+            "description": "entity: any entity of the catalog; owner: users and groups.",
+        },
+        "filter": {
+            "description": "Which entities: a filter of the catalog, or a list of them.",
+            "anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}],
+        },
+        "value": {
+            "enum": ["reference", "name"],
+            "default": "reference",
+            "description": "What the field holds: the entity's reference, or its name alone "
+            "(then the filter names one kind, and entities are of the namespace default).",
+        },
+    },
+)
+_REFERS = _closed(
+    "It names an object of the cluster that must be there when it is ordered or changed.",
+    ["apiVersion", "kind"],
+    {
+        "apiVersion": _TEXT,
+        "kind": _TEXT,
+        "ready": _told(_TEXT, "A path in the object, dotted, that must be true: status.ready."),
+    },
+)
+_HINTS = _closed(
+    "How one field looks in the form.",
+    [],
+    {
+        "title": _told(_TEXT, "Its title. Default: its name, spelt out."),
+        "help": _told(_TEXT, "The line below it. Default: the XRD's description."),
+        "placeholder": _told(_TEXT, "Shown while it is empty."),
+        "widget": _told(_TEXT, "The form's ui:widget, for example textarea, radio, updown."),
+        "autofocus": _told(_FLAG, "The cursor starts here."),
+        "error": _told(_TEXT, "Shown instead of the regular expression that is not matched."),
+        "labels": _map(_TEXT, "Enum value: the text that is shown for it."),
+        "picker": _PICKER,
+        "refers": _REFERS,
+        "ask": {
+            "enum": ["order", "later"],
+            "default": "order",
+            "description": "later: only forms of changes show it; a new order does not have it.",
+        },
+        "when": {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": {
+                "anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]
+            },
+            "description": "Shown only if another field has this value, or one of these.",
+        },
+    },
+)
+_HIDDEN = _closed(
+    "A field that nobody fills in: the platform's value is baked in when the pack is published.",
+    ["from"],
+    {
+        "from": {
+            "type": "string",
+            "pattern": f"^{NAME}$",
+            "description": "A name in platform.yaml's spec.values, or one of "
+            f"{', '.join(BUILT_IN)}.",
+        },
+        "pattern": _told(
+            _TEXT,
+            "What the value must match, so that an unbaked one is refused. "
+            "Default: the XRD's pattern.",
+        ),
+    },
+)
+_PAGE = _closed(
+    "One page of the form.",
+    ["title", "fields"],
+    {
+        "title": _TEXT,
+        "description": _TEXT,
+        "fields": _FIELDS,
+    },
+)
+_LINK = _closed(
+    "A link that is shown when the order is placed.",
+    ["title"],
+    {
+        "title": _TEXT,
+        "url": _TEXT,
+        "entityRef": _TEXT,
+        "icon": _TEXT,
+    },
+)
+WHO = ("team", "requester", "platform")
+_CHANGE = _closed(
+    "A change of a living order: which fields, how far, by whom.",
+    ["name", "fields"],
+    {
+        "name": {
+            "type": "string",
+            "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+            "maxLength": 40,
+            "description": "Its name in commands and addresses.",
+        },
+        "title": _told(_TEXT, "Its title in the portal. Default: the name, spelt out."),
+        "fields": _FIELDS,
+        "direction": {
+            "enum": ["any", "grow", "step", "never"],
+            "default": "any",
+            "description": "any: to any value; grow: numbers and lists only grow, enums only go "
+            "on; step: one enum value or number at a time; never: these fields stay.",
+        },
+        "who": _list(
+            {"anyOf": [{"enum": list(WHO)}, {"type": "string", "pattern": ENTITY_REF}]},
+            "Who may: team, requester, platform, or references of the catalog. Default: team.",
+            minItems=1,
+        ),
+        "how": {
+            "enum": ["direct", "review"],
+            "default": "direct",
+            "description": "direct: committed at once; review: a pull request.",
+        },
+        "warning": _told(_TEXT, "Shown before the change is sent."),
+        "differs": _told(_FLAG, "Asking for what holds already is refused, not passed over."),
+    },
+)
+_KIND = _closed(
+    "A kind of the cluster.",
+    ["apiVersion", "kind"],
+    {
+        "apiVersion": _TEXT,
+        "kind": _TEXT,
+        "resource": _told(_TEXT, "Its plural. Default: guessed from the kind."),
+    },
+)
+_EXAMPLE = _closed(
+    "An order as somebody could place it.",
+    ["name", "values"],
+    {
+        "name": {"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+        "title": _TEXT,
+        "values": {"type": "object", "description": "Values of the form."},
+    },
+)
+
+_SURVIVOR = _closed(
+    "Something that is left, but not always.",
+    ["text", "unless"],
+    {
+        "text": _TEXT,
+        "unless": {**_map(_SCALAR, "Not if these fields have these values."), "minProperties": 1},
+        "name": _told(
+            {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,39}$"},
+            "How an end asks for it to go too; the fields are set first then.",
+        ),
+        "ask": _told(_TEXT, "What the form of the end asks, for example 'Delete it too'."),
+    },
+)
+_SURVIVOR["dependentRequired"] = {"name": ["ask"], "ask": ["name"]}
+_FIRST = _closed(
+    "What is changed and waited for before the end begins: stations do not run for deleted XRs.",
+    ["set"],
+    {
+        "set": {**_map(_SCALAR, "Fields and their values."), "minProperties": 1},
+        "until": _map(_SCALAR, "Paths in the XR's status, dotted, and what they must be."),
+        "why": _told(_TEXT, "What it is good for, in words."),
+    },
+)
+_FACT: Schema = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata"],
+    "properties": {
+        "apiVersion": _TEXT,
+        "kind": _TEXT,
+        "metadata": {"type": "object", "required": ["name"]},
+    },
+}
+
+_SPEC: dict[str, Schema] = {
+    "title": _told(_TEXT, "What people call the kit. Default: the XRD's kind, spelt out."),
+    "description": _told(_TEXT, "One sentence. Default: the XRD's description."),
+    "owner": {
+        "type": "string",
+        "pattern": ENTITY_REF,
+        "default": "group:default/platform",
+        "description": "Who owns the template in the catalog.",
+    },
+    "type": {**_TEXT, "default": "service", "description": "The template's spec.type."},
+    "tags": _list(
+        {"type": "string", "pattern": r"^[a-z0-9:+#]+(-[a-z0-9:+#]+)*$", "maxLength": 63},
+        "Tags of the template in the catalog.",
+        uniqueItems=True,
+    ),
+    "nameFrom": {
+        "anyOf": [_FIELD, _FIELDS],
+        "description": "The fields that name an order, <kit>-<value>-<value>. "
+        "Default: the form asks for a name.",
+    },
+    "teamFrom": _told(_FIELD, "The field that names the team. Default: the form asks for it."),
+    "xrName": {
+        **_TEXT,
+        "default": "order",
+        "description": "What the XR is called: 'order', the order's id, or a field.",
+    },
+    "xrNamespace": {
+        **_TEXT,
+        "pattern": r"^([a-z0-9-]|\{[A-Za-z0-9_.]+\})+$",
+        "description": "Namespace of a namespaced XR; {field} stands for a field's value, for "
+        "example agent-{agentName}. Default: that of Argo CD's Application.",
+    },
+    "aliases": _map(_TEXT, "XRD field: the name of its form parameter. Top-level fields only."),
+    "pages": _list(_PAGE, "Pages of the form. Fields named nowhere come last."),
+    "fields": _map(_HINTS, "How fields look in the form, by field."),
+    "hidden": _map(_HIDDEN, "Fields with a value of the platform, by field."),
+    "links": _list(_LINK, "Links that are shown when the order is placed."),
+    "changes": _list(_CHANGE, "What may change later. Without it, every visible field."),
+    "end": _closed(
+        "The end of an order.",
+        [],
+        {
+            "repository": {"enum": ["archive", "delete"], "default": "archive"},
+            "survives": _list(
+                {"anyOf": [_TEXT, _SURVIVOR]}, "What is left when the order has ended, in words."
+            ),
+            "first": _FIRST,
+        },
+    ),
+    "lease": _closed(
+        "How long an order lives: hours, days or weeks (12h, 30d, 4w).",
+        [],
+        {
+            "default": {"type": "string", "pattern": _DURATION},
+            "maximum": {"type": "string", "pattern": _DURATION},
+        },
+    ),
+    "gate": _closed(
+        "Lets programs ask whether the XR's user may go on: GET /v1/gates/<kit>/<name>. "
+        "Paths are below status, dotted.",
+        ["paused", "cause", "exhausted"],
+        {
+            "paused": _told(_TEXT, "A boolean: true stops."),
+            "cause": _told(_TEXT, "A text: why."),
+            "exhausted": _list(
+                _TEXT,
+                "Causes that are answered 402, payment required. Every other one is 503.",
+                minItems=1,
+                uniqueItems=True,
+            ),
+        },
+    ),
+    "examples": _list(_EXAMPLE, "Orders as people could place them."),
+    "composes": _list(_KIND, "Kinds that the stations compose."),
+    "requires": _list(_KIND, "Kinds that the stations read."),
+    "plan": _closed(
+        "What plans of changes go by.",
+        [],
+        {
+            "dataKinds": _list(
+                DATA_KIND, "Kinds whose removal deletes data, or does not; beside Orderkit's table."
+            )
+        },
+    ),
+    "facts": _list(
+        _FACT, "Objects that the stations find when 'kit check' tries the kit; never delivered."
+    ),
+}
+
+KIT_SCHEMA: Schema = document("Kit", _SPEC)

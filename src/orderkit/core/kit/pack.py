@@ -1,0 +1,113 @@
+"""
+A pack and its kits, as read from files that somebody else has fetched.
+
+``pack.yaml`` marks the root and names the kits. Each kit has its rooms: ``templates/<kit>``
+with ``kit.yaml`` and ``template.yaml``, ``stations/<kit>``, ``gitops/apis/<kit>``. What a kit
+is stands in ``core.kit``. This module reads from a mapping of paths to bytes; whether those
+come from a folder, a wheel or a repository is the caller's business.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.model import Kit
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import DATA_KIND, NAME, DataKinds, Files, data_kinds, document
+
+__all__ = ["PACK_SCHEMA", "Files", "Kit", "Pack", "read_pack"]
+
+_NAMES = {"type": "array", "items": NAME, "uniqueItems": True}
+_VERSION = {
+    "type": "string",
+    "pattern": r"^v?[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.-]*$",
+    "description": "pin one release, as v1.2.3: a moving tag is another package tomorrow",
+}
+PACK_SCHEMA = document(
+    "Pack",
+    {
+        "title": {"type": "string"},
+        "kits": _NAMES,
+        "providers": _NAMES,
+        "versions": {
+            "type": "object",
+            "propertyNames": {"pattern": "^[a-z][a-z0-9]*(-[a-z0-9]+)*$"},
+            "additionalProperties": _VERSION,
+        },
+        "plan": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"dataKinds": {"type": "array", "items": DATA_KIND}},
+        },
+    },
+    required=["kits"],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A pack's name, its kits and all its files."""
+
+    name: str
+    kit_names: tuple[str, ...]
+    files: Files
+    providers: tuple[str, ...] | None = None
+    """Folders of ``gitops/providers`` that its kits need; None: all it has."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The release of everything the pack delivers and did not make."""
+    data_kinds: DataKinds = field(default_factory=dict)
+    """Kinds of which the pack says that they hold data, or do not."""
+
+    def kit(self, name: str) -> Kit:
+        """
+        Read one kit.
+
+        Raises:
+            NotFoundError: The pack has no kit of that name.
+            InvalidInputError: One of its files is broken.
+        """
+        if name not in self.kit_names:
+            near = difflib.get_close_matches(name, self.kit_names, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"kits: {', '.join(self.kit_names)}"
+            raise NotFoundError(f"kit '{name}' is not in pack '{self.name}'", hint=hint)
+        return read_kit(name, self.files)
+
+    def kits(self) -> tuple[Kit, ...]:
+        """Read every kit; raises like `kit`."""
+        return tuple(self.kit(name) for name in self.kit_names)
+
+    def folder(self, path: str) -> Files:
+        """Return the files below a folder, by their path relative to it."""
+        root = PurePosixPath(path)
+        return {
+            file.relative_to(root): data
+            for file, data in self.files.items()
+            if file.is_relative_to(root)
+        }
+
+
+def read_pack(files: Files) -> Pack:
+    """
+    Read ``pack.yaml``.
+
+    Raises:
+        InvalidInputError: It is missing or broken.
+    """
+    data = files.get(PurePosixPath("pack.yaml"))
+    if data is None:
+        raise InvalidInputError("pack.yaml", None, "is missing: this is no pack")
+    found = yaml11.load(data, name="pack.yaml", schema=PACK_SCHEMA)
+    spec = found["spec"]
+    return Pack(
+        found["metadata"]["name"],
+        tuple(spec["kits"]),
+        files,
+        tuple(spec["providers"]) if "providers" in spec else None,
+        spec.get("versions", {}),
+        data_kinds(spec),
+    )

@@ -1,0 +1,177 @@
+"""
+Values that a schema allows: one to begin with, and others that differ from it in one field.
+
+Small on purpose: it tries enums, defaults, bounds and a list of usual texts against patterns, and
+gives up (None) where none fits; then the kit's own examples are needed. Rules in CEL are not looked
+at: the caller validates. Called by ``core.check.trial_orders`` and ``core.check.xrd_rules`` and by
+``core.generate.kit_draft``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
+
+Schema = Mapping[str, Any]
+
+_TEXTS = (
+    *("example", "team-a", "a1b2c3", "abc", "a", "A", "ABC", "Example", "1", "10", "000000"),
+    *("example.org", "https://example.org", "user@example.org", "group:default/team-a"),
+    *("10.0.0.0/16", "10.0.0.1", "1Gi", "10Gi", "100Mi", "500m", "1.0.0", "v1.0.0", "1.30"),
+    *("2026-01-01", "2026-01-01T00:00:00Z", "12h", "30d", "60s", "eu-west-1", "europe-west1-b"),
+    *("team-a/example", "example:1.0.0", "EUR", "de", "+49301234567"),
+)
+_FORMATS = {
+    "date": "2026-01-01",
+    "date-time": "2026-01-01T00:00:00Z",
+    "email": "user@example.org",
+    "hostname": "example.org",
+    "ipv4": "10.0.0.1",
+    "ipv6": "2001:db8::1",
+    "cidr": "10.0.0.0/16",
+    "uri": "https://example.org",
+    "uuid": "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+    "duration": "1h",
+    "byte": "YQ==",
+    "mac": "00:00:5e:00:53:01",
+}
+_LONG = ("a", "0", "A", "a0")
+
+
+class NoSampleError(ValueError):
+    """No value could be made up."""
+
+
+def sample(schema: Schema) -> Any:
+    """
+    Return a value that the schema allows: its default, or the smallest that comes to mind.
+
+    Raises:
+        NoSampleError: A pattern that none of the usual texts matches.
+    """
+    if "default" in schema:
+        return schema["default"]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if schema.get("x-kubernetes-int-or-string"):
+        return 1
+    return _BY_TYPE.get(str(schema.get("type")), _anything)(schema)
+
+
+def alternatives(schema: Schema, value: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """
+    Yield what was varied and the varied value: other enums, the other boolean, fields more or less.
+
+    Objects are gone into; lists and maps are not.
+    """
+    required = set(schema.get("required") or ())
+    for name, inner in (schema.get("properties") or {}).items():
+        for told, other in _others(inner, value.get(name), present=name in value):
+            yield f"{name}{told}", {**value, name: other}
+        if name in value and name not in required and "default" not in inner:
+            yield f"without {name}", {key: entry for key, entry in value.items() if key != name}
+
+
+def _others(schema: Schema, value: Any, *, present: bool) -> Iterator[tuple[str, Any]]:
+    if not present:
+        with contextlib.suppress(NoSampleError):
+            yield " given", sample(schema)
+    elif schema.get("enum"):
+        yield from ((f"={entry}", entry) for entry in schema["enum"] if entry != value)
+    elif schema.get("type") == "boolean":
+        yield f"={str(not value).lower()}", not value
+    elif schema.get("type") == "object" and isinstance(value, Mapping):
+        yield from ((f".{told}", other) for told, other in alternatives(schema, value))
+
+
+def longest(schema: Schema, limit: int) -> int:
+    """Return how long a value's text can get, at most `limit`: what is unbounded gives that."""
+    if schema.get("enum"):
+        return min(limit, max(len(str(entry)) for entry in schema["enum"]))
+    if schema.get("type") in {"integer", "number"}:
+        bounds = [schema[key] for key in ("minimum", "maximum") if key in schema]
+        return min(limit, max(len(str(bound)) for bound in bounds)) if bounds else limit
+    cap = min(limit, int(schema.get("maxLength", limit)))
+    return next((length for length in range(cap, 0, -1) if long_text(schema, length)), 0)
+
+
+def long_text(schema: Schema, length: int) -> str | None:
+    """Return a text of this length that the pattern allows; None if none was found."""
+    texts = [(letters * length)[:length] for letters in _LONG]
+    with contextlib.suppress(NoSampleError):
+        texts += _stretched(_text(schema), length)
+    return next((text for text in texts if fits(schema, text)), None)
+
+
+def _stretched(text: str, length: int) -> Iterator[str]:
+    """Yield a text with one of its characters repeated until it is so long."""
+    more = length - len(text)
+    for index in range(len(text) if more >= 0 else 0):
+        yield text[: index + 1] + text[index] * more + text[index + 1 :]
+
+
+def fits(schema: Schema, text: str) -> bool:
+    """Say whether a text has the length and the pattern that a schema asks for."""
+    pattern = schema.get("pattern")
+    least, most = int(schema.get("minLength", 0)), schema.get("maxLength")
+    if len(text) < least or (most is not None and len(text) > most):
+        return False
+    try:
+        return pattern is None or compile_pattern(str(pattern)).search(text) is not None
+    except PatternError:
+        return False
+
+
+def _text(schema: Schema) -> str:
+    known = _FORMATS.get(str(schema.get("format")))
+    candidates = [known] if known else [*_TEXTS, "x" * int(schema.get("minLength", 0))]
+    for candidate in candidates:
+        if fits(schema, candidate):
+            return candidate
+    raise NoSampleError(f"no text for pattern {schema.get('pattern')!r}")
+
+
+def _integer(schema: Schema) -> int:
+    lowest = int(schema.get("minimum", min(1, int(schema.get("maximum", 1)))))
+    step = int(schema.get("multipleOf", 1)) or 1
+    if schema.get("exclusiveMinimum") is True:
+        lowest += 1
+    return -(-lowest // step) * step
+
+
+def _number(schema: Schema) -> float:
+    return _integer(schema)
+
+
+def _object(schema: Schema) -> dict[str, Any]:
+    properties = schema.get("properties") or {}
+    return {
+        name: sample(properties[name])
+        for name in schema.get("required") or ()
+        if name in properties
+    }
+
+
+def _list(schema: Schema) -> list[Any]:
+    return [sample(schema.get("items") or {}) for _ in range(int(schema.get("minItems", 0)))]
+
+
+def _boolean(_: Schema) -> bool:
+    return False
+
+
+def _anything(_: Schema) -> Any:
+    return {}
+
+
+_BY_TYPE: Mapping[str, Callable[[Schema], Any]] = {
+    "string": _text,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "array": _list,
+    "object": _object,
+}

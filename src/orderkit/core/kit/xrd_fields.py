@@ -1,0 +1,338 @@
+"""
+The fields of a kit: the XRD's schema and kit.yaml's hints as one tree.
+
+The schema is the one of the CRD that Crossplane makes, so a form never asks for what would be
+dropped; Crossplane's own fields are left out. Hints in TeraSky's vocabulary (``x-ui-hidden``,
+``x-ui-advanced``, ``x-ui-order``) are read from the author's schema. Called by the projections
+of this package and by whoever needs to know a kit's fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from orderkit.core.kit import form_rules
+from orderkit.core.kit.form_rules import RuleKeyword
+from orderkit.core.kit.model import FieldPath, Hidden, Hints, Kit
+from orderkit.core.objects.kube_objects import dig
+from orderkit.core.schema.structural.pruning import PRESERVE
+from orderkit.core.schema.structural.validators import INT_OR_STRING
+from orderkit.core.schema.xrd import crd_for, scope_of, xr_kind
+from orderkit.core.schema.xrd.crossplane_fields import spec_fields
+
+Schema = Mapping[str, Any]
+ABSENT: Any = object()
+"""No default."""
+_NO_HINTS = Hints()
+
+
+class FieldShape(StrEnum):
+    """What kind of value a field holds, as a form sees it."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    INT_OR_STRING = "int-or-string"
+    OBJECT = "object"
+    LIST = "list"
+    MAP = "map"
+    FREE = "free"
+    """Anything: ``x-kubernetes-preserve-unknown-fields`` without properties."""
+    EMPTY = "empty"
+    """An object whose content would be pruned: nothing can be entered."""
+
+
+SCALARS = frozenset({FieldShape.TEXT, FieldShape.INTEGER, FieldShape.NUMBER, FieldShape.BOOLEAN})
+
+
+@dataclass(frozen=True, slots=True)
+class KitField:
+    """One property below ``spec`` of the XR, or an entry of a list or map."""
+
+    name: str
+    path: FieldPath
+    """Dotted; entries of lists and maps end in ``[]``."""
+    shape: FieldShape
+    schema: Schema
+    required: bool
+    """Whether the XR is refused without it. A default makes it optional."""
+    present: bool
+    """Whether what holds it is in every XR: only then may the form fill in its default."""
+    default: Any = ABSENT
+    hints: Hints = _NO_HINTS
+    hidden: Hidden | None = None
+    unseen: bool = False
+    """``x-ui-hidden``: no part of the form."""
+    advanced: bool = False
+    order: float | None = None
+    fields: tuple[KitField, ...] = ()
+    item: KitField | None = None
+    """What a list or map holds."""
+    limits: tuple[RuleKeyword, ...] = ()
+    """What rules of the XRD ask for, said as keywords."""
+    sentences: tuple[str, ...] = ()
+    """Rules that a form can only tell."""
+
+    @property
+    def visible(self) -> bool:
+        """Whether somebody fills it in."""
+        return self.hidden is None and not self.unseen and self.shape is not FieldShape.EMPTY
+
+    @property
+    def asked(self) -> bool:
+        """Whether the order form shows it; forms of changes show all that is visible."""
+        return self.visible and self.hints.ask == "order"
+
+    @property
+    def always(self) -> bool:
+        """Whether it is in every XR, by requirement or by default."""
+        return self.present and (self.required or self.default is not ABSENT)
+
+    @property
+    def may_be_empty(self) -> bool:
+        """
+        Whether the XR leaves it out when nothing in it is entered.
+
+        A form sends empty lists and maps, and groups of them, where nobody touched anything; no
+        rule should find them in the XR.
+        """
+        optional = not self.required and self.default is ABSENT and self.hidden is None
+        holds = self.shape in (FieldShape.LIST, FieldShape.MAP, FieldShape.FREE, FieldShape.OBJECT)
+        return optional and holds and not any(field.hidden for field in self.walk())
+
+    def walk(self) -> Iterator[KitField]:
+        """Yield the field and what is below it, entries of lists and maps left out."""
+        yield self
+        for field in self.fields:
+            yield from field.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class KitFields:
+    """All fields of a kit, and the rules of its ``spec`` that a form can only tell."""
+
+    top: tuple[KitField, ...]
+    rules: tuple[tuple[frozenset[str], str], ...]
+    """For each: the top-level fields it speaks of, and its sentence."""
+    preserves: bool
+    """Whether ``spec`` keeps fields that no schema knows."""
+
+    def walk(self) -> Iterator[KitField]:
+        """Yield every field, entries of lists and maps left out, in the form's order."""
+        for field in self.top:
+            yield from field.walk()
+
+    def find(self, path: FieldPath) -> KitField | None:
+        """Return the field of that path."""
+        return next((field for field in self.walk() if field.path == path), None)
+
+    @property
+    def paths(self) -> tuple[FieldPath, ...]:
+        """The paths of all fields."""
+        return tuple(field.path for field in self.walk())
+
+
+def fields_of(kit: Kit) -> KitFields:
+    """
+    Return the fields of a kit in the order of its XRD.
+
+    Raises:
+        BrokenXrdError: Crossplane could make no CRD of the XRD.
+    """
+    spec = spec_of(kit)
+    reader = _Reader(kit)
+    top, told = reader.properties(spec, kit.spec_schema, "", present=True)
+    return KitFields(top, (*told, *_choices(spec)), preserves=bool(spec.get(PRESERVE)))
+
+
+def spec_of(kit: Kit) -> dict[str, Any]:
+    """
+    Return the schema of ``spec`` as the API server will have it, without Crossplane's fields.
+
+    Raises:
+        BrokenXrdError: Crossplane could make no CRD of the XRD.
+    """
+    version = xr_kind(kit.xrd).version
+    crd = crd_for(kit.xrd)
+    entry = next(v for v in crd["spec"]["versions"] if v["name"] == version)
+    spec: dict[str, Any] = dict(
+        dig(entry, "schema", "openAPIV3Schema", "properties", "spec", default={})
+    )
+    ours = spec_fields(scope_of(kit.xrd), "")
+    theirs = spec.get("properties") or {}
+    spec["properties"] = {name: found for name, found in theirs.items() if name not in ours}
+    return spec
+
+
+_BY_TYPE = {
+    "string": FieldShape.TEXT,
+    "integer": FieldShape.INTEGER,
+    "number": FieldShape.NUMBER,
+    "boolean": FieldShape.BOOLEAN,
+    "array": FieldShape.LIST,
+}
+
+
+def shape_of(schema: Schema) -> FieldShape:
+    """Say what kind of value a schema holds."""
+    if schema.get(INT_OR_STRING):
+        return FieldShape.INT_OR_STRING
+    by_type = _BY_TYPE.get(str(schema.get("type")))
+    if by_type is not None:
+        return by_type
+    if schema.get("properties"):
+        return FieldShape.OBJECT
+    more = schema.get("additionalProperties")
+    if isinstance(more, dict) and more:
+        return FieldShape.MAP
+    return FieldShape.FREE if schema.get(PRESERVE) or more else FieldShape.EMPTY
+
+
+class _Reader:
+    """Builds the tree of one kit."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+
+    def properties(
+        self, schema: Schema, author: Schema, path: FieldPath, *, present: bool
+    ) -> tuple[tuple[KitField, ...], tuple[tuple[frozenset[str], str], ...]]:
+        """Return the fields of an object, and its rules that are about more than one of them."""
+        required = schema.get("required") or ()
+        hints = author.get("properties")
+        found: list[KitField] = []
+        for name, inner in (schema.get("properties") or {}).items():
+            place = f"{path}.{name}" if path else name
+            own = hints.get(name) if isinstance(hints, Mapping) else None
+            found.append(
+                self._field(name, place, inner, own, present=present, asked=name in required)
+            )
+        found.sort(key=lambda field: (field.order is None, field.order or 0))
+        return self._ruled(tuple(found), schema)
+
+    def _field(
+        self, name: str, path: FieldPath, schema: Schema, author: Any, *, present: bool, asked: bool
+    ) -> KitField:
+        author = author if isinstance(author, Mapping) else {}
+        default = schema.get("default")
+        order = author.get("x-ui-order")
+        field = KitField(
+            name=name,
+            path=path,
+            shape=shape_of(schema),
+            schema=schema,
+            required=asked and default is None,
+            present=present,
+            default=ABSENT if default is None else default,
+            hints=self._kit.fields.get(path, _NO_HINTS),
+            hidden=self._kit.hidden.get(path),
+            unseen=author.get("x-ui-hidden") is True,
+            advanced=author.get("x-ui-advanced") is True,
+            order=order if isinstance(order, int | float) else None,
+        )
+        return self._completed(field, author)
+
+    def _completed(self, field: KitField, author: Schema) -> KitField:
+        """Add what is inside the field, and its own rules."""
+        told: tuple[str, ...] = ()
+        if field.shape is FieldShape.OBJECT:
+            inner, about = self.properties(
+                _with_defaults(field), author, field.path, present=field.always
+            )
+            field = replace(field, fields=inner)
+            told = tuple(sentence for _, sentence in about)
+        elif field.shape in (FieldShape.LIST, FieldShape.MAP):
+            key = "items" if field.shape is FieldShape.LIST else "additionalProperties"
+            item = self._field(
+                "", f"{field.path}[]", field.schema[key], author.get(key), present=True, asked=True
+            )
+            field = replace(field, item=item)
+        found = tuple(_choices(field.schema))
+        field = replace(field, sentences=(*told, *(sentence for _, sentence in found)))
+        for rule in form_rules.rules_of(field.schema):
+            if field.shape is not FieldShape.OBJECT:
+                field = _limited(field, str(rule.get("rule", "")), rule)
+        return field
+
+    def _ruled(
+        self, found: tuple[KitField, ...], schema: Schema
+    ) -> tuple[tuple[KitField, ...], tuple[tuple[frozenset[str], str], ...]]:
+        """Hand each rule of an object to the one property it is about, or tell it."""
+        by_name = {field.name: field for field in found}
+        told: list[tuple[frozenset[str], str]] = []
+        for rule in form_rules.rules_of(schema):
+            text = str(rule.get("rule", ""))
+            about = form_rules.delegated(text, str(rule.get("message") or ""))
+            field = by_name.get(about.name) if about else None
+            if about and field and (about.guarded or field.always):
+                by_name[field.name] = _limited(field, about.rule, rule)
+            else:
+                told.append((form_rules.mentioned(text), form_rules.sentence(rule)))
+        return tuple(by_name.values()), tuple(told)
+
+
+def _limited(field: KitField, text: str, rule: Mapping[str, Any]) -> KitField:
+    """Add a rule to a field: as keywords if that is exact, else as a sentence."""
+    message = str(rule.get("message") or "")
+    found = None if "oldSelf" in text else form_rules.limits(text, message, field.schema)
+    taken = {limit.keyword for limit in field.limits}
+    if (
+        found is None
+        or any(limit.keyword in taken for limit in found)
+        or _contradicts(field, found)
+    ):
+        return replace(field, sentences=(*field.sentences, form_rules.sentence(rule)))
+    more = tuple(limit for limit in found if form_rules.says_more(limit, field.schema))
+    return replace(field, limits=(*field.limits, *more))
+
+
+def _contradicts(field: KitField, found: Sequence[RuleKeyword]) -> bool:
+    """Say whether a default is outside a choice: the form must offer what it begins with."""
+    return any(
+        limit.keyword == "enum" and field.default is not ABSENT and field.default not in limit.value
+        for limit in found
+    )
+
+
+def _with_defaults(field: KitField) -> dict[str, Any]:
+    """Return an object's schema with its own default handed down: it wins over the inner ones."""
+    schema = dict(field.schema)
+    if not isinstance(field.default, dict) or not field.default:
+        return schema
+    schema["properties"] = {
+        name: {**inner, "default": field.default[name]} if name in field.default else inner
+        for name, inner in schema["properties"].items()
+    }
+    return schema
+
+
+def _choices(schema: Schema) -> Iterator[tuple[frozenset[str], str]]:
+    """Tell ``oneOf``, ``anyOf``, ``allOf`` and ``not``, which would change how a form looks."""
+    if schema.get(INT_OR_STRING):
+        return
+    for key, words in (("oneOf", "Exactly one of"), ("anyOf", "At least one of")):
+        branches = schema.get(key)
+        if not branches:
+            continue
+        names = [b["required"][0] for b in branches if _asks_for_one(b)]
+        if len(names) == len(branches):
+            yield frozenset(names), f"{words} {_listed(names)} is needed."
+        else:
+            yield frozenset(), _MORE
+    if schema.get("allOf") or schema.get("not"):
+        yield frozenset(), _MORE
+
+
+_MORE = "More rules are checked when it is ordered."
+
+
+def _asks_for_one(branch: object) -> bool:
+    return isinstance(branch, dict) and set(branch) == {"required"} and len(branch["required"]) == 1
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,1 @@
+"""An order as files: its record, its state, the ledger, its limits, its end."""

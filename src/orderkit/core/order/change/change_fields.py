@@ -1,0 +1,220 @@
+"""
+A field of a kit by the name that a person gave it, and an edit of one.
+
+A field is named by its path in the XRD below ``spec``, or by its form parameter. Values that
+were typed are read by the field's type: a text field keeps its text whatever it looks like.
+Called by the flow that changes orders.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.catalog_pickers import bare
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
+from orderkit.core.schema.validate.hints import steps_of
+from orderkit.core.yaml import assignments
+
+Op = Literal["set", "add", "remove", "unset"]
+Schema = Mapping[str, Any]
+
+_NUMBERS = ("integer", "number")
+_KNOWN_DEPTH = 6
+_EXAMPLES = {
+    "integer": "for example 3",
+    "number": "for example 3 or 0.5",
+    "boolean": "true or false",
+    "array": "for example [a, b]; += and -= add and remove one element",
+    "object": "for example {a: 1}; name the field below it to change only that",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldEdit:
+    """
+    One thing to do to one field.
+
+    `add` and `remove` mean an element of a list, or a number to add or to take away.
+    """
+
+    path: str
+    """Below ``spec``: ``stage``, ``storage.sizeGb``; or the name of the form parameter."""
+    op: Op
+    value: Any = None
+    typed: bool = False
+    """The value is a text as a person typed it, to be read by the field's type."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditTarget:
+    """An edit understood: where, under which schema, with a value of the right type."""
+
+    steps: Steps
+    op: Op
+    value: Any
+    schema: Schema
+
+    @property
+    def path(self) -> str:
+        return path_text(self.steps)
+
+    @property
+    def is_sum(self) -> bool:
+        """Say whether it adds a number to what is there: done twice it is another result."""
+        return self.op in ("add", "remove") and self.schema.get("type") in _NUMBERS
+
+    @property
+    def is_element(self) -> bool:
+        """Say whether it is about one element of a list: others do not mind, nor does it."""
+        return self.op in ("add", "remove") and not self.is_sum
+
+    def result(self, old: Any) -> Any:
+        """
+        Return what the field shall be when it is `old` now.
+
+        Raises:
+            InvalidInputError: Nothing can be added to, or taken from, such a value.
+        """
+        if self.op == "set":
+            return self.value
+        if self.op == "unset":
+            return ABSENT
+        if self.is_sum:
+            return self._sum(self.schema.get("default", 0) if old is ABSENT else old)
+        elements = [] if old is ABSENT or old is None else old
+        if not isinstance(elements, list):
+            raise InvalidInputError(
+                self.path, old, f"is no list and no number: nothing to {self.op}", hint="use ="
+            )
+        return self._elements(old, elements)
+
+    def _elements(self, old: Any, elements: list[Any]) -> Any:
+        here = any(same(each, self.value) for each in elements)
+        if here is (self.op == "add"):
+            return old
+        if self.op == "add":
+            return [*elements, self.value]
+        return [each for each in elements if not same(each, self.value)]
+
+    def _sum(self, old: Any) -> Any:
+        if not _is_number(old):
+            raise InvalidInputError(self.path, old, "is no number", hint="set it with =")
+        return old + self.value if self.op == "add" else old - self.value
+
+
+def resolve(kit: Kit, edit: FieldEdit) -> EditTarget:
+    """
+    Find the field that is meant and read the value.
+
+    Raises:
+        InvalidInputError: No such field (the nearest is named), or a value of another type.
+    """
+    steps, schema = _locate(kit, edit)
+    of_value = schema
+    if edit.op in ("add", "remove") and schema.get("type") == "array":
+        of_value = schema.get("items") or {}
+    typed = edit.typed and edit.op != "unset"
+    value = _typed(path_text(steps), edit.value, of_value) if typed else edit.value
+    value = bare(kit, path_text(steps), value)
+    target = EditTarget(steps, edit.op, None if edit.op == "unset" else value, schema)
+    if target.is_sum and not _is_number(value):
+        raise InvalidInputError(edit.path, edit.value, "is no number", hint="for example +=5")
+    return target
+
+
+def apply(spec: Any, targets: Sequence[EditTarget]) -> Any:
+    """
+    Return a copy of a spec with every edit done, in their order.
+
+    Raises:
+        InvalidInputError: One cannot be done to what is there.
+    """
+    for target in targets:
+        new = target.result(value_at(spec, target.steps))
+        try:
+            spec = with_value(spec, target.steps, new)
+        except KeyError as error:
+            raise InvalidInputError(
+                target.path, target.value, "cannot be set: what holds it is no map or list entry"
+            ) from error
+    return spec
+
+
+def _locate(kit: Kit, edit: FieldEdit) -> tuple[Steps, Schema]:
+    texts = steps_of(edit.path)
+    schema: Schema = kit.spec_schema
+    properties = schema.get("properties") or {}
+    if texts and texts[0] == "spec" and "spec" not in properties:
+        texts = texts[1:]
+    by_parameter = {parameter: name for name, parameter in kit.aliases.items()}
+    if texts and texts[0] not in properties:
+        texts = [by_parameter.get(texts[0], texts[0]), *texts[1:]]
+    steps: list[Step] = []
+    for text in texts:
+        step, below = _enter(schema, text)
+        if below is None:
+            raise _unknown(kit, edit)
+        steps.append(step)
+        schema = below
+    if not steps:
+        raise _unknown(kit, edit)
+    return tuple(steps), schema
+
+
+def _enter(schema: Schema, text: str) -> tuple[Step, Schema | None]:
+    """Return the step and the schema below it; None if the schema knows no such thing."""
+    text = text.strip("\"'")
+    properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+    if text in properties:
+        return text, properties[text]
+    if isinstance(schema.get("items"), Mapping):
+        return (int(text), schema["items"]) if text.isdigit() else (text, None)
+    if isinstance(extra, Mapping):
+        return text, extra
+    if extra is True or schema.get("x-kubernetes-preserve-unknown-fields"):
+        return text, {}
+    return (text, {}) if not schema else (text, None)
+
+
+def _unknown(kit: Kit, edit: FieldEdit) -> InvalidInputError:
+    known = [*known_paths(kit.spec_schema), *kit.aliases.values()]
+    near = difflib.get_close_matches(edit.path.removeprefix("spec."), known, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(known)}"
+    rule = f"is asked for, but kit {kit.name} has no such field"
+    return InvalidInputError(edit.path, edit.value, rule, hint=hint)
+
+
+def known_paths(schema: Schema, depth: int = _KNOWN_DEPTH) -> Iterator[str]:
+    """Yield the path of every declared field, a map before what is in it."""
+    for name, below in (schema.get("properties") or {}).items():
+        yield name
+        if depth > 1:
+            yield from (f"{name}.{path}" for path in known_paths(below, depth - 1))
+
+
+def _typed(path: str, text: str, schema: Schema) -> Any:
+    """Read a text by the field's type: text stays text, else it has the type YAML gives it."""
+    type_ = schema.get("type")
+    if type_ == "string":
+        return text
+    value = assignments.parse_value(text, shown=f"{path}={text}")
+    if not _fits(value, type_):
+        raise InvalidInputError(path, value, f"is no {type_}", hint=_EXAMPLES.get(type_ or "", ""))
+    return value
+
+
+def _fits(value: Any, type_: str | None) -> bool:
+    """Say whether a value is of a schema's type; anything is where there is none."""
+    kinds = {"array": list, "object": dict, "boolean": bool}
+    if type_ in _NUMBERS:
+        return _is_number(value) and (type_ == "number" or value == int(value))
+    return type_ not in kinds or isinstance(value, kinds[type_])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,57 @@
+"""What somebody else did to a field of a change since the person who asks looked at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.errors import ConflictError
+from orderkit.core.names import CommitSha, OrderId
+from orderkit.core.objects.values import shown, to_json
+from orderkit.core.order.order_state import short
+
+
+@dataclass(frozen=True, slots=True)
+class FieldConflict:
+    """One field: what was seen, what stands there now, what was asked for, who was faster."""
+
+    path: str
+    seen: Any
+    now: Any
+    wanted: Any
+    commit: CommitSha | None = None
+    """The newest commit that changed it since; None if it cannot be told."""
+    author: str = ""
+    requester: str = ""
+
+    def __str__(self) -> str:
+        who = self.requester or self.author or "somebody"
+        where = f", by {who} in {short(self.commit)}" if self.commit else ""
+        return (
+            f"{self.path} is {shown(self.now)} now (it was {shown(self.seen)}{where}),"
+            f" asked for {shown(self.wanted)}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape of commands and service."""
+        return {
+            "field": self.path,
+            "seen": to_json(self.seen),
+            "now": to_json(self.now),
+            "wanted": to_json(self.wanted),
+            "commit": self.commit,
+            "author": self.author,
+            "requester": self.requester,
+        }
+
+
+class FieldConflictError(ConflictError):
+    """Somebody else changed a field of this change. Nothing was written."""
+
+    def __init__(self, order: OrderId, conflicts: Sequence[FieldConflict], head: CommitSha) -> None:
+        super().__init__(
+            f"{order}: {'; '.join(map(str, conflicts))}; nothing was written",
+            hint=f"look at what holds now and decide; then repeat it with --base {head[:8]}",
+        )
+        self.conflicts, self.head = tuple(conflicts), head

@@ -1,0 +1,78 @@
+"""
+What differs between two specs, field by field.
+
+Maps are followed, lists are one value unless the caller wants to look into them. Called by the
+flow that changes (what does this edit do?), by plans, by the history and the revert of a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.objects.values import ABSENT, Steps, path_text, same, shown, shown_pair, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDifference:
+    """One field that differs; `ABSENT` where it is not set."""
+
+    steps: Steps
+    old: Any
+    new: Any
+
+    @property
+    def path(self) -> str:
+        """The field's path below ``spec``."""
+        return path_text(self.steps)
+
+    @property
+    def new_shown(self) -> str:
+        """The new value for a person."""
+        return shown(self.new)
+
+    def __str__(self) -> str:
+        old, new = shown_pair(self.old, self.new)
+        return f"{self.path} {old} → {new}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape of commands and service; null where it is not set."""
+        return {"field": self.path, "from": to_json(self.old), "to": to_json(self.new)}
+
+
+def differences(
+    old: Any, new: Any, *, whole: bool = False, into_lists: bool = False
+) -> tuple[FieldDifference, ...]:
+    """
+    Return every field that differs, in the order of the old spec, new fields last.
+
+    Args:
+        whole: Give a map that comes or goes as one value, not field by field.
+        into_lists: Compare lists of the same length element by element.
+    """
+    return tuple(_Walk(whole, into_lists).walk(old, new, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    whole: bool
+    into_lists: bool
+
+    def walk(self, old: Any, new: Any, steps: Steps) -> Iterator[FieldDifference]:
+        if not self.whole and isinstance(new, dict) and new and old is ABSENT:
+            old = {}
+        if not self.whole and isinstance(old, dict) and old and new is ABSENT:
+            new = {}
+        if isinstance(old, dict) and isinstance(new, dict):
+            for key in [*old, *(key for key in new if key not in old)]:
+                yield from self.walk(old.get(key, ABSENT), new.get(key, ABSENT), (*steps, str(key)))
+        elif self.into_lists and _as_long(old, new):
+            for index, (one, other) in enumerate(zip(old, new, strict=True)):
+                yield from self.walk(one, other, (*steps, index))
+        elif not same(old, new):
+            yield FieldDifference(steps, old, new)
+
+
+def _as_long(old: Any, new: Any) -> bool:
+    return isinstance(old, list) and isinstance(new, list) and len(old) == len(new)

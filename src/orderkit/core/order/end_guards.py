@@ -1,0 +1,63 @@
+"""
+What keeps an order from being ended: its own protection, and others that need it.
+
+Both stand in the XR's file, so they are changed like everything else of an order, through Git:
+
+    metadata:
+      annotations:
+        orderkit.dev/protected: production until the audit in May    # any text; false lifts it
+        orderkit.dev/depends-on: bucket-photos, network-blue         # ids of other orders
+
+Besides, an XR needs another one if its kit says that its stations read that kind (``requires``)
+and a field of its spec has the other's name. Pure; called by ``flows.end.guard_check``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from orderkit.core.names import OrderId
+from orderkit.core.objects.kube_objects import Manifest, dig
+
+PROTECTED = "orderkit.dev/protected"
+DEPENDS_ON = "orderkit.dev/depends-on"
+_LIFTED = ("", "false")
+
+
+def protection(manifests: Iterable[Manifest]) -> str:
+    """Return what the first protected object says why it is; empty: nothing is protected."""
+    for manifest in manifests:
+        said = str(dig(manifest, "metadata", "annotations", PROTECTED, default="")).strip()
+        if said.lower() not in _LIFTED:
+            return said
+    return ""
+
+
+def needs(other: Manifest, order: OrderId, xr_name: str, *, reads_kind: bool) -> str:
+    """
+    Say by what another XR needs an order; empty: it does not.
+
+    Args:
+        xr_name: The name of the order's XR.
+        reads_kind: Whether the other's kit reads objects of this order's kind.
+    """
+    named = dig(other, "metadata", "annotations", DEPENDS_ON, default="")
+    if order in str(named).replace(",", " ").split():
+        return f"its annotation {DEPENDS_ON}"
+    if reads_kind:
+        for path, value in _texts(other.get("spec"), "spec"):
+            if value == xr_name:
+                return f"its {path}"
+    return ""
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _texts(item, f"{path}[{at}]")

@@ -1,0 +1,135 @@
+"""
+The end of an order as the ledger records it: which step is under way, what must be gone.
+
+``data/<team>/<order>/end.yaml`` while it ends, ``tombstone.yaml`` afterwards. Each step is
+recorded before it is taken, so whoever repeats the command knows where to go on, and the list
+of what must disappear is the one seen before anything was touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from orderkit.core.names import OrderId
+from orderkit.core.objects.kube_objects import ObjectKey
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import API_VERSION
+
+Step = Literal["marked", "emptying", "removing", "unregistering", "closing"]
+STEPS: tuple[Step, ...] = get_args(Step)
+Phase = Literal["first"] | Step
+"""What an end tells of while it runs; ``first`` comes before anything is recorded."""
+Survivor = Literal["archive", "delete"]
+"""What becomes of the repository."""
+
+_OBJECT = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["apiVersion", "kind", "name"],
+    "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "name": {"type": "string"},
+        "namespace": {"type": "string"},
+    },
+}
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"enum": ["End", "Tombstone"]},
+        "metadata": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}},
+        },
+        "spec": {
+            "type": "object",
+            "required": ["requester", "kit", "repository", "step", "mustBeGone"],
+            "properties": {
+                "requester": {"type": "string"},
+                "kit": {"type": "string"},
+                "repository": {"enum": ["archive", "delete"]},
+                "step": {"enum": list(STEPS)},
+                "startedAt": {"type": "string"},
+                "endedAt": {"type": "string"},
+                "emptiedAt": {"type": "string"},
+                "mustBeGone": {"type": "array", "items": _OBJECT},
+                "survives": {"type": "array", "items": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EndRecord:
+    """One order's end. Times are UTC in ISO 8601."""
+
+    order: OrderId
+    kit: str
+    requester: str
+    repository: Survivor
+    step: Step
+    started_at: str
+    must_be_gone: Sequence[ObjectKey]
+    emptied_at: str = ""
+    """Commit of the order's repository that removed its manifests."""
+    ended_at: str = ""
+    survives: Sequence[str] = ()
+    """What the kit says outlives its orders, in words."""
+
+    def at(self, step: Step) -> EndRecord:
+        """Return the record with a later step."""
+        return replace(self, step=step)
+
+    def passed(self, step: Step) -> bool:
+        """Say whether `step` was recorded already, so that a later one is under way."""
+        return STEPS.index(self.step) > STEPS.index(step)
+
+    def to_yaml(self) -> str:
+        spec: dict[str, Any] = {
+            "requester": self.requester,
+            "kit": self.kit,
+            "repository": self.repository,
+            "step": self.step,
+            "startedAt": self.started_at,
+            "emptiedAt": self.emptied_at,
+            "endedAt": self.ended_at,
+            "mustBeGone": [key.to_json() for key in self.must_be_gone],
+            "survives": list(self.survives) or "",
+        }
+        return yaml11.dump(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "Tombstone" if self.ended_at else "End",
+                "metadata": {"name": str(self.order)},
+                "spec": {key: value for key, value in spec.items() if value != ""},
+            }
+        )
+
+
+def parse(text: str, *, name: str) -> EndRecord:
+    """
+    Read a record; `name` is what messages call the file.
+
+    Raises:
+        InvalidInputError: It is not readable or lacks something.
+    """
+    found = yaml11.load(text, name=name, schema=_SCHEMA)
+    spec = found["spec"]
+    return EndRecord(
+        order=OrderId(found["metadata"]["name"]),
+        kit=spec["kit"],
+        requester=spec["requester"],
+        repository=spec["repository"],
+        step=spec["step"],
+        started_at=spec.get("startedAt", ""),
+        must_be_gone=tuple(ObjectKey.from_json(entry) for entry in spec["mustBeGone"]),
+        emptied_at=spec.get("emptiedAt", ""),
+        ended_at=spec.get("endedAt", ""),
+        survives=tuple(spec.get("survives", ())),
+    )

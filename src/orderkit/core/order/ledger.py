@@ -1,0 +1,272 @@
+"""
+The ledger's files: which exist, what stands in them, how they are found again.
+
+    teams/<team>.yaml            the team's AppProject and the Application for apps/<team>/
+    apps/<team>/<order>.yaml     the order's Application
+    data/<team>/team.yaml        members and limits (core.order.team_file), never delivered
+    data/<team>/<order>/end.yaml              an end under way, never delivered
+    data/<team>/<order>/tombstone-<when>.yaml one per end
+
+Layout chosen so that one bad file hurts one order, at worst one team: a malformed file stops
+every new child of the Application that holds it (observed on Argo CD 3.2.11). Pure: it makes
+and reads texts; flows commit them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
+from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.objects.kube_objects import (
+    APP_PROJECT,
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    NAMESPACE,
+    Manifest,
+    labels_of,
+)
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.yaml import yaml11
+
+ORDER_LABEL = "orderkit.dev/order"
+TEAM_LABEL = "orderkit.dev/team"
+KIT_LABEL = "orderkit.dev/kit"
+FINALIZER = "resources-finalizer.argocd.argoproj.io"
+IN_CLUSTER = "https://kubernetes.default.svc"
+GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
+"""Keeps a commit for one team from making Argo CD look at every other team."""
+KEEP = ".gitkeep"
+_APP_PARTS, _DATA_PARTS = 3, 4
+_END = "end.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderEntry:
+    """An order as the ledger's file names tell it."""
+
+    team: TeamName
+    order: OrderId
+
+    @property
+    def application_path(self) -> PurePosixPath:
+        return PurePosixPath("apps", self.team, f"{self.order}.yaml")
+
+    @property
+    def end_path(self) -> PurePosixPath:
+        return PurePosixPath("data", self.team, self.order, _END)
+
+    def tombstone_path(self, started_at: str) -> PurePosixPath:
+        """Return where the tombstone of the end begun at `started_at` (ISO 8601) stands."""
+        stamp = "".join(c for c in started_at.partition("+")[0] if c.isalnum())
+        return self.end_path.with_name(f"tombstone-{stamp}.yaml")
+
+    @property
+    def repository(self) -> RepoId:
+        return RepoId(self.team, self.order)
+
+
+def team_path(team: TeamName) -> PurePosixPath:
+    """Return where a team's file stands."""
+    return PurePosixPath("teams", f"{team}.yaml")
+
+
+def apps_keep_path(team: TeamName) -> PurePosixPath:
+    """Return the file that keeps a team's folder of Applications when it is empty."""
+    return PurePosixPath("apps", team, KEEP)
+
+
+def team_application(team: TeamName) -> str:
+    """Return the name of the Application that delivers a team's orders."""
+    return f"team-{team}"
+
+
+def team_namespace(team: TeamName) -> str:
+    """Return the namespace for a team's namespaced XRs; no other team may deliver there."""
+    return f"team-{team}"
+
+
+def kit_of(application: Manifest) -> str:
+    """Return the kit of an order's Application; empty if there is none."""
+    return labels_of(application).get(KIT_LABEL, "")
+
+
+def holder(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
+    """Return the living order of that id, whatever its team; without looking at all others."""
+    file = f"{order}.yaml"
+    for path in paths:
+        if not str(path).endswith(file):  # its text is at hand, its name would be made
+            continue
+        if path.name == file and path.parts[0] == "apps" and len(path.parts) == _APP_PARTS:
+            return OrderEntry(TeamName(path.parts[1]), OrderId(order))
+    return None
+
+
+def living(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
+    """Return the orders that a team has, in order."""
+    folder = ("apps", team)
+    return sorted(
+        OrderId(path.stem)
+        for path in paths
+        if path.parts[:-1] == folder and path.name.endswith(".yaml")
+    )
+
+
+def entries(paths: Iterable[PurePosixPath]) -> Iterator[OrderEntry]:
+    """Yield the orders among the ledger's paths, ended ones left out, in order."""
+    found = [path.parts for path in paths if path.parts[0] == "apps"]
+    for _, team, file in sorted(parts for parts in found if len(parts) == _APP_PARTS):
+        if file.endswith(".yaml"):
+            yield OrderEntry(TeamName(team), OrderId(file.removesuffix(".yaml")))
+
+
+def ending(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
+    """Return the order of that id if its end is under way."""
+    for path in paths:
+        if path.name == _END and _is_data_of(path, order):
+            return OrderEntry(TeamName(path.parts[1]), OrderId(order))
+    return None
+
+
+def tombstones(paths: Iterable[PurePosixPath], order: str) -> list[PurePosixPath]:
+    """Return the tombstones of an order id, oldest first."""
+    return sorted(
+        path for path in paths if path.name.startswith("tombstone-") and _is_data_of(path, order)
+    )
+
+
+def _is_data_of(path: PurePosixPath, order: str) -> bool:
+    parts = path.parts
+    return len(parts) == _DATA_PARTS and parts[0] == "data" and parts[2] == order
+
+
+def teams(paths: Iterable[PurePosixPath]) -> Iterator[TeamName]:
+    """Yield the teams among the ledger's paths, in order."""
+    found = [path.name for path in paths if path.parts[:-1] == ("teams",)]
+    for name in sorted(found):
+        if name.endswith(".yaml"):
+            yield TeamName(name.removesuffix(".yaml"))
+
+
+def _application(
+    name: str,
+    *,
+    project: str,
+    source: dict[str, Any],
+    namespace: str,
+    automated: dict[str, bool],
+    **meta: Any,
+) -> Manifest:
+    return {
+        "apiVersion": APPLICATION.api_version,
+        "kind": APPLICATION.kind,
+        "metadata": {"name": name, "namespace": ARGOCD_NAMESPACE, **meta},
+        "spec": {
+            "project": project,
+            "source": source,
+            "destination": {"server": IN_CLUSTER, "namespace": namespace},
+            "syncPolicy": {
+                "automated": automated,
+                "retry": {
+                    "limit": 10,
+                    "backoff": {"duration": "2s", "factor": 2, "maxDuration": "1m"},
+                },
+            },
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPlace:
+    """Where a team's orders come from and go to."""
+
+    team: TeamName
+    forge_url: str
+    ledger: RepoId
+    kinds: OrderKinds
+    namespaces: tuple[str, ...] = ()
+    """Beside the team's own."""
+
+
+def team_file(place: TeamPlace) -> str:
+    """
+    Return ``teams/<team>.yaml``.
+
+    The AppProject allows this organisation's repositories, these kinds and the team's own
+    namespaces only; an absent ``namespaceResourceWhitelist`` would allow every namespaced kind
+    (observed), so it is written even when it is empty. The team's namespace is made where
+    there are namespaced kinds to put into it. The team's Application is emptied when its last
+    order ends, therefore ``allowEmpty``.
+    """
+    team = place.team
+    namespaces = [_namespace(team)] if place.kinds.namespaced else []
+    application = _application(
+        team_application(team),
+        project="default",
+        source={
+            "repoURL": f"{place.forge_url}/{place.ledger}.git",
+            "targetRevision": "main",
+            "path": f"apps/{team}",
+        },
+        namespace=ARGOCD_NAMESPACE,
+        automated={"prune": True, "selfHeal": True, "allowEmpty": True},
+        labels={TEAM_LABEL: team},
+        annotations={GENERATE_PATHS: "."},
+        finalizers=[FINALIZER],
+    )
+    return yaml11.dump_all([*namespaces, _project(place), application])
+
+
+def _project(place: TeamPlace) -> Manifest:
+    team = place.team
+    namespaces = [team_namespace(team), *sorted(place.namespaces)]
+    return {
+        "apiVersion": APP_PROJECT.api_version,
+        "kind": APP_PROJECT.kind,
+        "metadata": {"name": team, "namespace": ARGOCD_NAMESPACE, "labels": {TEAM_LABEL: team}},
+        "spec": {
+            "description": f"Orders of team {team}",
+            "sourceRepos": [f"{place.forge_url}/{team}/*"],
+            "destinations": [{"server": IN_CLUSTER, "namespace": each} for each in namespaces],
+            "clusterResourceWhitelist": as_rules(place.kinds.cluster),
+            "namespaceResourceWhitelist": as_rules(place.kinds.namespaced),
+        },
+    }
+
+
+def _namespace(team: TeamName) -> Manifest:
+    return {
+        "apiVersion": NAMESPACE.api_version,
+        "kind": NAMESPACE.kind,
+        "metadata": {"name": team_namespace(team), "labels": {TEAM_LABEL: team}},
+    }
+
+
+def order_application(
+    entry: OrderEntry, *, kit: str, forge_url: str, ending: bool = False
+) -> Manifest:
+    """
+    Return the Application of an order.
+
+    `ending` turns self-heal off and lets the last manifest be pruned: without it Argo CD
+    answers "auto-sync will wipe out all resources" and keeps everything (observed).
+    """
+    automated = {"prune": True, "selfHeal": not ending}
+    if ending:
+        automated["allowEmpty"] = True
+    return _application(
+        entry.order,
+        project=entry.team,
+        source={
+            "repoURL": f"{forge_url}/{entry.repository}.git",
+            "targetRevision": "main",
+            "path": str(MANIFESTS),
+        },
+        namespace=team_namespace(entry.team),
+        automated=automated,
+        labels={ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit},
+        finalizers=[FINALIZER],
+    )

@@ -1,0 +1,99 @@
+"""
+Check an order's files against its kit before anything is written.
+
+The XR among ``manifests/`` must be of the kit's kind, be called as the kit says, and be what
+``core.schema.validate`` accepts; the first finding is the error. Rules that cannot be evaluated
+here are left to the API server. Called by the flows that order and that run templates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.pack import Kit
+from orderkit.core.names import OrderId
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.validate.hints import value_at
+from orderkit.core.yaml.manifests import parse_manifests
+
+_BREAKS = re.compile("\x85|\u2028|\u2029".encode())
+
+
+def check_order_files(
+    kit: Kit,
+    order: OrderId,
+    files: Mapping[PurePosixPath, bytes],
+    validator: Validator | None = None,
+) -> Manifest:
+    """
+    Return the order's XR, proved to fit its XRD.
+
+    Args:
+        validator: The kit's, if the caller has made it already.
+
+    Raises:
+        InvalidInputError: No XR or more than one, another name, or a value the XRD refuses.
+        ManifestError: A file below ``manifests/`` is no readable manifest.
+    """
+    _check_breaks(files)
+    xr = _only_xr(kit, files)
+    _check_name(kit, order, xr)
+    for finding in (validator or Validator(kit.xrd)).check(xr).findings:
+        value = value_at(xr, finding.path)
+        raise InvalidInputError(
+            _field(kit, finding.path), value, f"is refused: {finding.message}", hint=finding.hint
+        )
+    return xr
+
+
+def _check_breaks(files: Mapping[PurePosixPath, bytes]) -> None:
+    """Refuse characters that YAML readers take for line breaks and turn into blanks."""
+    for path, data in files.items():
+        found = _BREAKS.search(data) if path.suffix in (".yaml", ".yml") else None
+        if found:
+            raise InvalidInputError(
+                str(path),
+                found[0].decode(),
+                "is a line break to some YAML readers, so its text would change",
+                hint="write a plain line break or a blank",
+            )
+
+
+def _check_name(kit: Kit, order: OrderId, xr: Manifest) -> None:
+    """Refuse an XR that is not called as kit.yaml says."""
+    wanted, whose = str(order), "the order's id"
+    if kit.xr_name != "order":
+        wanted, whose = str(dig(xr, "spec", *kit.xr_name.split("."))), kit.xr_name
+    name = metadata(xr).get("name")
+    if name != wanted:
+        raise InvalidInputError("metadata.name", name, f"is not {whose} '{wanted}'")
+    home = kit.namespace_of(xr.get("spec") or {})
+    found = metadata(xr).get("namespace")
+    if home and found != home:
+        raise InvalidInputError("metadata.namespace", found, f"is not '{home}', where it belongs")
+
+
+def _only_xr(kit: Kit, files: Mapping[PurePosixPath, bytes]) -> Manifest:
+    found = [
+        manifest
+        for path in sorted(files)
+        if path.is_relative_to(MANIFESTS) and path.suffix in (".yaml", ".yml", ".json")
+        for manifest in parse_manifests(str(path), files[path])
+        if Kind.of(manifest) == kit.kind
+    ]
+    if len(found) != 1:
+        raise InvalidInputError(
+            "manifests/", len(found), f"objects of {kit.kind}: an order has exactly one"
+        )
+    return found[0]
+
+
+def _field(kit: Kit, path: str) -> str:
+    """Name the form parameter where the XRD property has one of its own."""
+    name = path.removeprefix("spec.")
+    return kit.parameter(name) if name in kit.aliases else path

@@ -1,0 +1,87 @@
+"""
+``.orderkit/order.yaml``: who ordered what from which pack, as it was on the first day.
+
+Written once by the skeleton, compared when the same order is placed again, and never read as
+state: what holds now stands in ``manifests/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.names import OrderId, TeamName
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import API_VERSION
+
+PATH = PurePosixPath(".orderkit", "order.yaml")
+MANIFESTS = PurePosixPath("manifests")
+"""The folder of an order's repository that is delivered."""
+
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "Order"},
+        "metadata": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}},
+        },
+        "spec": {
+            "type": "object",
+            "required": ["kit", "team", "requester", "ordered"],
+            "properties": {
+                "kit": {"type": "string"},
+                "team": {"type": "string"},
+                "packCommit": {"type": "string"},
+                "requester": {"type": "string"},
+                "lease": {"type": "object"},
+                "ordered": {"type": "object"},
+            },
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFile:
+    """The record of an order as it was placed."""
+
+    order: OrderId
+    kit: str
+    team: TeamName
+    requester: str
+    pack_commit: str
+    ordered: Mapping[str, Any]
+
+    def same_order(self, other: OrderFile) -> bool:
+        """Say whether both ask for the same thing, whoever asked and whatever the pack's age."""
+        return (self.order, self.kit, self.team, self.ordered) == (
+            other.order,
+            other.kit,
+            other.team,
+            other.ordered,
+        )
+
+
+def parse(data: bytes, *, name: str) -> OrderFile:
+    """
+    Read the record; `name` is what messages call the file.
+
+    Raises:
+        InvalidInputError: It is not readable or lacks something.
+    """
+    found = yaml11.load(data, name=name, schema=_SCHEMA)
+    spec = found["spec"]
+    return OrderFile(
+        order=OrderId(found["metadata"]["name"]),
+        kit=spec["kit"],
+        team=TeamName(spec["team"]),
+        requester=spec["requester"],
+        pack_commit=spec.get("packCommit", ""),
+        ordered=spec["ordered"],
+    )

@@ -1,0 +1,177 @@
+"""
+``data/<team>/team.yaml`` of the ledger: who belongs to a team, and how much it may order.
+
+    spec:
+      members: [alice, bob]        # logins of the forge; absent: membership is not ours
+      kits: [garage]               # absent: every kit of the pack
+      namespaces: [shop]           # beside its own, for namespaced XRs
+      limits:
+        orders: 20                 # living orders of the team
+        ordersOf: {garage: 5}      # of one kit
+        fields:                    # the most that a field of an order may have
+          garage: {stage: stage2}
+
+Never delivered. Absent: no limits. On the command line a limit is ``orders=20``,
+``orders.garage=5`` or ``garage.stage=stage2``. Pure; ``core.order.team_limits`` judges by it,
+``flows.team.teams`` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.names import TeamName
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import API_VERSION
+
+FieldBounds = Mapping[str, Mapping[str, Any]]
+"""Kit -> dotted field below spec -> the most it may have."""
+ORDERS = "orders"
+
+_NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True}
+_COUNT = {"type": "integer", "minimum": 0}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "Team"},
+        "metadata": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}},
+        },
+        "spec": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "members": _NAMES,
+                "kits": {**_NAMES, "minItems": 1},
+                "namespaces": _NAMES,
+                "limits": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {
+                        "orders": _COUNT,
+                        "ordersOf": {"type": "object", "additionalProperties": _COUNT},
+                        "fields": {
+                            "type": "object",
+                            "additionalProperties": {
+                                "type": "object",
+                                "minProperties": 1,
+                                "additionalProperties": {"type": ["number", "string"]},
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TeamLimits:
+    """How much a team may order."""
+
+    orders: int | None = None
+    orders_of: Mapping[str, int] = field(default_factory=dict)
+    fields: FieldBounds = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the file says; empty without limits."""
+        found: dict[str, Any] = {}
+        if self.orders is not None:
+            found["orders"] = self.orders
+        if self.orders_of:
+            found["ordersOf"] = dict(sorted(self.orders_of.items()))
+        if self.fields:
+            found["fields"] = {
+                kit: dict(sorted(b.items())) for kit, b in sorted(self.fields.items())
+            }
+        return found
+
+    def told(self) -> tuple[str, ...]:
+        """Return the limits as the command line takes them."""
+        orders = [] if self.orders is None else [f"{ORDERS}={self.orders}"]
+        of = [f"{ORDERS}.{kit}={count}" for kit, count in sorted(self.orders_of.items())]
+        fields = [
+            f"{kit}.{path}={bound}"
+            for kit, bounds in sorted(self.fields.items())
+            for path, bound in sorted(bounds.items())
+        ]
+        return (*orders, *of, *fields)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamFile:
+    """What the platform decided about a team."""
+
+    team: TeamName
+    members: tuple[str, ...] | None = None
+    """None: the forge's membership is not ours to set."""
+    kits: tuple[str, ...] = ()
+    """Empty: every kit of the pack."""
+    namespaces: tuple[str, ...] = ()
+    """Beside the team's own."""
+    limits: TeamLimits = field(default_factory=TeamLimits)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing was decided, so that no file is needed."""
+        return self == TeamFile(self.team)
+
+    def may_order(self, kit: str) -> bool:
+        """Say whether the team may order a kit at all."""
+        return not self.kits or kit in self.kits
+
+    def to_yaml(self) -> str:
+        """Write the file."""
+        spec: dict[str, Any] = {}
+        if self.members is not None:
+            spec["members"] = list(self.members)
+        if self.kits:
+            spec["kits"] = list(self.kits)
+        if self.namespaces:
+            spec["namespaces"] = list(self.namespaces)
+        if limits := self.limits.to_json():
+            spec["limits"] = limits
+        head = {"apiVersion": API_VERSION, "kind": "Team", "metadata": {"name": self.team}}
+        return yaml11.dump({**head, "spec": spec})
+
+
+def path_of(team: TeamName) -> PurePosixPath:
+    """Return where a team's file stands in the ledger."""
+    return PurePosixPath("data", team, "team.yaml")
+
+
+def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
+    """
+    Read the file.
+
+    Raises:
+        InvalidInputError: A key or value the schema refuses, or it is another team's.
+    """
+    name = str(path_of(team))
+    found = yaml11.load(data, name=name, schema=SCHEMA)
+    if found["metadata"]["name"] != team:
+        raise InvalidInputError(
+            f"{name}: metadata.name", found["metadata"]["name"], "is not the team"
+        )
+    spec = found["spec"]
+    limits = spec.get("limits", {})
+    return TeamFile(
+        team=team,
+        members=tuple(spec["members"]) if "members" in spec else None,
+        kits=tuple(spec.get("kits", ())),
+        namespaces=tuple(spec.get("namespaces", ())),
+        limits=TeamLimits(
+            limits.get("orders"), limits.get("ordersOf", {}), limits.get("fields", {})
+        ),
+    )

@@ -1,0 +1,237 @@
+"""
+What a change does: two assemblies of one order, before and after, compared into a `Plan`.
+
+Resources are paired by path. Left out of the comparison is what Crossplane writes the same for
+every resource (owner references, its own labels and annotations) and what the cluster writes
+(status). Called by flows that plan; `dangers` judges what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from orderkit.core.crossplane.composed_metadata import (
+    CLAIM_LABELS,
+    COMPOSITE_LABEL,
+    RESOURCE_NAME_ANNOTATION,
+)
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from orderkit.core.order.change import FieldDifference, differences, same
+from orderkit.core.plan.assembly import Assembly, Fault, key_text
+from orderkit.core.plan.cost import Costs
+from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
+
+_OURS = {COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION, *CLAIM_LABELS}
+_CLUSTERS_OWN = {
+    "creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion",
+    "selfLink", "uid",
+}  # fmt: skip
+
+
+class Action(StrEnum):
+    """What happens to one resource."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    REPLACED = "replaced"
+
+    @property
+    def sign(self) -> str:
+        """How lists of changes mark it."""
+        return {"added": "+", "changed": "~", "removed": "-", "replaced": "±"}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceChange:
+    """What happens to one resource, and to which of its fields."""
+
+    path: str
+    action: Action
+    old: Manifest | None
+    new: Manifest | None
+    fields: tuple[FieldDifference, ...] = ()
+
+    @property
+    def manifest(self) -> Manifest:
+        """The resource as it will be; as it was if it goes."""
+        found = self.new or self.old
+        assert found is not None  # noqa: S101 - one of them is there
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a change does, down to composed resources, and what cannot be known of it."""
+
+    before: Assembly
+    after: Assembly
+    fields: tuple[FieldDifference, ...]
+    """Of the XR's spec, with defaults."""
+    changes: tuple[ResourceChange, ...]
+    unchanged: int
+    status: tuple[FieldDifference, ...]
+    """Of the XR's status, without conditions."""
+    dangers: tuple[Danger, ...]
+    costs: Costs | None = None
+    """What it costs; None where no price table was given."""
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Why it would not get through: after the change, whatever it was before."""
+        return self.after.faults
+
+    @property
+    def unknowns(self) -> tuple[str, ...]:
+        """What this plan cannot say."""
+        told = (
+            f"{key_text(self.before.observed[path])} ({path}) is there already, and what changes "
+            "in it is not known"
+            for path in sorted(self.after.resources)
+            if _is_unclear(self.before, path)
+        )
+        return tuple(dict.fromkeys((*self.before.unknowns, *self.after.unknowns, *told)))
+
+    @property
+    def kept(self) -> Mapping[str, Manifest]:
+        """What exists and nobody known asks for, by path: it may stay, change or go."""
+        return self.after.kept
+
+    @property
+    def waves(self) -> tuple[tuple[str, ...], ...]:
+        """New resources in the order they appear, as far as one waits for another."""
+        new = {each.path for each in self.changes if each.action is not Action.REMOVED}
+        new -= self.before.resources.keys()
+        found = (tuple(path for path in wave if path in new) for wave in self.after.waves)
+        return tuple(wave for wave in found if wave)
+
+    @property
+    def is_empty(self) -> bool:
+        """Say whether nothing changes but perhaps the XR's own fields."""
+        return not (self.changes or self.status or self.faults)
+
+    def count(self, action: Action) -> int:
+        """Return how many resources it happens to."""
+        return sum(each.action is action for each in self.changes)
+
+    @property
+    def summary(self) -> str:
+        """Return the plan on one line."""
+        told = [f"{self.count(action)} {action}" for action in Action if self.count(action)]
+        told.append(f"{self.unchanged} unchanged")
+        told += [f"{len(self.kept)} kept, not known"] if self.kept else []
+        faults = len(self.faults)
+        told += [f"{faults} fault{'s' if faults > 1 else ''}"] if faults else []
+        if self.costs is not None:
+            told.append(self.costs.short)
+        dangers = len(self.dangers)
+        told += [f"{dangers} danger{'s' if dangers > 1 else ''}"] if dangers else []
+        return ", ".join(told)
+
+
+def compare(
+    before: Assembly,
+    after: Assembly,
+    *,
+    fresh: Assembly | None = None,
+    mind: DangerContext | None = None,
+) -> Plan:
+    """
+    Compare an order before and after a change.
+
+    Args:
+        after: Assembled with what exists before, so that everything keeps its name.
+        fresh: The same without what exists: tells which names the stations would give now.
+        mind: What dangers are judged by besides.
+    """
+    after = _standing(before, after)
+    changes = tuple(_changes(before, after))
+    unchanged = len(before.resources.keys() & after.resources.keys())
+    unchanged -= sum(each.old is not None and each.new is not None for each in changes)
+    unchanged -= len(before.resources.keys() & after.kept.keys())
+    return Plan(
+        before,
+        after,
+        differences(before.xr.get("spec") or {}, after.xr.get("spec") or {}, into_lists=True),
+        changes,
+        unchanged,
+        differences(_status(before.xr), _status(after.xr), into_lists=True),
+        dangers_of(before, after, fresh or after, mind),
+    )
+
+
+def _standing(before: Assembly, after: Assembly) -> Assembly:
+    """
+    Return what is wanted in the end, and what stays although nobody known wants it.
+
+    Where a pipeline fails, Crossplane neither applies nor deletes: everything stays. So does, for
+    all that is known, what only an opaque step may want.
+    """
+    failing = [fault.path for fault in after.faults if fault.code == "pipeline"]
+    kept = {
+        path: manifest
+        for path, manifest in before.resources.items()
+        if path in after.kept or any(not above or path.startswith(f"{above}/") for above in failing)
+    }
+    return replace(after, resources={**kept, **after.resources}) if kept else after
+
+
+def _changes(before: Assembly, after: Assembly) -> Iterator[ResourceChange]:
+    for path in sorted(before.resources.keys() | after.resources.keys()):
+        if _is_unclear(before, path):
+            continue
+        old, new = before.resources.get(path), after.resources.get(path)
+        if same(old, new):
+            continue
+        fields = differences(_compared(old), _compared(new), into_lists=True)
+        if old is None:
+            yield ResourceChange(path, Action.ADDED, None, new)
+        elif new is None:
+            yield ResourceChange(path, Action.REMOVED, old, None)
+        elif is_other(old, new):
+            yield ResourceChange(path, Action.REPLACED, old, new, fields)
+        elif fields:
+            yield ResourceChange(path, Action.CHANGED, old, new, fields)
+
+
+def _is_unclear(before: Assembly, path: str) -> bool:
+    """Say whether something exists there, and nobody known asked for it as it is."""
+    return path not in before.resources and path in before.observed and before.keeps(path)
+
+
+def is_other(old: Manifest, new: Manifest) -> bool:
+    """Say whether two manifests are different objects of the cluster."""
+    one, other = ObjectKey.of(old), ObjectKey.of(new)
+    kinds = {(each.kind.group, each.kind.kind) for each in (one, other)}
+    return len(kinds) > 1 or (one.namespace, one.name) != (other.namespace, other.name)
+
+
+def _compared(manifest: Manifest | None) -> Manifest:
+    """Return what a person means by the resource."""
+    if manifest is None:
+        return {}
+    meta: dict[str, Any] = {
+        key: part for key, part in metadata(manifest).items() if key not in _CLUSTERS_OWN
+    }
+    for name in ("labels", "annotations"):
+        left = {k: v for k, v in (meta.get(name) or {}).items() if k not in _OURS}
+        meta = {**meta, name: left} if left else _without(meta, name)
+    return {**_without(manifest, "status"), "metadata": meta}
+
+
+def shown_manifest(manifest: Manifest) -> Manifest:
+    """Return a resource as plans show it: kind first, without what Crossplane writes."""
+    kind = Kind.of(manifest)
+    rest = _without(_without(_compared(manifest), "apiVersion"), "kind")
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **rest}
+
+
+def _status(xr: Manifest) -> Mapping[str, Any]:
+    return _without(xr.get("status") or {}, "conditions")
+
+
+def _without(found: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: part for name, part in found.items() if name != key}

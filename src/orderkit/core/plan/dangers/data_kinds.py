@@ -1,0 +1,130 @@
+"""
+Which kinds hold data: a table of the usual ones, and what a pack says of its own.
+
+``pack.yaml`` and ``kit.yaml`` extend the table (``spec.plan.dataKinds``); what they say goes before
+it. A kind that neither names is not noticed.
+"""
+
+from __future__ import annotations
+
+from orderkit.core.objects.kube_objects import Kind
+from orderkit.core.plan.pack_rules import ANY_GROUP, PackRules
+
+DATA_KINDS = frozenset(
+    [
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "Volume",
+        "EBSVolume",
+        "Disk",
+        "ManagedDisk",
+        "FileSystem",
+        "Filesystem",
+        "FileShare",
+        "Snapshot",
+        "VolumeSnapshot",
+        "Backup",
+        "BackupVault",
+        "Bucket",
+        "StorageAccount",
+        "Repository",
+        "Registry",
+        "Database",
+        "DatabaseInstance",
+        "DBInstance",
+        "DBCluster",
+        "RDSInstance",
+        "FlexibleServer",
+        "SpannerInstance",
+        "KubernetesCluster",
+        "ReplicationGroup",
+        "Table",
+        "Queue",
+        "KeyRing",
+        "CryptoKey",
+        "Vault",
+        "LogGroup",
+        "UserPool",
+        "PostgresCluster",
+        "Postgresql",
+        "InnoDBCluster",
+        "PerconaXtraDBCluster",
+        "MongoDB",
+        "MongoDBCommunity",
+        "RedisCluster",
+        "Elasticsearch",
+        "CassandraDatacenter",
+        "CustomResourceDefinition",
+        "CompositeResourceDefinition",
+        "Namespace",
+    ]
+)
+"""Kinds that hold data in every group."""
+DATA_KINDS_BY_GROUP = {
+    "Account": frozenset({"cosmosdb", "storage"}),
+    "Cluster": frozenset(
+        [
+            "rds",
+            "redshift",
+            "docdb",
+            "neptune",
+            "elasticache",
+            "alloydb",
+            "kafka",
+            "msk",
+            "postgresql",
+            "memorydb",
+            "opensearch",
+            "eks",
+            "container",
+            "containeraws",
+            "containerazure",
+            "dataproc",
+        ]
+    ),
+    "Container": frozenset({"storage"}),
+    "Dataset": frozenset({"bigquery"}),
+    "Domain": frozenset({"opensearch", "elasticsearch"}),
+    "Instance": frozenset(
+        [
+            "sql",
+            "rds",
+            "redis",
+            "spanner",
+            "alloydb",
+            "filestore",
+            "memcache",
+            "bigtable",
+            "ec2",
+            "compute",
+        ]
+    ),
+    "Kafka": frozenset({"kafka"}),
+    "Key": frozenset({"kms"}),
+    "Secret": frozenset({"secretsmanager", "secretmanager"}),
+    "Stream": frozenset({"kinesis", "kinesisvideo"}),
+    "Topic": frozenset({"pubsub", "pubsublite", "kafka", "sns", "servicebus"}),
+    "postgresql": frozenset({"acid"}),
+}
+"""Kinds whose name is used for much else: they hold data in groups that begin with these labels."""
+_WHY = {
+    "Namespace": "everything in it goes with it",
+    "CustomResourceDefinition": "every object of that kind goes with it",
+    "CompositeResourceDefinition": "every XR of that kind goes with it, and what it composes",
+    "KubernetesCluster": "everything that runs in it goes with it",
+}
+
+
+def holds_data(kind: Kind, laws: PackRules) -> bool:
+    """Say whether objects of a kind hold data."""
+    for group in (kind.group, ANY_GROUP):
+        said = laws.data_kinds.get((group, kind.kind))
+        if said is not None:
+            return said
+    service = kind.group.partition(".")[0]
+    return kind.kind in DATA_KINDS or service in DATA_KINDS_BY_GROUP.get(kind.kind, ())
+
+
+def what_goes(kind: Kind) -> str:
+    """Say what is lost with an object of a kind."""
+    return _WHY.get(kind.kind, "the data in it goes with it")

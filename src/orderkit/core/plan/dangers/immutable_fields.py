@@ -1,0 +1,151 @@
+"""
+Fields that cannot change once they are set: the API server or the provider refuses the new value.
+
+A table of Kubernetes 1.36's own kinds, of Crossplane's, and of what clouds fix when a thing is
+made. Rules of CRDs (``oldSelf``) are judged by their schemas (``core.plan.judging``). A
+provider never replaces what holds data: it reports an error until the old value is back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from orderkit.core.objects import quantities
+from orderkit.core.objects.kube_objects import Kind, dig
+from orderkit.core.objects.quantities import NoQuantity, Unsure
+from orderkit.core.objects.values import Steps, path_text
+from orderkit.core.order.change import ABSENT, differences, same, shown, value_at
+from orderkit.core.plan.assembly import Assembly, key_text
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
+from orderkit.core.plan.dangers.data_kinds import holds_data
+from orderkit.core.plan.outcome_objects import Pair, pairs_of
+
+_RBAC = "rbac.authorization.k8s.io"
+_STORAGE = "storage.k8s.io"
+_IMMUTABLE: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
+    ("", "Service"): (("spec", "clusterIP"), ("spec", "clusterIPs")),
+    ("", "Secret"): (("type",),),
+    ("", "PersistentVolume"): (
+        ("spec", "csi"), ("spec", "nfs"), ("spec", "hostPath"), ("spec", "local"),
+        ("spec", "volumeMode"), ("spec", "nodeAffinity"),
+    ),
+    ("", "PersistentVolumeClaim"): (
+        ("spec", "accessModes"), ("spec", "storageClassName"), ("spec", "volumeName"),
+        ("spec", "volumeMode"), ("spec", "selector"), ("spec", "dataSource"),
+        ("spec", "dataSourceRef"),
+    ),
+    ("apps", "Deployment"): (("spec", "selector"),),
+    ("apps", "ReplicaSet"): (("spec", "selector"),),
+    ("apps", "DaemonSet"): (("spec", "selector"),),
+    ("apps", "StatefulSet"): (
+        ("spec", "selector"), ("spec", "serviceName"), ("spec", "volumeClaimTemplates"),
+        ("spec", "podManagementPolicy"),
+    ),
+    ("batch", "Job"): (
+        ("spec", "template"), ("spec", "selector"), ("spec", "completions"),
+        ("spec", "completionMode"), ("spec", "managedBy"), ("spec", "podFailurePolicy"),
+    ),
+    (_RBAC, "RoleBinding"): (("roleRef",),),
+    (_RBAC, "ClusterRoleBinding"): (("roleRef",),),
+    (_STORAGE, "StorageClass"): (
+        ("provisioner",), ("parameters",), ("reclaimPolicy",), ("volumeBindingMode",),
+    ),
+    (_STORAGE, "CSIDriver"): (("spec", "attachRequired"), ("spec", "volumeLifecycleModes")),
+    ("scheduling.k8s.io", "PriorityClass"): (("value",), ("preemptionPolicy",)),
+    ("networking.k8s.io", "IngressClass"): (("spec", "controller"),),
+    ("node.k8s.io", "RuntimeClass"): (("handler",),),
+    ("discovery.k8s.io", "EndpointSlice"): (("addressType",),),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): (
+        ("spec", "group"), ("spec", "scope"), ("spec", "names", "kind"),
+        ("spec", "names", "plural"),
+    ),
+    ("apiextensions.crossplane.io", "CompositeResourceDefinition"): (
+        ("spec", "group"), ("spec", "scope"), ("spec", "names"), ("spec", "enforcedCompositionRef"),
+    ),
+    ("apiextensions.crossplane.io", "Composition"): (("spec", "compositeTypeRef"),),
+}  # fmt: skip
+"""What the API server of Kubernetes 1.36, and Crossplane 2.3's schemas, refuse to change."""
+
+_OF_CLOUDS = (
+    "location", "region", "project", "availabilityZone", "zone", "engine", "storageEncrypted",
+    "kmsKeyId", "masterUsername", "username", "dbName", "databaseVersion", "hierarchicalNamespace",
+    "resourceGroupName", "storageAccountName", "name",
+)  # fmt: skip
+"""Of ``spec.forProvider`` of kinds that hold data: fixed when the thing is made."""
+
+_SIZES = re.compile(
+    r"(storage|capacity|size|sizeGb|sizeGiB|diskSize(Gb)?|allocatedStorage|storageGb|storageMb"
+    r"|volumeSize|maxSizeGb|retentionPeriod|backupRetentionPeriod|messageRetentionDuration"
+    r"|retention(Days|InDays|Hours|Seconds))\Z",
+    re.IGNORECASE,
+)
+_OF_PODS = {"requests", "limits"}
+
+
+def immutables(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
+    """Yield fields that would be refused, and storage that would shrink."""
+    for pair in pairs_of(before, after):
+        for steps in _steps(pair, mind):
+            was, now = value_at(pair.old, steps), value_at(pair.new, steps)
+            if was is not ABSENT and now is not ABSENT and not same(was, now):
+                told = f"{key_text(pair.new)}: {path_text(steps)} cannot be changed once it is set"
+                yield Danger(pair.path, Code.IMMUTABLE, told)
+        yield from _shrinking(pair, mind)
+
+
+def _steps(pair: Pair, mind: DangerContext) -> Sequence[tuple[str, ...]]:
+    kind = pair.kind
+    found = _IMMUTABLE.get((kind.group, kind.kind), ())
+    sealed: Any = pair.old.get("immutable")
+    if sealed is True and kind.group == "" and kind.kind in {"ConfigMap", "Secret"}:
+        return (*found, ("data",), ("binaryData",), ("stringData",), ("immutable",))
+    if dig(pair.new, "spec", "forProvider") is not None and holds_data(kind, mind.laws):
+        return (*found, *(("spec", "forProvider", name) for name in _OF_CLOUDS))
+    return found
+
+
+def _shrinking(pair: Pair, mind: DangerContext) -> Iterator[Danger]:
+    stateful = pair.kind.kind == "StatefulSet"
+    if not (stateful or holds_data(pair.kind, mind.laws)):
+        return
+    spec = (dig(each, "spec", default=None) or {} for each in (pair.old, pair.new))
+    for field in differences(*spec, into_lists=True):
+        if _is_size(field.steps) and _is_less(field.new, field.old):
+            told = (
+                f"{key_text(pair.new)}: spec.{field.path} from {shown(field.old)} to "
+                f"{shown(field.new)}: {_refusal(pair.kind)}"
+            )
+            yield Danger(pair.path, Code.SHRINKS, told)
+
+
+def _refusal(kind: Kind) -> str:
+    if kind.kind in {"PersistentVolumeClaim", "StatefulSet"}:
+        return "a volume only grows, the API server refuses it"
+    return "less room or a shorter time: the provider refuses it, or data goes"
+
+
+def _is_size(steps: Steps) -> bool:
+    texts = [str(step) for step in steps]
+    return any(_SIZES.match(text) for text in texts) and not (
+        _OF_PODS & set(texts) and texts[-1] != "storage"
+    )
+
+
+def _is_less(new: Any, old: Any) -> bool:
+    one, other = _amount(new), _amount(old)
+    return one is not None and other is not None and one < other
+
+
+def _amount(value: Any) -> float | None:
+    if isinstance(value, bool) or value is ABSENT or value is None:
+        return None
+    try:
+        return float(quantities.parse(str(value)))
+    except (NoQuantity, Unsure):
+        found = re.fullmatch(r"(\d+)(s|m|h|d|w)", str(value))
+        return float(found[1]) * _SECONDS[found[2]] if found else None
+
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}

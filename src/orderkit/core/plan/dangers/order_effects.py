@@ -1,0 +1,114 @@
+"""What the order itself hides: defaults, teams, Compositions, names that stay, parts dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
+from orderkit.core.order.change import ABSENT, differences, shown, value_at
+from orderkit.core.plan.assembly import Assembly, key_text
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
+
+_MACHINERY = (
+    "compositionRef", "compositionSelector", "compositionRevisionRef",
+    "compositionRevisionSelector", "compositionUpdatePolicy",
+)  # fmt: skip
+
+
+def orderings(
+    before: Assembly, after: Assembly, fresh: Assembly, mind: DangerContext
+) -> Iterator[Danger]:
+    """Yield what follows from the order's own fields, and from the pipeline that reads them."""
+    yield from _defaults(before, after)
+    yield from _team(before, after, mind)
+    yield from _composition(before, after)
+    yield from _dropped(before, after)
+    yield from _kept_names(before, after, fresh)
+    yield from _missing(before, after)
+    yield from (
+        Danger(note.path, Code(note.code), note.message)
+        for note in after.notes
+        if note not in before.notes
+    )
+
+
+def _defaults(before: Assembly, after: Assembly) -> Iterator[Danger]:
+    given = {field.steps for field in differences(_spec(before.given), _spec(after.given))}
+    if not before.given:
+        return
+    for field in differences(_spec(before.xr), _spec(after.xr)):
+        same = field.steps not in given and value_at(_spec(after.given), field.steps) is ABSENT
+        if same and field.old is not ABSENT:
+            told = (
+                f"spec.{field.path} is {shown(field.new)} by default, was {shown(field.old)}: "
+                "nobody asked for it; an order that the cluster has stored keeps the old value "
+                "until it is made anew"
+            )
+            yield Danger("", Code.DEFAULT, told)
+
+
+def _spec(xr: object) -> dict[str, object]:
+    found = dig(xr, "spec", default=None)
+    return {k: v for k, v in found.items() if k != "crossplane"} if isinstance(found, dict) else {}
+
+
+def _team(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
+    kind = Kind.of(after.xr)
+    path = mind.laws.team_fields.get((kind.group, kind.kind))
+    if not path or not _spec(before.xr):
+        return
+    was, now = (dig(_spec(each.xr), *path.split(".")) for each in (before, after))
+    if was != now:
+        told = (
+            f"the order goes from team {was} to {now}: its repository, its Application and its "
+            "limits stay the old team's"
+        )
+        yield Danger("", Code.TEAM, told)
+
+
+def _composition(before: Assembly, after: Assembly) -> Iterator[Danger]:
+    for name in _MACHINERY:
+        for steps in (("spec", "crossplane", name), ("spec", name)):
+            was, now = (value_at(each.given, steps) for each in (before, after))
+            if was != now and before.given:
+                told = (
+                    f"{'.'.join(steps)} {shown(was)} → {shown(now)}: another Composition or "
+                    "revision may assemble the order than the one that is planned here"
+                )
+                yield Danger("", Code.COMPOSITION, told)
+
+
+def _dropped(before: Assembly, after: Assembly) -> Iterator[Danger]:
+    """Say what goes although the order is the same: a Composition or station forgot it."""
+    gone = sorted(before.resources.keys() - after.resources.keys())
+    if gone and not after.resources and len(gone) > 1:
+        told = (
+            "nothing is wanted any more: Crossplane deletes everything that is composed, "
+            "and says Ready"
+        )
+        yield Danger("", Code.EMPTIED, told)
+        return
+    if not before.given or differences(_spec(before.xr), _spec(after.xr)):
+        return
+    for path in gone:
+        told = f"{key_text(before.resources[path])} is composed no more, and the order is the same"
+        yield Danger(path, Code.DROPPED, told)
+
+
+def _kept_names(before: Assembly, after: Assembly, fresh: Assembly) -> Iterator[Danger]:
+    for path in before.resources.keys() & after.resources.keys() & fresh.resources.keys():
+        kept, given = (ObjectKey.of(each.resources[path]) for each in (after, fresh))
+        same_kind = kept.kind == given.kind
+        if same_kind and (kept.namespace, kept.name) != (given.namespace, given.name):
+            told = (
+                f"{key_text(after.resources[path])} keeps its name; new ones are called "
+                f"{key_text(fresh.resources[path])}"
+            )
+            yield Danger(path, Code.KEEPS_NAME, told)
+
+
+def _missing(before: Assembly, after: Assembly) -> Iterator[Danger]:
+    for text in after.missing:
+        if text not in before.missing and before.given:
+            told = f"{text} is asked for now, and is not there"
+            yield Danger("", Code.MISSING_FACT, told)

@@ -1,0 +1,178 @@
+"""
+Who may do more than before: bindings, roles, members of clouds' policies, networks, Pods' powers.
+
+Only what widens is told, also where a new resource brings it. Known words of the usual clouds; a
+policy in a language of its own is read as JSON where it is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orderkit.core.objects.kube_objects import Manifest, dig
+from orderkit.core.order.change import ABSENT, differences
+from orderkit.core.plan.assembly import Assembly, key_text
+from orderkit.core.plan.dangers.danger_codes import Code, Danger
+from orderkit.core.plan.dangers.restarts import pod_specs
+from orderkit.core.plan.outcome_objects import Pair, Part, pairs_of, parts_of, wrapped
+
+_EVERYBODY = {
+    "allUsers", "allAuthenticatedUsers", "system:anonymous", "system:unauthenticated",
+    "system:authenticated", "system:serviceaccounts", "public-read", "public-read-write",
+    "authenticated-read", "0.0.0.0/0", "::/0", "Internet",
+}  # fmt: skip
+_POWERFUL_ROLES = {
+    "cluster-admin", "admin", "roles/owner", "roles/editor", "Owner", "Contributor",
+    "User Access Administrator", "arn:aws:iam::aws:policy/AdministratorAccess",
+}  # fmt: skip
+_POWERFUL_VERBS = {"*", "escalate", "bind", "impersonate"}
+_OPENINGS: Mapping[str, object] = {
+    "publiclyAccessible": True, "publicNetworkAccessEnabled": True, "blockPublicAcls": False,
+    "blockPublicPolicy": False, "ignorePublicAcls": False, "restrictPublicBuckets": False,
+    "allowNestedItemsToBePublic": True, "publicAccessPrevention": "inherited",
+    "uniformBucketLevelAccess": False, "privileged": True, "hostNetwork": True, "hostPID": True,
+    "hostIPC": True, "allowPrivilegeEscalation": True, "endpointPublicAccess": True,
+    "automountServiceAccountToken": True,
+}  # fmt: skip
+"""Fields and the value that opens something, wherever they stand."""
+_GUARDS: Mapping[str, object] = {
+    "deletionProtection": False, "deletionProtectionEnabled": False, "forceDestroy": True,
+    "skipFinalSnapshot": True, "deleteAutomatedBackups": True, "objectLockEnabled": False,
+    "storageEncrypted": False, "backupRetentionPeriod": 0, "purgeProtectionEnabled": False,
+    "forceDelete": True,
+}  # fmt: skip
+"""The same of what guards data; the value takes the guard away."""
+_SWITCHES = {"versioning", "softDeletePolicy", "retentionPolicy", "backupConfiguration"}
+_SERVICES = {"LoadBalancer", "NodePort"}
+
+
+def access(before: Assembly, after: Assembly) -> Iterator[Danger]:
+    """Yield what is opened, and guards of data that are taken away."""
+    was = {(part.path, part.prefix): part for part in parts_of(before)}
+    for part in parts_of(after):
+        old = was.get((part.path, part.prefix))
+        yield from _granted(part, old)
+        yield from _opened(part, old)
+    for pair in pairs_of(before, after):
+        yield from _unguarded(pair)
+
+
+def _granted(part: Part, old: Part | None) -> Iterator[Danger]:
+    more = set(_grants(part.manifest)) - (set(_grants(old.manifest)) if old else set())
+    for told in sorted(more):
+        yield Danger(part.path, Code.ACCESS, f"{key_text(part.manifest)}: {told}")
+
+
+def _grants(manifest: Manifest) -> Iterator[str]:
+    """Yield what an object gives to many, or much, as sentences."""
+    if wrapped(manifest) is not None:
+        return  # judged as what it wraps
+    looked = dig(manifest, "spec", "ingress") if _is_fence(manifest) else manifest
+    yield from (f"{text} is everybody" for text in _texts(looked) if text in _EVERYBODY)
+    yield from _roles(manifest)
+    for pod in pod_specs(manifest):
+        for volume in pod.get("volumes") or ():
+            if isinstance(volume, dict) and volume.get("hostPath"):
+                yield f"mounts {dig(volume, 'hostPath', 'path')} of the node"
+    if dig(manifest, "spec", "type") in _SERVICES and manifest.get("kind") == "Service":
+        yield f"is reached from outside the cluster ({dig(manifest, 'spec', 'type')})"
+
+
+def _is_fence(manifest: Manifest) -> bool:
+    """Say whether it is a network policy: where it lets traffic go to is no access."""
+    return manifest.get("kind") == "NetworkPolicy"
+
+
+def _roles(manifest: Manifest) -> Iterator[str]:
+    role = dig(manifest, "roleRef", "name")
+    if role in _POWERFUL_ROLES:
+        yield f"binds {role}"
+    for_provider = dig(manifest, "spec", "forProvider", default=None) or {}
+    for name in ("role", "roleDefinitionName", "policyArn"):
+        if for_provider.get(name) in _POWERFUL_ROLES:
+            yield f"gives {for_provider[name]}"
+    yield from _policy(for_provider.get("policy") or for_provider.get("assumeRolePolicy"))
+    rules = manifest.get("rules")
+    for rule in rules if isinstance(rules, list) else ():
+        yield from _rule(rule)
+
+
+def _rule(rule: object) -> Iterator[str]:
+    verbs = dig(rule, "verbs", default=None) or ()
+    resources = dig(rule, "resources", default=None) or ()
+    about = ", ".join(map(str, resources))
+    for verb in verbs:
+        if verb in _POWERFUL_VERBS:
+            yield f"may {'everything' if verb == '*' else verb} on {about}"
+    if "*" in resources:
+        yield "has a rule for every resource"
+    if (
+        "secrets" in resources
+        and not dig(rule, "resourceNames")
+        and {"get", "list", "*"} & {*verbs}
+    ):
+        yield "may read every Secret"
+
+
+def _policy(text: object) -> Iterator[str]:
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return
+    statements = dig(found, "Statement", default=None) or ()
+    for statement in statements if isinstance(statements, list) else (statements,):
+        if dig(statement, "Effect") != "Allow":
+            continue
+        principal = dig(statement, "Principal")
+        who = [principal, *(principal.values() if isinstance(principal, dict) else ())]
+        if "*" in who:
+            yield "its policy lets everybody in"
+        if dig(statement, "Action") == "*":
+            yield "its policy allows every action"
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield every text of an object but its metadata."""
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            if key not in {"metadata", "status", "data", "description"}:
+                yield from _texts(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _texts(entry)
+    elif isinstance(value, str):
+        yield value
+
+
+def _opened(part: Part, old: Part | None) -> Iterator[Danger]:
+    if wrapped(part.manifest) is not None:
+        return
+    spec = dig(part.manifest, "spec", default=None) or {}
+    was: Any = dig(old.manifest, "spec", default=None) or {} if old else {}
+    for field in differences(was, spec, into_lists=True):
+        if _is_value(_OPENINGS, str(field.steps[-1]), field.new):
+            told = f"{key_text(part.manifest)}: spec.{field} opens it"
+            yield Danger(part.path, Code.ACCESS, told)
+
+
+def _is_value(table: Mapping[str, object], name: str, value: object) -> bool:
+    """Say whether a field has the very value of a table: 0 is not false."""
+    return name in table and type(value) is type(table[name]) and value == table[name]
+
+
+def _unguarded(pair: Pair) -> Iterator[Danger]:
+    specs = (dig(each, "spec", default=None) or {} for each in (pair.old, pair.new))
+    for field in differences(*specs, into_lists=True):
+        names = [str(step) for step in field.steps]
+        taken = _is_value(_GUARDS, names[-1], field.new)
+        gone = field.new is ABSENT and (_is_guard(names[-1], field.old) or _SWITCHES & set(names))
+        if taken or gone or (_SWITCHES & set(names) and field.new is False):
+            told = f"{key_text(pair.new)}: spec.{field}: a guard of its data goes"
+            yield Danger(pair.path, Code.UNPROTECTED, told)
+
+
+def _is_guard(name: str, value: object) -> bool:
+    """Say whether a field guarded data while it had this value."""
+    return value is True and _GUARDS.get(name) is False

@@ -1,0 +1,110 @@
+"""
+A plan over many orders as data, and what its command ends with.
+
+The outer shape is that of one plan (``structured``): ``summary`` and ``changes`` over all orders,
+``xrs`` with one entry for each, ``errors``. What has no word there stands under ``fleet``: counts,
+folds, dangers, defaults, and every order with its own plan.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orderkit.core import errors
+from orderkit.core.objects.values import to_json as value_json
+from orderkit.core.plan.cost import sums_json
+from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderPlan, OrderVerdict
+from orderkit.core.plan.folding import Fold, folds
+from orderkit.core.plan.plan_json import plan_json, to_json
+
+
+def fleet_exit_code(fleet: FleetPlan) -> int:
+    """Return 4 if an order would be refused, 1 if one is unknown, 10 if one changes, else 0."""
+    counts = fleet.counts
+    if counts[OrderVerdict.REFUSED]:
+        return errors.RefusedError.exit_code
+    if counts[OrderVerdict.UNKNOWN]:
+        return errors.OrderkitError.exit_code
+    return errors.EXIT_DIFFERS if counts[OrderVerdict.CHANGED] else errors.EXIT_DONE
+
+
+def fleet_json(fleet: FleetPlan) -> dict[str, Any]:
+    """Return the whole plan as data; only how long it took differs between two runs."""
+    shapes = [to_json(each.plan) for each in fleet.orders if each.plan is not None]
+    errors = [error for shape in shapes for error in shape.get("errors", ())]
+    errors += [
+        {"resourceID": f"order/{each.order}", "message": each.why_not}
+        for each in fleet.of(OrderVerdict.UNKNOWN)
+    ]
+    return {
+        "summary": {
+            key: sum(shape["summary"][key] for shape in shapes)
+            for key in ("added", "modified", "removed")
+        },
+        "changes": [entry for shape in shapes for entry in shape["changes"]],
+        "xrs": [entry for shape in shapes for entry in shape["xrs"]],
+        **({"errors": errors} if errors else {}),
+        "fleet": _fleet(fleet),
+    }
+
+
+def _fleet(fleet: FleetPlan) -> dict[str, Any]:
+    return {
+        "summary": fleet.summary,
+        "kits": list(fleet.kits),
+        "base": {"title": fleet.base.title, "commit": fleet.base.commit},
+        "candidate": {"title": fleet.candidate.title, "commit": fleet.candidate.commit},
+        "counts": {verdict.value: count for verdict, count in fleet.counts.items()},
+        "dangers": fleet.dangers,
+        "folds": [_fold(fold) for fold in folds(fleet)],
+        "defaults": [
+            {
+                "field": each.path,
+                "from": value_json(each.old),
+                "to": value_json(each.new),
+                "orders": each.orders,
+            }
+            for each in fleet.defaults
+        ],
+        "costs": _costs(costs) if (costs := fleet.costs) else None,
+        "told": list(fleet.told),
+        "orders": [_order(each) for each in fleet.orders],
+        "seconds": {"reading": round(fleet.read_s, 3), "planning": round(fleet.planned_s, 3)},
+    }
+
+
+def _costs(costs: FleetCosts) -> dict[str, Any]:
+    return {
+        **sums_json(costs.sums),
+        "orders": costs.orders,
+        "notPriced": list(costs.unpriced),
+        "notReckoned": list(costs.unread),
+    }
+
+
+def _fold(fold: Fold) -> dict[str, Any]:
+    return {
+        "what": fold.what,
+        "title": fold.title,
+        **({"action": fold.action.value} if fold.action else {}),
+        **({"code": fold.code} if fold.code else {}),
+        **({"path": fold.path, "kind": fold.kind} if fold.kind else {}),
+        "fields": [
+            {"field": each.path, "from": each.old, "to": each.new, "values": each.values}
+            for each in fold.fields
+        ],
+        "count": fold.count,
+        "orders": list(fold.orders),
+    }
+
+
+def _order(order: OrderPlan) -> dict[str, Any]:
+    found = {
+        "order": order.order,
+        "team": order.team,
+        "verdict": order.verdict.value,
+        "source": order.source,
+    }
+    if order.plan is None:
+        return {**found, "reason": order.why_not}
+    return {**found, "plan": plan_json(order.plan)}

@@ -1,0 +1,107 @@
+"""
+A plan over many orders as Markdown: a comment on a pull request of the pack.
+
+A line that says it all, then what would be refused and what to mind, then every change once, with
+how many orders it happens to. Bounded as the plan of one order is.
+"""
+
+from __future__ import annotations
+
+from orderkit.core.order.change import shown
+from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
+from orderkit.core.plan.folding import Fold, folds, only
+
+MAX_FOLDS = 100
+_FIELDS_MAX = 20
+_NAMED = 10
+
+
+def fleet_markdown(fleet: FleetPlan) -> str:
+    """Return the plan as Markdown, bounded. Deterministic."""
+    found = folds(fleet)
+    parts = [f"**Plan for {', '.join(fleet.kits)}: {fleet.summary}.**"]
+    parts.append(f"From {_code(fleet.base.title)} to {_code(fleet.candidate.title)}.")
+    parts += _list("Would be refused:", only(found, "fault"))
+    parts += _list("Mind:", only(found, "danger"))
+    parts += _defaults(fleet)
+    parts += _changes(only(found, "resource", "field", "status"))
+    parts += _unread(fleet)
+    parts += _list("Not known:", [f for f in only(found, "unknown") if not _is_unread(f, fleet)])
+    parts += _costs(costs) if (costs := fleet.costs) else []
+    parts += ["\n".join(f"- {_plain(text)}" for text in fleet.told)] if fleet.told else []
+    return "\n\n".join(parts)
+
+
+def _costs(costs: FleetCosts) -> list[str]:
+    table = costs.sums.table
+    rows = [f"Not priced: {_plain(', '.join(costs.unpriced))}."] if costs.unpriced else []
+    rows += [f"Not reckoned: {_plain(text)}." for text in costs.unread[:MAX_FOLDS]]
+    more = len(costs.unread) - MAX_FOLDS
+    rows += [f"And {more:,} more amounts are not reckoned."] if more > 0 else []
+    rows.append(_plain(f"Prices: {table.name}, {table.source}, {table.date}."))
+    body = "\n".join(f"- {row}" for row in rows)
+    return [f"<details><summary>Costs: {_escaped(costs.summary)}</summary>\n\n{body}\n\n</details>"]
+
+
+def _list(title: str, found: tuple[Fold, ...] | list[Fold]) -> list[str]:
+    if not found:
+        return []
+    rows = [
+        f"- {_plain(fold.title)}{f' ({fold.code})' if fold.code else ''}: {_orders(fold)}"
+        for fold in found[:MAX_FOLDS]
+    ]
+    rows += [f"- and {len(found) - MAX_FOLDS:,} more"] if len(found) > MAX_FOLDS else []
+    return ["\n".join([title, "", *rows])]
+
+
+def _orders(fold: Fold) -> str:
+    return f"{counted(fold.count)} ({_plain(fold.examples())})"
+
+
+def _defaults(fleet: FleetPlan) -> list[str]:
+    rows = [
+        f"- {_code(each.path)} {_code(shown(each.old))} → {_code(shown(each.new))}: "
+        f"{counted(each.orders)} keep the old value; only new orders get the new one"
+        for each in fleet.defaults
+    ]
+    return ["\n".join(["Defaults that change:", "", *rows])] if rows else []
+
+
+def _changes(found: tuple[Fold, ...]) -> list[str]:
+    parts = []
+    for fold in found[:MAX_FOLDS]:
+        sign = fold.action.sign if fold.action else "~"
+        where = {"field": "spec.", "status": "status."}.get(fold.what, "")
+        head = f"<code>{sign} {_escaped(where + fold.title)}</code> {_escaped(_orders(fold))}"
+        rows = [f"- {_code(str(field))}" for field in fold.fields[:_FIELDS_MAX]]
+        more = len(fold.fields) - _FIELDS_MAX
+        rows += [f"- and {more} more"] if more > 0 else []
+        body = "\n".join(rows) or f"all: {_plain(fold.examples(_NAMED))}"
+        parts.append(f"<details><summary>{head}</summary>\n\n{body}\n\n</details>")
+    more = len(found) - MAX_FOLDS
+    return parts + ([f"{more:,} more changes are not shown here."] if more > 0 else [])
+
+
+def _unread(fleet: FleetPlan) -> list[str]:
+    missing = fleet.of(OrderVerdict.UNKNOWN)
+    rows = [f"- {_code(each.order)} {_plain(each.why_not)}" for each in missing[:MAX_FOLDS]]
+    more = len(missing) - MAX_FOLDS
+    rows += [f"- and {more:,} more"] if more > 0 else []
+    return ["\n".join(["No plan of these orders:", "", *rows])] if rows else []
+
+
+def _is_unread(fold: Fold, fleet: FleetPlan) -> bool:
+    unread = {each.order for each in fleet.of(OrderVerdict.UNKNOWN)}
+    return unread.issuperset(fold.orders)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).replace("<", "&lt;").replace("@", "@\u200b")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _code(text: str) -> str:
+    return f"`{' '.join(text.split()).replace('`', chr(39))}`"

@@ -1,0 +1,178 @@
+"""
+What another pack does to many orders: one plan each, and what is the same in many told once.
+
+An order is unchanged, changed, refused (by the new pack, and not already by the old one) or
+unknown (there is no plan of it, and the reason is kept). Pure: the plans are the caller's part;
+``folding`` folds them, ``fleetdata`` and ``fleetmarkdown`` show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.plan.assembly import Assembly, Fault
+from orderkit.core.plan.comparison import Plan
+from orderkit.core.plan.cost import Costs, Sums, summed
+from orderkit.core.plan.stored_defaults import DefaultChange
+
+
+class OrderVerdict(StrEnum):
+    """What becomes of an order."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    REFUSED = "refused"
+    """What it composes would be refused, and is not already."""
+    UNKNOWN = "unknown"
+    """It could not be read or planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderPlan:
+    """One order and its plan, or why it has none."""
+
+    order: str
+    team: str = ""
+    plan: Plan | None = None
+    why_not: str = ""
+    source: str = ""
+    """Where its XR was read: ``cluster``, ``git`` or ``file``."""
+    stored: Manifest = field(default_factory=dict)
+    """Its XR with the defaults of the old pack."""
+
+    @property
+    def new_faults(self) -> tuple[Fault, ...]:
+        """What would be refused and is not already."""
+        if self.plan is None:
+            return ()
+        known = set(self.plan.before.faults)
+        return tuple(fault for fault in self.plan.faults if fault not in known)
+
+    @property
+    def verdict(self) -> OrderVerdict:
+        if self.plan is None:
+            return OrderVerdict.UNKNOWN
+        if self.new_faults:
+            return OrderVerdict.REFUSED
+        touched = self.plan.changes or self.plan.fields or self.plan.status or self._mended
+        return OrderVerdict.CHANGED if touched else OrderVerdict.UNCHANGED
+
+    @property
+    def _mended(self) -> bool:
+        return self.plan is not None and self.plan.before.faults != self.plan.faults
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two packs: what a person calls it."""
+
+    title: str
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    """What another pack does to orders."""
+
+    kits: tuple[str, ...]
+    base: Side
+    candidate: Side
+    orders: tuple[OrderPlan, ...]
+    """By id."""
+    defaults: tuple[DefaultChange, ...] = ()
+    told: tuple[str, ...] = ()
+    """What a person should know of how this was found."""
+    read_s: float = 0.0
+    planned_s: float = 0.0
+
+    def of(self, verdict: OrderVerdict) -> tuple[OrderPlan, ...]:
+        """Return the orders that this becomes of."""
+        return tuple(each for each in self.orders if each.verdict is verdict)
+
+    @property
+    def counts(self) -> Mapping[OrderVerdict, int]:
+        """How many orders, by what becomes of them."""
+        return {verdict: len(self.of(verdict)) for verdict in OrderVerdict}
+
+    @property
+    def dangers(self) -> int:
+        """How many dangers, over all orders."""
+        return sum(len(each.plan.dangers) for each in self.orders if each.plan)
+
+    @property
+    def endangered(self) -> int:
+        """How many orders are in danger."""
+        return sum(bool(each.plan and each.plan.dangers) for each in self.orders)
+
+    @property
+    def priced(self) -> tuple[Costs, ...]:
+        """Return what those orders cost that a price table was held against."""
+        return tuple(each.plan.costs for each in self.orders if each.plan and each.plan.costs)
+
+    @property
+    def costs(self) -> FleetCosts | None:
+        """Return what all orders cost together; None without a price table."""
+        priced = self.priced
+        sums = summed(priced)
+        if sums is None:
+            return None
+        bills = [each.after for each in priced]
+        without = {kind for bill in bills for kind in bill.without}
+        unread = dict.fromkeys(text for bill in bills for text in bill.unread)
+        return FleetCosts(sums, len(bills), tuple(sorted(without)), tuple(unread))
+
+    @property
+    def summary(self) -> str:
+        """Return it all on one line."""
+        told = [f"{count:,} {verdict}" for verdict, count in self.counts.items() if count]
+        if self.dangers:
+            plural = "s" if self.dangers > 1 else ""
+            told.append(f"{self.dangers:,} danger{plural} in {counted(self.endangered)}")
+        total = counted(len(self.orders))
+        return f"{total}: {', '.join(told)}" if told else total
+
+
+@dataclass(frozen=True, slots=True)
+class FleetCosts:
+    """What orders cost together."""
+
+    sums: Sums
+    orders: int
+    """How many they are: one that would be refused, or has no plan, is not reckoned."""
+    unpriced: tuple[str, ...]
+    """Kinds without a price."""
+    unread: tuple[str, ...]
+    """Amounts that cannot be read, as sentences."""
+
+    @property
+    def summary(self) -> str:
+        """Return it on one line."""
+        return f"{self.sums}, of {counted(self.orders)}"
+
+
+def counted(number: int) -> str:
+    """Write a number of orders."""
+    return f"{number:,} order{'' if number == 1 else 's'}"
+
+
+def slimmed(plan: Plan) -> Plan:
+    """Return a plan that keeps only the resources it names: one of thousands need hold no more."""
+    named = {change.path for change in plan.changes}
+    named |= {fault.path for fault in (*plan.faults, *plan.before.faults)}
+    named |= {danger.path for danger in plan.dangers}
+    return replace(plan, before=_slimmed(plan.before, named), after=_slimmed(plan.after, named))
+
+
+def _slimmed(assembly: Assembly, named: set[str]) -> Assembly:
+    def kept(found: Mapping[str, Manifest]) -> dict[str, Manifest]:
+        return {path: manifest for path, manifest in found.items() if path in named}
+
+    return replace(
+        assembly,
+        resources=kept(assembly.resources),
+        observed=kept(assembly.observed),
+        waves=tuple(wave for wave in assembly.waves if named & set(wave)),
+    )

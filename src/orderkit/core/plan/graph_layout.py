@@ -1,0 +1,171 @@
+"""
+Where the cards of a plan's picture stand: an XR above, what it composes in columns below it.
+
+A column holds what waits for the column before it; long ones are broken. A nested XR is a box
+around its own columns. All in pixels. Pure and deterministic; called by ``graph_svg``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from orderkit.core.errors import shorten
+from orderkit.core.objects.values import shown_pair
+from orderkit.core.order.change import FieldDifference
+from orderkit.core.plan.graph import ROOT, Graph, GraphNode
+
+CARD_PAD, HEAD, LINE = 14.0, 21.0, 16.0
+_PAD, _GAP, _GUTTER = 14.0, 10.0, 34.0
+_ROWS_MAX, _RANKS_MAX = 10, 3
+"""Beyond it a column is broken; later ranks share the last one."""
+_SANS, _MONO = 7.6, 7.0
+"""Widths of a letter: of the bold font at 13 px, of the other at 11.5 px."""
+_WIDTH_MIN, _TEXT_MAX, _VALUE_MAX = 150.0, 38, 11
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One resource, and where it stands."""
+
+    node: GraphNode
+    box: Box
+
+    @property
+    def kind(self) -> str:
+        """The kind as far as it fits."""
+        return shorten(self.node.kind, limit=_TEXT_MAX)
+
+    @property
+    def name(self) -> str:
+        """The name as far as it fits: the end tells more than the middle."""
+        return _middle_cut(self.node.name)
+
+
+@dataclass(slots=True)
+class GraphLayout:
+    """Everything that is drawn."""
+
+    width: float = 0.0
+    height: float = 0.0
+    cards: dict[str, Card] = field(default_factory=dict)
+    groups: list[Box] = field(default_factory=list)
+    """Outer ones first."""
+    tree: list[str] = field(default_factory=list)
+    """Paths from each XR to what it composes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A card, with what it composes below it if it is an XR, at the place 0, 0."""
+
+    node: GraphNode
+    width: float
+    height: float
+    card: Box
+    columns: tuple[tuple[float, tuple[tuple[float, _Block], ...]], ...] = ()
+    """Of each column the x, and the y of each block in it."""
+
+
+def laid_out(graph: Graph) -> GraphLayout:
+    """Place every card."""
+    layout = GraphLayout()
+    block = _block(graph, ROOT)
+    layout.width, layout.height = block.width, block.height
+    _place(layout, block, 0.0, 0.0)
+    return layout
+
+
+def lines_of(node: GraphNode) -> list[str]:
+    """Return what a card tells below kind and name."""
+    more = [f"and {node.more} more"] if node.more else []
+    return [*map(_field_cut, node.fields), *more]
+
+
+def _field_cut(found: FieldDifference) -> str:
+    """Write a difference so that the end of its path and both values can be told."""
+    if len(str(found)) <= _TEXT_MAX:
+        return str(found)
+    old, new = shown_pair(found.old, found.new, limit=_VALUE_MAX)
+    values = f" {old} → {new}" if old != new else ": text"
+    room = _TEXT_MAX - len(values)
+    path = found.path if len(found.path) <= room else f"…{found.path[1 - room :]}"
+    return path + values
+
+
+def _middle_cut(text: str) -> str:
+    if len(text) <= _TEXT_MAX:
+        return text
+    half = _TEXT_MAX // 2
+    return f"{text[: half - 1]}…{text[-half:]}"
+
+
+def _block(graph: Graph, path: str) -> _Block:
+    node = graph.nodes[path]
+    card = Box(0, 0, _width(node), HEAD + LINE * (1 + len(lines_of(node))) + 8)
+    own = graph.children.get(path, ())
+    if not own:
+        return _Block(node, card.width, card.height, card)
+    pad = 0.0 if path == ROOT else _PAD
+    card = replace(card, x=pad, y=pad)
+    x, top, bottom = pad + _GUTTER, card.y + card.height + 24, 0.0
+    columns = []
+    for column in _columns(graph, own):
+        placed, y = [], top
+        for block in (_block(graph, each) for each in column):
+            placed.append((y, block))
+            y += block.height + _GAP
+        columns.append((x, tuple(placed)))
+        x += max(block.width for _, block in placed) + _GUTTER
+        bottom = max(bottom, y - _GAP)
+    width = max(x - _GUTTER, card.x + card.width) + pad
+    return _Block(node, width, bottom + pad, card, tuple(columns))
+
+
+def _columns(graph: Graph, own: Sequence[str]) -> Iterator[list[str]]:
+    """Yield what stands below each other: one rank, broken where it gets too long."""
+    for _, found in groupby(own, key=lambda path: min(graph.nodes[path].rank, _RANKS_MAX - 1)):
+        rank = list(found)
+        parts = -(-len(rank) // _ROWS_MAX)
+        rows = -(-len(rank) // parts)
+        yield from (rank[start : start + rows] for start in range(0, len(rank), rows))
+
+
+def _width(node: GraphNode) -> float:
+    mono = [len(_middle_cut(node.name)), *map(len, lines_of(node))]
+    text = max((min(len(node.kind), _TEXT_MAX) + 2) * _SANS, max(mono) * _MONO)
+    return max(_WIDTH_MIN, text + 2 * CARD_PAD)
+
+
+def _place(layout: GraphLayout, block: _Block, x: float, y: float) -> None:
+    card = replace(block.card, x=block.card.x + x, y=block.card.y + y)
+    if block.columns and block.node.path != ROOT:
+        layout.groups.append(Box(x, y, block.width, block.height))
+    layout.cards[block.node.path] = Card(block.node, card)
+    trunk = card.y + card.height + 12
+    for left, column in block.columns:
+        spine = x + left - _GUTTER / 2 + 4
+        ends = []
+        for top, below in column:
+            _place(layout, below, x + left, y + top)
+            own = layout.cards[below.node.path].box
+            end = own.y + HEAD - 4
+            ends.append(end)
+            layout.tree.append(f"M{spine:.1f} {end:.1f}H{own.x:.1f}")
+        layout.tree.append(f"M{spine:.1f} {trunk:.1f}V{ends[-1]:.1f}")
+    if block.columns:
+        first = x + block.columns[0][0] - _GUTTER / 2 + 4
+        last = x + block.columns[-1][0] - _GUTTER / 2 + 4
+        bottom = card.y + card.height
+        layout.tree.append(f"M{first:.1f} {bottom:.1f}V{trunk:.1f}H{last:.1f}")

@@ -1,0 +1,105 @@
+"""
+Which composed resources name which others: the dashed lines of a plan's graph.
+
+Read from the words Kubernetes and Crossplane use: a map with ``kind`` and ``name``, a key
+``…Ref`` or ``…Name`` whose beginning is a kind (``serviceAccountName``, ``configMapKeyRef``,
+``bucketRef``), a key that is a kind with a name in it. A bare name that happens to be equal is no
+reference. What stands inside a provider-kubernetes Object counts as the object it makes.
+
+Pure. Called by ``graph`` and ``cost``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+
+_SUFFIX = re.compile(r"(Key|Id|Arn)?(Ref|Refs|Reference)$|(?<=[a-z])Name$")
+_SHORT = {
+    "claim": "persistentvolumeclaim",
+    "volume": "persistentvolume",
+}
+"""Beginnings of keys that are no kind."""
+_NAMESPACE = "namespace"
+
+
+def references(resources: Mapping[str, Manifest]) -> set[tuple[str, str]]:
+    """Return pairs of paths: the first names the second. Nothing names itself."""
+    index = _index(resources)
+    return {
+        (path, target)
+        for path, manifest in resources.items()
+        for kind, name, home in _named(manifest)
+        for namespace, target in index.get((kind, name), ())
+        if target != path and namespace in {home, ""}
+    }
+
+
+def rooms(resources: Mapping[str, Manifest]) -> set[tuple[str, str]]:
+    """Return pairs of paths: the first lives in the namespace that is the second."""
+    index = _index(resources)
+    return {
+        (path, target)
+        for path, manifest in resources.items()
+        for each in identities(manifest)
+        for _, target in index.get((_NAMESPACE, metadata(each).get("namespace")), ())
+        if target != path
+    }
+
+
+def _index(resources: Mapping[str, Manifest]) -> dict[tuple[str, Any], list[tuple[str, str]]]:
+    """Return namespace and path of everything, by its kind in small letters and its name."""
+    found: dict[tuple[str, Any], list[tuple[str, str]]] = {}
+    for path, manifest in resources.items():
+        for each in identities(manifest):
+            meta = metadata(each)
+            key = (Kind.of(each).kind.lower(), meta.get("name"))
+            found.setdefault(key, []).append((meta.get("namespace") or "", path))
+    return found
+
+
+def identities(manifest: Manifest) -> Iterator[Manifest]:
+    """Yield the object, and the one that it makes if it is a provider's wrapper."""
+    yield manifest
+    inner = dig(manifest, "spec", "forProvider", "manifest")
+    if isinstance(inner, dict) and isinstance(inner.get("apiVersion"), str) and inner.get("kind"):
+        yield inner
+
+
+def _named(manifest: Manifest) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, name and namespace of everything that a manifest names."""
+    home = ""
+    for each in identities(manifest):
+        home = metadata(each).get("namespace") or home
+    for key, part in manifest.items():
+        if key not in {"metadata", "status", "apiVersion", "kind"}:
+            yield from _below(key, part, home)
+
+
+def _below(key: str, part: Any, home: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(part, list):
+        for each in part:
+            yield from _below(key, each, home)
+    elif isinstance(part, dict):
+        yield from _map(key, part, home)
+        for name, each in part.items():
+            if name not in {"metadata", "status"}:
+                yield from _below(str(name), each, home)
+    elif isinstance(part, str) and key.endswith("Name"):
+        yield _kind(key), part, home
+
+
+def _map(key: str, part: Mapping[str, Any], home: str) -> Iterator[tuple[str, str, str]]:
+    name, kind = part.get("name"), part.get("kind")
+    if isinstance(name, str):
+        there = part.get("namespace")
+        at = there if isinstance(there, str) else home
+        yield (kind.lower() if isinstance(kind, str) else _kind(key)), name, at
+
+
+def _kind(key: str) -> str:
+    found = _SUFFIX.sub("", key).lower()
+    return _SHORT.get(found, found)

@@ -1,0 +1,156 @@
+"""
+A plan's graph as SVG: one file that needs nothing else, readable on light and dark pages.
+
+Cards are drawn where ``svglayout`` puts them. Colour is never alone: signs say the same. Widths of
+texts are reckoned, not measured, so they are cut on the safe side. Pure and deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from orderkit.core.errors import shorten
+from orderkit.core.plan.graph import Graph, NodeState
+from orderkit.core.plan.graph_layout import (
+    CARD_PAD,
+    HEAD,
+    LINE,
+    Box,
+    Card,
+    GraphLayout,
+    laid_out,
+    lines_of,
+)
+
+_MARGIN = 20.0
+_TITLE = 58.0
+_LEGEND = 36.0
+_STYLE = """
+  :root{color-scheme:light dark}
+  .page{fill:#ffffff;stroke:#d0d7de}.group{fill:#f6f8fa;stroke:#d0d7de}
+  .card{fill:#ffffff;stroke:#d0d7de}.t{fill:#1f2328}.s{fill:#59636e}
+  .tree{stroke:#afb8c1}.ref{stroke:#59636e}.tip{fill:#59636e}
+  .added{fill:#1a7f37}.changed{fill:#9a6700}.removed{fill:#cf222e}
+  .replaced{fill:#cf222e}.unchanged{fill:#afb8c1}
+  .card.is-added{fill:#effcf2;stroke:#4ac26b}.card.is-changed{fill:#fffbe6;stroke:#d4a72c}
+  .card.is-removed{fill:#fff1f0;stroke:#ff8182;stroke-dasharray:5 3}
+  .card.is-replaced{fill:#fff1f0;stroke:#ff8182}
+  @media (prefers-color-scheme:dark){
+  .page{fill:#0d1117;stroke:#30363d}.group{fill:#131920;stroke:#30363d}
+  .card{fill:#161b22;stroke:#3d444d}.t{fill:#f0f6fc}.s{fill:#9198a1}
+  .tree{stroke:#4b535d}.ref{stroke:#9198a1}.tip{fill:#9198a1}
+  .added{fill:#3fb950}.changed{fill:#d29922}.removed{fill:#f85149}
+  .replaced{fill:#f85149}.unchanged{fill:#656c76}
+  .card.is-added{fill:#12261e;stroke:#2ea043}.card.is-changed{fill:#272115;stroke:#9e6a03}
+  .card.is-removed{fill:#25171c;stroke:#da3633}.card.is-replaced{fill:#25171c;stroke:#da3633}}
+  text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;font-size:13px}
+  .h{font-size:17px;font-weight:650}.k{font-weight:600}
+  .m{font-family:ui-monospace,SFMono-Regular,Menlo,'DejaVu Sans Mono',monospace;font-size:11.5px}
+  .tree,.ref{fill:none;stroke-width:1.3}.ref{stroke-dasharray:4 3}
+"""
+
+
+def to_svg(graph: Graph) -> str:
+    """Return the picture: the order's XR, what it composes below it, what names what dashed."""
+    layout = laid_out(graph)
+    width = max(layout.width, 420.0) + 2 * _MARGIN
+    height = layout.height + _TITLE + _LEGEND + _MARGIN
+    size = f'viewBox="0 0 {_n(width)} {_n(height)}" width="{_n(width)}" height="{_n(height)}"'
+    told = _text(f"{graph.title}: {graph.summary}")
+    room = int((width - 2 * _MARGIN) / 7.5)
+    page = Box(0.5, 0.5, width - 1, height - 1)
+    title, summary = (shorten(each, limit=room) for each in (graph.title, graph.summary))
+    rows = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="t d">',
+        f'<title id="t">Plan of {_text(graph.title)}</title><desc id="d">{told}</desc>',
+        f"<style>{_STYLE}</style>",
+        f'<rect class="page" {_place(page)} rx="10"/>',
+        f'<text class="t h" x="{_n(_MARGIN)}" y="28">{_text(title)}</text>',
+        f'<text class="s" x="{_n(_MARGIN)}" y="47">{_text(summary)}</text>',
+        f'<g transform="translate({_n(_MARGIN)} {_n(_TITLE)})">',
+        *_drawn(graph, layout),
+        "</g>",
+        *_legend(graph, height - _MARGIN),
+        "</svg>",
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _drawn(graph: Graph, layout: GraphLayout) -> Iterator[str]:
+    yield from (_group(each) for each in layout.groups)
+    yield from (f'<path class="tree" d="{each}"/>' for each in layout.tree)
+    for source, target in graph.references:
+        yield from _reference(layout.cards[source], layout.cards[target])
+    for card in layout.cards.values():
+        yield from _card(card)
+
+
+def _group(box: Box) -> str:
+    return f'<rect class="group" {_place(box)} rx="10"/>'
+
+
+def _place(box: Box) -> str:
+    return f'x="{_n(box.x)}" y="{_n(box.y)}" width="{_n(box.width)}" height="{_n(box.height)}"'
+
+
+def _card(card: Card) -> Iterator[str]:
+    node, box = card.node, card.box
+    x, y = box.x + CARD_PAD, box.y + HEAD
+    yield f"<g><title>{_text(node.path or 'the order')}: {node.state}</title>"
+    yield f'<rect class="card is-{node.state}" {_place(box)} rx="6"/>'
+    bar = Box(box.x, box.y + 6, 3, box.height - 12)
+    yield f'<rect class="{node.state}" {_place(bar)} rx="1.5"/>'
+    sign = ""
+    if node.state is not NodeState.UNCHANGED:
+        sign = f'<tspan class="k {node.state}">{node.state.sign} </tspan>'
+    yield f'<text class="t k" x="{_n(x)}" y="{_n(y)}">{sign}{_text(card.kind)}</text>'
+    yield f'<text class="s m" x="{_n(x)}" y="{_n(y + LINE)}">{_text(card.name)}</text>'
+    for number, line in enumerate(lines_of(node)):
+        place = f'x="{_n(x)}" y="{_n(y + LINE * (number + 2))}"'
+        yield f'<text class="t m" {place}>{_text(line)}</text>'
+    yield "</g>"
+
+
+def _reference(source: Card, target: Card) -> Iterator[str]:
+    """Draw a dashed line from what names to what is named."""
+    one, other = source.box, target.box
+    y1, y2 = one.y + one.height / 2, other.y + other.height / 2
+    if other.x + other.width <= one.x:
+        x1, x2, bend = one.x, other.x + other.width, -1
+    elif one.x + one.width <= other.x:
+        x1, x2, bend = one.x + one.width, other.x, 1
+    else:
+        x1, x2, bend = one.x + one.width, other.x + other.width, 0
+    reach = max(24.0, abs(x2 - x1) / 2) if bend else 26.0
+    first, second = x1 + (bend or 1) * reach, x2 - bend * reach if bend else x2 + reach
+    curve = f"M{_n(x1)} {_n(y1)}C{_n(first)} {_n(y1)} {_n(second)} {_n(y2)} {_n(x2)} {_n(y2)}"
+    yield f'<path class="ref" d="{curve}"/>'
+    yield f'<circle class="tip" cx="{_n(x2)}" cy="{_n(y2)}" r="3"/>'
+
+
+def _legend(graph: Graph, y: float) -> Iterator[str]:
+    x = _MARGIN
+    counts = dict.fromkeys(NodeState, 0)
+    for path, node in graph.nodes.items():
+        counts[node.state] += bool(path)
+    for state, count in counts.items():
+        if count:
+            told = f"{count} {state}"
+            yield f'<rect class="{state}" {_place(Box(x, y - 9, 10, 10))} rx="2"/>'
+            yield f'<text class="s" x="{_n(x + 16)}" y="{_n(y)}">{told}</text>'
+            x += 34 + len(told) * 6.8
+    if graph.references:
+        yield f'<path class="ref" d="M{_n(x)} {_n(y - 4)}h22"/>'
+        yield f'<circle class="tip" cx="{_n(x + 24)}" cy="{_n(y - 4)}" r="3"/>'
+        yield f'<text class="s" x="{_n(x + 34)}" y="{_n(y)}">names</text>'
+
+
+def _text(text: str) -> str:
+    """Write a text into XML; what XML has no word for is left out."""
+    kept = "".join(each for each in text if each >= " " and each not in "\ufffe\uffff")
+    return escape(kept.encode(errors="replace").decode())
+
+
+def _n(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")

@@ -1,0 +1,108 @@
+"""
+The objects of an outcome one by one, with what provider-kubernetes Objects wrap.
+
+Called by ``judging``, ``dangers`` and ``fleet_name_clashes``, which look at wrapped objects as at
+composed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from orderkit.core.plan.assembly import Assembly
+
+WRAPPED = ("spec", "forProvider", "manifest")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One object of an outcome: a composed resource, or what an Object wraps."""
+
+    path: str
+    manifest: Manifest
+    prefix: str = ""
+    """Where in the resource it stands."""
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.of(self.manifest)
+
+    def field(self, path: str) -> str:
+        """Return a field of the part as a field of the resource."""
+        return ".".join(text for text in (self.prefix, path) if text)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One object before and after a change; it is the same object of the cluster."""
+
+    path: str
+    old: Manifest
+    new: Manifest
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.of(self.new)
+
+
+def parts_of(assembly: Assembly) -> Iterator[Part]:
+    """Yield every object of an outcome, wrapped ones after what wraps them."""
+    for path, manifest in sorted(assembly.resources.items()):
+        yield Part(path, manifest)
+        inner = wrapped(manifest)
+        if inner is not None:
+            yield Part(path, inner, ".".join(WRAPPED))
+
+
+def pairs_of(before: Assembly, after: Assembly) -> Iterator[Pair]:
+    """Yield what is the same object before and after, wrapped ones after what wraps them."""
+    for path in sorted(before.resources.keys() & after.resources.keys()):
+        one, other = before.resources[path], after.resources[path]
+        if is_same(one, other):
+            yield Pair(path, one, other)
+        inner, became = wrapped(one), wrapped(other)
+        if inner is not None and became is not None and is_same(inner, became):
+            yield Pair(path, inner, became)
+
+
+def is_same(one: Manifest, other: Manifest) -> bool:
+    """Say whether two manifests are the same object, in whatever version."""
+    return _identity(one) == _identity(other)
+
+
+def _identity(manifest: Manifest) -> tuple[str, ...]:
+    kind, meta = Kind.of(manifest), metadata(manifest)
+    home, name = meta.get("namespace") or "", meta.get("name") or ""
+    return (kind.group, kind.kind, str(home), str(name))
+
+
+def wrapped(manifest: Manifest) -> Manifest | None:
+    """Return what a provider-kubernetes Object wraps; it is named as the Object if it has none."""
+    kind = Kind.of(manifest)
+    if kind.kind != "Object" or not kind.group.startswith("kubernetes."):
+        return None
+    found = dig(manifest, *WRAPPED)
+    if not isinstance(found, dict) or not found.get("kind") or not found.get("apiVersion"):
+        return None
+    named = {"name": metadata(manifest).get("name"), **metadata(found)}
+    return {**found, "metadata": named}
+
+
+def only_observes(manifest: Manifest) -> bool:
+    """Say whether a managed resource only looks at what exists."""
+    policies = dig(manifest, "spec", "managementPolicies", default=None)
+    return policies is not None and not {"*", "Create", "Update"} & set(policies)
+
+
+def makes_nothing(manifest: Manifest) -> bool:
+    """Say whether a managed resource only touches what exists: parts of an object are enough."""
+    policies = dig(manifest, "spec", "managementPolicies", default=None)
+    return policies is not None and not {"*", "Create"} & set(policies)
+
+
+def parent_of(path: str, assembly: Assembly) -> Manifest:
+    """Return the XR that composes a resource."""
+    above, slash, _ = path.rpartition("/")
+    return assembly.resources.get(above, assembly.xr) if slash else assembly.xr

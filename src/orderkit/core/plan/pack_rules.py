@@ -1,0 +1,47 @@
+"""What a pack says about outcomes, beside how it assembles: schemas, rights, kinds of data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.schema.known import GroupKind, Layer
+
+ANY_GROUP = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class PackRules:
+    """What plans of a pack's orders are judged by; a cluster's facts come on top."""
+
+    delivered: Layer = field(default_factory=dict)
+    """Kinds of the pack's CRDs and XRDs, and of its ``schemas/``."""
+    given: Layer = field(default_factory=dict)
+    """Kinds that somebody gave for this plan; they go before the cluster's."""
+    roles: Sequence[Manifest] = ()
+    """ClusterRoles that are aggregated to Crossplane's."""
+    data_kinds: Mapping[GroupKind, bool] = field(default_factory=dict)
+    """Kinds of which the pack says that they hold data, or do not; the group may be `ANY_GROUP`."""
+    team_fields: Mapping[GroupKind, str] = field(default_factory=dict)
+    """The field of ``spec`` that names an order's team, dotted, by the kind of its XR."""
+
+    def joined(self, other: PackRules) -> PackRules:
+        """Return what two packs say together; the other one's word counts where both speak."""
+        return PackRules(
+            {**self.delivered, **other.delivered},
+            {**self.given, **other.given},
+            (*self.roles, *other.roles),
+            {**self.data_kinds, **other.data_kinds},
+            {**self.team_fields, **other.team_fields},
+        )
+
+    @property
+    def scopes(self) -> dict[Kind, bool]:
+        """Whether kinds are namespaced, in every version."""
+        return {
+            Kind(group, version, kind): known.namespaced
+            for layer in (self.delivered, self.given)
+            for (group, kind), known in layer.items()
+            for version in known.validator.versions
+        }

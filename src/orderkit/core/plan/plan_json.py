@@ -1,0 +1,121 @@
+"""
+A plan as data: the JSON that scripts read, and the exit code that CI acts on.
+
+The outer shape is the structured output of crossplane-diff (0.6 and later): ``summary``,
+``changes``, ``xrs``, ``errors`` with their names and nesting, so that what reads its output reads
+ours (read from its documentation, August 2026). Everything it has no word for stands beside it
+under keys of our own (``plan``). Exit codes are those of every Orderkit command, not its: 0 nothing
+changes, 10 something changes, 4 the change would be refused, 1 the plan could not be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from orderkit.core import errors
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.plan.assembly import Fault
+from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
+from orderkit.core.plan.cost import costs_json
+
+
+def exit_code(plan: Plan) -> int:
+    """Return what the command ends with; 1 is for errors, which make no plan."""
+    if plan.faults:
+        return errors.RefusedError.exit_code
+    changes = plan.changes or plan.fields
+    return errors.EXIT_DIFFERS if changes else errors.EXIT_DONE
+
+
+def to_json(plan: Plan) -> dict[str, Any]:
+    """Return a plan as data. Deterministic."""
+    changes = [entry for each in plan.changes for entry in _entries(each)]
+    summary = {
+        "added": plan.count(Action.ADDED) + plan.count(Action.REPLACED),
+        "modified": plan.count(Action.CHANGED),
+        "removed": plan.count(Action.REMOVED) + plan.count(Action.REPLACED),
+    }
+    errors = [_error(plan, fault) for fault in plan.faults]
+    status = "error" if errors else "changed" if changes else "unchanged"
+    xr = {"xr": _identity(plan.after.xr), "status": status, "summary": summary, "changes": changes}
+    return {
+        "summary": summary,
+        "changes": changes,
+        "xrs": [{**xr, **({"errors": errors} if errors else {})}],
+        **({"errors": errors} if errors else {}),
+        "plan": plan_json(plan),
+    }
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """Return what crossplane-diff has no word for: fields, order, dangers, what is not known."""
+    return {
+        "summary": plan.summary,
+        "ready": None if plan.after.readiness == "not known" else plan.after.ready,
+        "unchanged": plan.unchanged,
+        "kept": [{"path": path, **_identity(each)} for path, each in sorted(plan.kept.items())],
+        "fields": [each.to_json() for each in plan.fields],
+        "status": [each.to_json() for each in plan.status],
+        "resources": [
+            {
+                "path": each.path,
+                "action": each.action.value,
+                **_identity(each.manifest),
+                "fields": [field.to_json() for field in each.fields],
+            }
+            for each in plan.changes
+        ],
+        "waves": [list(wave) for wave in plan.waves],
+        "dangers": [
+            {"path": each.path, "code": each.code.value, "message": each.message}
+            for each in plan.dangers
+        ],
+        "faults": [_fault(each) for each in plan.faults],
+        "unknowns": list(plan.unknowns),
+        "costs": costs_json(plan.costs) if plan.costs else None,
+    }
+
+
+def _fault(fault: Fault) -> dict[str, str]:
+    return {
+        "path": fault.path,
+        "code": str(fault.code),
+        "field": fault.field,
+        "value": fault.value,
+        "rule": fault.rule,
+        "message": fault.message,
+        "hint": fault.hint,
+    }
+
+
+def _entries(change: ResourceChange) -> Iterator[dict[str, Any]]:
+    """Yield a change in crossplane-diff's words; one that is replaced goes and comes."""
+    old, new = change.old, change.new
+    if old is not None and new is not None and change.action is Action.CHANGED:
+        diff = {"old": shown_manifest(old), "new": shown_manifest(new)}
+        yield {"type": "modified", **_identity(new), "diff": diff}
+        return
+    if old is not None:
+        yield {"type": "removed", **_identity(old), "diff": {"spec": shown_manifest(old)}}
+    if new is not None:
+        yield {"type": "added", **_identity(new), "diff": {"spec": shown_manifest(new)}}
+
+
+def _error(plan: Plan, fault: Fault) -> dict[str, Any]:
+    xr = plan.after.xr
+    found: dict[str, Any] = {
+        "resourceID": f"{Kind.of(xr).kind}/{metadata(xr).get('name', '')}",
+        "message": f"{fault.field}: {fault.message}" if fault.field else fault.message,
+    }
+    if fault.field:
+        about = plan.after.resources.get(fault.path, xr)
+        told = {"type": str(fault.code), "field": fault.field, "message": fault.message}
+        found["validationFailures"] = [{**_identity(about), "status": "invalid", "errors": [told]}]
+    return found
+
+
+def _identity(manifest: Manifest) -> dict[str, str]:
+    meta, kind = metadata(manifest), Kind.of(manifest)
+    found = {"apiVersion": kind.api_version, "kind": kind.kind, "name": str(meta.get("name", ""))}
+    return {**found, "namespace": meta["namespace"]} if meta.get("namespace") else found

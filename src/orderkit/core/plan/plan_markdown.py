@@ -1,0 +1,143 @@
+"""
+A plan as Markdown: a pull request's body or comment, and what a portal shows.
+
+A line that says it all, then what to think about, then every resource folded. Bounded: a forge
+cuts long bodies, so what does not fit is left out and counted. Values are written as code, and
+nothing in them can end the code or begin a mention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderkit.core.objects.values import shown_pair
+from orderkit.core.order.change import ABSENT, FieldDifference, shown
+from orderkit.core.plan.assembly import key_text
+from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
+from orderkit.core.plan.cost import CostLine, Costs, changed_lines
+from orderkit.core.yaml import yaml11
+
+MAX_CHARACTERS = 30_000
+"""Of a whole plan; Gitea takes 65,535 bytes of a pull request's text in some databases."""
+_FIELDS_MAX, _COSTS_MAX = 40, 60
+
+
+def to_markdown(plan: Plan) -> str:
+    """Return the plan as Markdown, at most about `MAX_CHARACTERS` long. Deterministic."""
+    parts = [f"**Plan: {plan.summary}.**{_readiness(plan)}"]
+    parts += _list("It would be refused:", (_fault(plan, number) for number in _faults(plan)))
+    parts += _list("Mind:", (f"`{d.path or 'order'}` {d.message} ({d.code})" for d in plan.dangers))
+    parts += _list("Not known:", plan.unknowns)
+    parts += _bounded([_resource(each) for each in plan.changes])
+    parts += _costs(plan.costs) if plan.costs else []
+    if len(plan.waves) > 1:
+        waves = (", ".join(f"`{path}`" for path in wave) for wave in plan.waves)
+        parts += ["In this order: " + "; then ".join(waves) + "."]
+    return "\n\n".join(parts)
+
+
+def _readiness(plan: Plan) -> str:
+    told = {
+        "Ready": " The order is Ready in the end.",
+        "not known": " Whether the order is Ready in the end is not known.",
+    }
+    return told.get(plan.after.readiness, "")
+
+
+def _costs(costs: Costs) -> list[str]:
+    """Tell what it costs: what is paid for differently, how it is reckoned, what has no price."""
+    table = costs.table
+    rows = [_cost_row(old, new) for old, new in changed_lines(costs)][:_COSTS_MAX]
+    rows = ["\n".join(["| What | From | To | |", "|---|---|---|---|", *rows])] if rows else []
+    left = (
+        [f"Not priced: {plain_line(', '.join(costs.after.unpriced))}."]
+        if costs.after.unpriced
+        else []
+    )
+    left += _list("Not reckoned:", costs.after.unread)
+    source = plain_line(f"Prices: {table.name}, {table.source}, {table.date}.")
+    body = "\n\n".join([*rows, *left, source])
+    summary = f"<summary>Costs: {costs.sums}</summary>"
+    return [f"<details>{summary}\n\n{body}\n\n</details>"]
+
+
+def _cost_row(old: CostLine | None, new: CostLine | None) -> str:
+    line = new or old
+    assert line is not None  # noqa: S101 - one of them is there
+    sums = [cell(each.reckoned if each else ABSENT) for each in (old, new)]
+    what = cell(f"{line.path or 'order'}: {line.title}")
+    told = "; ".join(filter(None, ("up to" if line.up_to else "", line.assumes)))
+    return f"| {what} | {sums[0]} | {sums[1]} | {plain_line(told).replace('|', ' ')} |"
+
+
+def _faults(plan: Plan) -> range:
+    return range(len(plan.faults))
+
+
+def _fault(plan: Plan, number: int) -> str:
+    fault = plan.faults[number]
+    return f"`{fault.where or 'pipeline'}` {fault.message}" + (
+        f"; {fault.hint}" if fault.hint else ""
+    )
+
+
+def _list(title: str, lines: Iterator[str] | tuple[str, ...]) -> list[str]:
+    rows = [f"- {plain_line(line)}" for line in lines]
+    return ["\n".join([title, "", *rows])] if rows else []
+
+
+def plain_line(text: str) -> str:
+    """Keep a sentence on its line, and keep it from naming people, linking, or making HTML."""
+    flat = " ".join(text.split()).replace("<", "&lt;")
+    return flat.replace("@", "@\u200b").replace("](", "]\u200b(")
+
+
+def _bounded(resources: list[str]) -> list[str]:
+    kept: list[str] = []
+    room = MAX_CHARACTERS
+    for number, text in enumerate(resources):
+        room -= len(text)
+        if room < 0:
+            return [*kept, f"{len(resources) - number} more resources are not shown here."]
+        kept.append(text)
+    return kept
+
+
+def _resource(change: ResourceChange) -> str:
+    title = f"{change.action.sign} {key_text(change.manifest)}"
+    if change.fields and change.action is not Action.ADDED and change.action is not Action.REMOVED:
+        body = _table(change.fields)
+    else:
+        body = _fenced(yaml11.dump(shown_manifest(change.manifest)))
+    summary = f"<summary><code>{_escaped(title)}</code> {change.action} ({change.path})</summary>"
+    return f"<details>{summary}\n\n{body}\n\n</details>"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _table(fields: tuple[FieldDifference, ...]) -> str:
+    rows = [f"| {cell(f.path)} | {_values(f)} |" for f in fields[:_FIELDS_MAX]]
+    more = len(fields) - _FIELDS_MAX
+    rows += [f"| and {more} more | | |"] if more > 0 else []
+    return "\n".join(["| Field | From | To |", "|---|---|---|", *rows])
+
+
+def _values(found: FieldDifference) -> str:
+    told = shown_pair(found.old, found.new)
+    pairs = zip((found.old, found.new), told, strict=True)
+    return " | ".join(cell(value if value is ABSENT else text) for value, text in pairs)
+
+
+def cell(value: object) -> str:
+    """Write a value into a cell of a Markdown table."""
+    text = shown(value).replace("|", "\\|").replace("`", "'")
+    return text if value is ABSENT else f"`{text}`"
+
+
+def _fenced(text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}yaml\n{text.rstrip()}\n{fence}"

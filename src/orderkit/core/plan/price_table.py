@@ -1,0 +1,218 @@
+"""
+What things cost a month: a price table, read and checked.
+
+    apiVersion: orderkit.dev/v1alpha1
+    kind: PriceTable
+    metadata: {name: our-cloud}
+    spec:
+      currency: EUR
+      source: https://cloud.example.org/prices
+      date: 2026-08-01
+      prices:
+        - kind: Deployment
+          title: memory
+          count: spec.replicas
+          per: spec.template.spec.containers[*].resources.requests.memory
+          unit: GiB
+          price: '3.20'
+
+Amounts are exact decimals; a price is a text or a whole number, because a YAML number with a point
+is a binary fraction. One table has one currency: nothing here knows an exchange rate. Pure; called
+by ``cost``, and by the flow that plans.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import document
+
+_DECIMAL = r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,9})?$"
+_PRICE_HINT = "a number that is not negative, as a text: '3.20'"
+_AMOUNT: dict[str, Any] = {
+    "type": ["string", "integer"],
+    "pattern": _DECIMAL,
+    "minimum": 0,
+    "maximum": 10**12,
+    "description": _PRICE_HINT,
+}
+UNITS: Mapping[str, Decimal] = {
+    "one": Decimal(1),
+    "core": Decimal(1),
+    "MB": Decimal(10) ** 6,
+    "GB": Decimal(10) ** 9,
+    "TB": Decimal(10) ** 12,
+    "MiB": Decimal(2) ** 20,
+    "GiB": Decimal(2) ** 30,
+    "TiB": Decimal(2) ** 40,
+}
+"""What an amount is divided by before it is multiplied with the price."""
+_CURRENCIES = (
+    "AED ARS AUD BGN BRL CAD CHF CLP CNY COP CZK DKK EUR GBP HKD HUF IDR ILS INR ISK JPY KES KRW "
+    "MAD MXN MYR NGN NOK NZD PEN PHP PLN RON RSD SAR SEK SGD THB TRY TWD UAH USD VND ZAR"
+)
+CURRENCIES = frozenset(_CURRENCIES.split())
+_PATH = {
+    "type": "string",
+    "pattern": r"^[^.\[\]]+(\.[^.\[\]]+|\[(\*|[0-9]+|\"[^\"]+\")\])*$",
+    "maxLength": 300,
+    "description": 'a field, as spec.replicas, spec.list[*].size, metadata.labels["a.b/c"]',
+}
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 300}
+PRICE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["kind", "price"],
+    "description": "each entry has a kind and a price",
+    "properties": {
+        "kind": {**_TEXT, "description": "the kind of the resource, as it is written in it"},
+        "group": {"type": "string", "description": "its API group; absent: whatever group"},
+        "title": {**_TEXT, "description": "what is paid for, in a word"},
+        "when": {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": _PATH,
+            "additionalProperties": {"type": ["string", "integer", "boolean"]},
+            "description": "values that fields must have for this price",
+        },
+        "count": {**_PATH, "description": "a field that says how many there are; absent: one"},
+        "per": {**_PATH, "description": "a field with the amount that is paid for; [*] adds up"},
+        "unit": {"enum": [*UNITS], "description": "of that amount, for one price"},
+        "absent": {**_AMOUNT, "description": "the amount where the field is not set"},
+        "price": _AMOUNT,
+        "every": {"enum": ["month", "hour"], "description": "absent: month"},
+        "upTo": {"type": "boolean", "description": "at most this: a limit, no sure expense"},
+        "assumes": {**_TEXT, "description": "what has to hold for this price, told with it"},
+        "currency": {"type": "string", "description": "the table's; another one is refused"},
+    },
+}
+PRICES_SCHEMA = document(
+    "PriceTable",
+    {
+        "currency": {"enum": sorted(CURRENCIES), "description": "a code such as EUR or USD"},
+        "source": {**_TEXT, "description": "where the prices come from: an address, a contract"},
+        "date": {
+            "type": "string",
+            "pattern": r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
+            "description": "when they held, as 2026-08-01",
+        },
+        "hoursPerMonth": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 744,
+            "description": "for prices of an hour; absent: 730",
+        },
+        "prices": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 1000,
+            "items": PRICE_SCHEMA,
+            "description": "at least one price",
+        },
+    },
+    required=["currency", "source", "date", "prices"],
+)
+_HOURS = 730
+Path = tuple[str | int | None, ...]
+"""Keys, numbers in a list, and None for each of a list."""
+_STEP = re.compile(r"\[\*\]|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\]|\.?(?P<key>[^.\[\]]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one kind of resource costs."""
+
+    kind: str
+    price: Decimal
+    """Of one unit, each month or hour."""
+    group: str | None = None
+    title: str = ""
+    when: Mapping[str, object] = field(default_factory=dict)
+    """Values of fields, by path as it is written."""
+    count: str = ""
+    per: str = ""
+    unit: str = "one"
+    absent: Decimal | None = None
+    hourly: bool = False
+    up_to: bool = False
+    assumes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTable:
+    """All prices, what they are in, where they come from and when they held."""
+
+    name: str
+    currency: str
+    source: str
+    date: str
+    prices: tuple[Price, ...]
+    hours_per_month: int = _HOURS
+
+
+def read_prices(data: str | bytes, *, name: str) -> PriceTable:
+    """
+    Read a price table; `name` is what messages call the file.
+
+    Raises:
+        InvalidInputError: No readable table, or a price that cannot be meant.
+    """
+    found = yaml11.load(data, name=name, schema=PRICES_SCHEMA)
+    spec = found["spec"]
+    prices = []
+    for number, entry in enumerate(spec["prices"]):
+        where = yaml11.place(name, data, ("spec", "prices", number))
+        _check(entry, where, spec["currency"])
+        prices.append(_price(entry))
+    hours = spec.get("hoursPerMonth", _HOURS)
+    title = found["metadata"]["name"]
+    return PriceTable(title, spec["currency"], spec["source"], spec["date"], tuple(prices), hours)
+
+
+def _check(entry: Mapping[str, Any], where: str, currency: str) -> None:
+    if entry.get("currency", currency) != currency:
+        raise InvalidInputError(
+            f"{where}.currency",
+            entry["currency"],
+            f"is not the table's {currency}",
+            hint="convert it: no exchange rate is known here; or keep a table for each currency",
+        )
+    for key in ("unit", "absent"):
+        if key in entry and "per" not in entry:
+            raise InvalidInputError(
+                f"{where}.{key}", entry[key], "goes with 'per'", hint="name the field it is for"
+            )
+
+
+def _price(entry: Mapping[str, Any]) -> Price:
+    return Price(
+        entry["kind"],
+        Decimal(entry["price"]),
+        entry.get("group"),
+        entry.get("title", ""),
+        entry.get("when", {}),
+        entry.get("count", ""),
+        entry.get("per", ""),
+        entry.get("unit", "one"),
+        Decimal(entry["absent"]) if "absent" in entry else None,
+        hourly=entry.get("every") == "hour",
+        up_to=entry.get("upTo", False),
+        assumes=entry.get("assumes", ""),
+    )
+
+
+def steps_of(path: str) -> Path:
+    """Return the steps of a field's path."""
+    found: list[str | int | None] = []
+    for step in _STEP.finditer(path):
+        if step["index"]:
+            found.append(int(step["index"]))
+        else:
+            found.append(step["quoted"] or step["key"])
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""One installation: platform.yaml, what is baked into a pack, and the delivery tree."""

@@ -1,0 +1,263 @@
+"""
+Who may use Orderkit's service: ``spec.service.access`` of platform.yaml, and the clients' file.
+
+    access:
+      platformGroups: [group:default/platform]   # see and do everything
+      tokensFile: clients.yaml                   # programs that carry a token of ours
+      requestsPerMinute: 600                     # of one caller
+      openForms: false                           # see docs/service.md
+      oidc: {issuer: https://id.example.com, audience: orderkit}
+
+The clients' file holds digests, never a token: what it can tell is whether a token is one of
+them. Pure; ``adapters.tokens.access_tokens`` and ``adapters.tokens.oidc`` do the checking.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import PurePath
+from typing import Any, Literal, get_args
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.names import check_requester
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import API_VERSION
+
+Right = Literal["read", "order", "change", "end", "observe"]
+RIGHTS: frozenset[Right] = frozenset(get_args(Right))
+"""``observe`` is for /metrics; the others are for orders."""
+PLATFORM_GROUP = "group:default/platform"
+ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "EdDSA")
+"""Signatures with a public key; anything with a shared one is never accepted."""
+
+_TEXT = {"type": "string", "minLength": 1}
+_REF = {"type": "string", "pattern": r"^[a-z]+:[A-Za-z0-9._-]+/[A-Za-z0-9._@+-]+$"}
+_URL = {"type": "string", "pattern": r"^https?://[^\s/]+(/[^\s]*[^\s/])?$"}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "platformGroups": {"type": "array", "items": _REF},
+        "tokensFile": _TEXT,
+        "requestsPerMinute": {"type": "integer", "minimum": 1},
+        "openForms": {"type": "boolean"},
+        "oidc": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["issuer", "audience"],
+            "properties": {
+                "issuer": {"type": "string", "pattern": r"^https?://[^\s]+$"},
+                "audience": _TEXT,
+                "jwksUrl": _URL,
+                "requesterClaim": _TEXT,
+                "groupsClaim": _TEXT,
+                "groupPrefix": {"type": "string"},
+                "algorithms": {"type": "array", "minItems": 1, "items": {"enum": [*ALGORITHMS]}},
+            },
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OidcSettings:
+    """An OpenID Connect provider whose tokens are accepted."""
+
+    issuer: str
+    audience: str
+    jwks_url: str = ""
+    """Empty: what the issuer's discovery document names."""
+    requester_claim: str = "preferred_username"
+    """Becomes ``user:default/<value>``; ``email`` counts only if the provider verified it."""
+    groups_claim: str = "groups"
+    group_prefix: str = ""
+    """Only groups with it count; it is taken off. ``/ae86`` and ``ae86`` are the same."""
+    algorithms: tuple[str, ...] = ("RS256", "ES256")
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSettings:
+    """What a platform says about the callers of its service."""
+
+    platform_groups: tuple[str, ...] = (PLATFORM_GROUP,)
+    tokens_file: PurePath | None = None
+    requests_per_minute: int = 600
+    open_forms: bool = False
+    """Forms of a change open for everybody, also where the order's repository is private."""
+    oidc: OidcSettings | None = None
+
+    def to_spec(self) -> dict[str, Any]:
+        """Write it as platform.yaml has it, without what is as by default."""
+        found: dict[str, Any] = {}
+        usual = AccessSettings()
+        if self.platform_groups != usual.platform_groups:
+            found["platformGroups"] = list(self.platform_groups)
+        if self.tokens_file is not None:
+            found["tokensFile"] = str(self.tokens_file)
+        if self.requests_per_minute != usual.requests_per_minute:
+            found["requestsPerMinute"] = self.requests_per_minute
+        if self.open_forms:
+            found["openForms"] = True
+        if self.oidc is not None:
+            found["oidc"] = _oidc_spec(self.oidc)
+        return found
+
+
+def _oidc_spec(oidc: OidcSettings) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "issuer": oidc.issuer,
+        "audience": oidc.audience,
+        "requesterClaim": oidc.requester_claim,
+        "groupsClaim": oidc.groups_claim,
+        "algorithms": list(oidc.algorithms),
+    }
+    if oidc.jwks_url:
+        found["jwksUrl"] = oidc.jwks_url
+    if oidc.group_prefix:
+        found["groupPrefix"] = oidc.group_prefix
+    return found
+
+
+def read_access(spec: Mapping[str, Any], *, folder: PurePath) -> AccessSettings:
+    """Read what `SCHEMA` has checked; `folder` is where platform.yaml lies."""
+    usual = AccessSettings()
+    file, oidc = spec.get("tokensFile"), spec.get("oidc")
+    return AccessSettings(
+        platform_groups=tuple(spec.get("platformGroups", usual.platform_groups)),
+        tokens_file=None if file is None else folder / file,
+        requests_per_minute=spec.get("requestsPerMinute", usual.requests_per_minute),
+        open_forms=spec.get("openForms", False),
+        oidc=None if oidc is None else _read_oidc(oidc),
+    )
+
+
+def _read_oidc(spec: Mapping[str, Any]) -> OidcSettings:
+    named = {
+        "jwksUrl": "jwks_url",
+        "requesterClaim": "requester_claim",
+        "groupsClaim": "groups_claim",
+        "groupPrefix": "group_prefix",
+    }
+    given: dict[str, Any] = {ours: spec[key] for key, ours in named.items() if key in spec}
+    if "algorithms" in spec:
+        given["algorithms"] = tuple(spec["algorithms"])
+    return OidcSettings(spec["issuer"], spec["audience"], **given)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A program that carries a token of ours."""
+
+    name: str
+    digest: str
+    """SHA-256 of the token, in hexadecimal: tokens are random, so no salt and no slow hash."""
+    requester: str
+    teams: tuple[str, ...]
+    rights: frozenset[Right]
+    platform: bool = False
+    """It may act for every team."""
+    expires: date | None = None
+    """The last day on which it is accepted."""
+
+
+_CLIENTS: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["apiVersion", "kind", "clients"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "ServiceClients"},
+        "clients": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["name", "sha256", "rights"],
+                "properties": {
+                    "name": {"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$"},
+                    "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+                    "requester": _REF,
+                    "teams": {"type": "array", "items": _TEXT},
+                    "platform": {"type": "boolean"},
+                    "rights": {
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {"enum": sorted(RIGHTS)},
+                    },
+                    "expires": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\d$"},
+                },
+            },
+        },
+    },
+}
+
+
+def digest_of(token: str) -> str:
+    """Return what the clients' file keeps of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def read_clients(text: str, *, name: str) -> tuple[Client, ...]:
+    """
+    Read the clients' file.
+
+    Raises:
+        InvalidInputError: A key or value the schema refuses, a name or digest twice, no date.
+    """
+    found = yaml11.load(text, name=name, schema=_CLIENTS)
+    clients = tuple(_client(entry, name) for entry in found["clients"])
+    for field, values in (
+        ("name", [client.name for client in clients]),
+        ("sha256", [client.digest for client in clients]),
+    ):
+        for value in values:
+            if values.count(value) > 1:
+                raise InvalidInputError(f"{name}: clients.{field}", value, "stands there twice")
+    return clients
+
+
+def _client(entry: Mapping[str, Any], name: str) -> Client:
+    try:
+        expires = date.fromisoformat(entry["expires"]) if "expires" in entry else None
+    except ValueError as error:
+        field = f"{name}: clients.{entry['name']}.expires"
+        raise InvalidInputError(field, entry["expires"], "is no date") from error
+    return Client(
+        name=entry["name"],
+        digest=entry["sha256"],
+        requester=check_requester(entry.get("requester", f"user:default/{entry['name']}")),
+        teams=tuple(entry.get("teams", ())),
+        rights=frozenset(entry["rights"]),
+        platform=entry.get("platform", False),
+        expires=expires,
+    )
+
+
+def write_clients(clients: Sequence[Client]) -> str:
+    """Write the clients' file."""
+    return yaml11.dump(
+        {
+            "apiVersion": API_VERSION,
+            "kind": "ServiceClients",
+            "clients": [_entry(client) for client in clients],
+        }
+    )
+
+
+def _entry(client: Client) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": client.name,
+        "sha256": client.digest,
+        "requester": client.requester,
+        "rights": sorted(client.rights),
+    }
+    if client.teams:
+        found["teams"] = list(client.teams)
+    if client.platform:
+        found["platform"] = True
+    if client.expires is not None:
+        found["expires"] = client.expires.isoformat()
+    return found

@@ -1,0 +1,183 @@
+"""
+Fit a pack's delivery tree to one installation: which layers, providers and mirrors.
+
+Pure, before values are baked. Left out are Crossplane where the cluster has it, providers that
+nobody asked for, Argo CD's settings where idpbuilder delivers them, and every layer that then has
+nothing to deliver, because Argo CD refuses an empty path. Added are mirrors, and what newer
+releases of Argo CD can do. What is left stays byte for byte.
+
+Called by ``flows.install.pack_rendering``; ``layers_of`` also by those who wait for layers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.objects.kube_objects import APPLICATION, Kind, Manifest, dig, metadata
+from orderkit.core.platform.installation import Installation, Mirror, PlatformTarget
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.edit import Edit, Op, edit
+from orderkit.core.yaml.manifests import parse_manifests
+
+ROOT = PurePosixPath("gitops", "root.yaml")
+APPS = PurePosixPath("gitops", "apps")
+PROVIDERS, CONFIGS = PurePosixPath("gitops", "providers"), PurePosixPath("gitops", "config")
+CROSSPLANE = PurePosixPath("gitops", "crossplane")
+MIRRORS = PROVIDERS / "mirrors.yaml"
+SETTINGS_LAYER = APPS / "argocd-settings.yaml"
+WAVE = "argocd.argoproj.io/sync-wave"
+_REFRESH_SINCE = (3, 2)
+_MANIFESTS = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One Application of the app-of-apps."""
+
+    name: str
+    wave: int
+    file: PurePosixPath
+    folder: PurePosixPath | None
+    """What it delivers of the pack's own repository; None: another repository."""
+    recurses: bool = False
+
+    def delivers(self, path: PurePosixPath) -> bool:
+        """Say whether Argo CD takes a file of the pack for this layer."""
+        if self.folder is None or path.suffix not in _MANIFESTS:
+            return False
+        return path.is_relative_to(self.folder) if self.recurses else path.parent == self.folder
+
+
+def fitted(
+    files: Files, installation: Installation, providers: tuple[str, ...] | None
+) -> dict[PurePosixPath, bytes]:
+    """
+    Return the pack's files as this installation gets them. Deterministic.
+
+    Args:
+        providers: Folders of ``gitops/providers`` that the pack needs; None: all it has.
+
+    Raises:
+        InvalidInputError: An unknown provider, two mirrors of one prefix, or a broken Application.
+    """
+    kept = _without_providers(files, installation, providers)
+    if installation.crossplane.install == "none" or installation.target is PlatformTarget.EMBEDDED:
+        kept = {path: data for path, data in kept.items() if not path.is_relative_to(CROSSPLANE)}
+    if installation.target is PlatformTarget.IDPBUILDER:
+        kept.pop(SETTINGS_LAYER, None)
+    if installation.mirrors and installation.target is not PlatformTarget.EMBEDDED:
+        kept[MIRRORS] = mirrors_file(installation.mirrors)
+    for layer in layers_of(kept):
+        if layer.folder is not None and not any(map(layer.delivers, kept)):
+            del kept[layer.file]
+    if installation.argocd >= _REFRESH_SINCE:
+        kept = {path: _refreshing(path, data) for path, data in kept.items()}
+    return kept
+
+
+def layers_of(files: Files) -> tuple[Layer, ...]:
+    """
+    Return the layers of a pack, baked or not, in the order of their waves.
+
+    Raises:
+        ManifestError: A file of ``gitops/apps`` is broken.
+    """
+    root = next(iter(_applications(ROOT, files.get(ROOT, b""))), {})
+    pack = dig(root, "spec", "source", "repoURL")
+    found = [
+        _layer(path, manifest, pack)
+        for path in sorted(files)
+        if path.parent == APPS and path.suffix in _MANIFESTS
+        for manifest in _applications(path, files[path])
+    ]
+    return tuple(sorted(found, key=lambda layer: layer.wave))
+
+
+def mirrors_file(mirrors: tuple[Mirror, ...]) -> bytes:
+    """
+    Return the ImageConfigs that make Crossplane pull from mirrors.
+
+    Raises:
+        InvalidInputError: Two are for one prefix.
+    """
+    prefixes = [one.prefix for one in mirrors]
+    for prefix in prefixes:
+        if prefixes.count(prefix) > 1:
+            raise InvalidInputError("spec.mirrors", prefix, "is the prefix of two mirrors")
+    head = "# From spec.mirrors of platform.yaml, by `orderkit platform render`.\n"
+    return (head + yaml11.dump_all([_image_config(one) for one in mirrors])).encode()
+
+
+def _image_config(mirror: Mirror) -> Manifest:
+    name = re.sub(r"[^a-z0-9]+", "-", mirror.prefix.lower()).strip("-")[:50]
+    spec: Manifest = {"matchImages": [{"type": "Prefix", "prefix": mirror.prefix}]}
+    if mirror.rewrite:
+        spec["rewriteImage"] = {"prefix": mirror.rewrite}
+    if mirror.pull_secret:
+        secret = {"name": mirror.pull_secret}
+        spec["registry"] = {"authentication": {"pullSecretRef": secret}}
+    return {
+        "apiVersion": "pkg.crossplane.io/v1beta1",
+        "kind": "ImageConfig",
+        "metadata": {"name": f"mirror-{name}", "annotations": {WAVE: "-1"}},
+        "spec": spec,
+    }
+
+
+def _without_providers(
+    files: Files, installation: Installation, providers: tuple[str, ...] | None
+) -> dict[PurePosixPath, bytes]:
+    has = {path.parts[2] for path in files if _is_of_provider(path, PROVIDERS)}
+    wanted = has if providers is None else {*providers, *installation.providers}
+    for name in sorted(wanted - has):
+        raise InvalidInputError(
+            "spec.providers",
+            name,
+            "is no folder of gitops/providers",
+            hint=f"the pack has: {', '.join(sorted(has)) or 'none'}",
+        )
+    return {
+        path: data
+        for path, data in files.items()
+        if not (_is_of_provider(path, PROVIDERS) or _is_of_provider(path, CONFIGS))
+        or path.parts[2] in wanted
+    }
+
+
+def _is_of_provider(path: PurePosixPath, folder: PurePosixPath) -> bool:
+    return path.is_relative_to(folder) and len(path.parts) > len(folder.parts) + 1
+
+
+def _applications(path: PurePosixPath, data: bytes) -> Iterator[Manifest]:
+    for manifest in parse_manifests(str(path), data):
+        kind = Kind.of(manifest)
+        if (kind.group, kind.kind) == (APPLICATION.group, APPLICATION.kind):
+            yield manifest
+
+
+def _layer(path: PurePosixPath, manifest: Manifest, pack: str | None) -> Layer:
+    source = dig(manifest, "spec", "source", default={})
+    ours = source.get("repoURL") == pack and "path" in source
+    return Layer(
+        metadata(manifest)["name"],
+        int(dig(manifest, "metadata", "annotations", WAVE, default=0)),
+        path,
+        PurePosixPath(source["path"]) if ours else None,
+        bool(dig(source, "directory", "recurse", default=False)),
+    )
+
+
+def _refreshing(path: PurePosixPath, data: bytes) -> bytes:
+    """Let retries take the newest commit, where this Argo CD can."""
+    if path.parts[0] != "gitops" or path.suffix not in _MANIFESTS or b"\n    retry:" not in data:
+        return data
+    manifests = list(_applications(path, data))
+    if len(manifests) != 1 or not dig(manifests[0], "spec", "syncPolicy", "retry"):
+        return data
+    steps = ("spec", "syncPolicy", "retry", "refresh")
+    return edit(data, [Edit(steps, Op.SET, value=True)], name=str(path))

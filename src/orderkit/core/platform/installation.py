@@ -1,0 +1,164 @@
+"""
+What platform.yaml says of the cluster a pack is delivered to: the part that rendering reads.
+
+Which kind of platform it is, where Crossplane comes from, which Argo CD delivers, through which
+mirrors packages are pulled and which optional providers are wanted. All of it has defaults, so
+that a platform.yaml says only what is special. Read by ``core.platform.settings``; used by
+``flows.install.pack_rendering`` and by bootstrap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from orderkit.core.platform.baking import SAFE
+from orderkit.core.yaml.documents import NAME
+
+_VERSION = r"[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.-]*"
+
+
+def _text(pattern: str, way_out: str) -> dict[str, Any]:
+    return {"type": "string", "pattern": f"^{pattern}$", "description": way_out}
+
+
+_IMAGE = _text(SAFE, "give the beginning of image names, without a scheme")
+SCHEMAS: dict[str, Any] = {
+    "target": {"enum": ["embedded", "cluster", "idpbuilder"]},
+    "crossplane": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "install": {"enum": ["chart", "none"]},
+            "chartRepository": _text(
+                r"https?://[A-Za-z0-9._:/-]+", "give the address of a Helm repository"
+            ),
+            "version": _text(_VERSION, "write a chart's version in quotes, as '2.3.4'"),
+        },
+        "if": {"properties": {"install": {"const": "chart"}}, "required": ["install"]},
+        "then": {
+            "required": ["chartRepository"],
+            "description": "say where the chart is with chartRepository, or install: none",
+        },
+    },
+    "argocd": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "namespace": {
+                "const": "argocd",
+                "description": "admission policies and flows look for Applications there only",
+            },
+            "version": _text(
+                r"v?[0-9]+\.[0-9]+(\.[0-9]+)?", "write Argo CD's release in quotes, as '3.2.11'"
+            ),
+        },
+    },
+    "mirrors": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["prefix"],
+            "minProperties": 2,
+            "description": "give rewrite, pullSecret or both to a prefix",
+            "properties": {"prefix": _IMAGE, "rewrite": _IMAGE, "pullSecret": NAME},
+        },
+    },
+    "providers": {"type": "array", "items": NAME, "uniqueItems": True},
+}
+"""Keys below ``spec`` of platform.yaml, each optional."""
+
+
+class PlatformTarget(StrEnum):
+    """What kind of platform it is."""
+
+    EMBEDDED = "embedded"
+    """``orderkit up``: Crossplane and Argo CD are stood for by this process."""
+    CLUSTER = "cluster"
+    """A cluster that has Argo CD."""
+    IDPBUILDER = "idpbuilder"
+    """One that idpbuilder made; it delivers Argo CD's own settings itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossplaneSettings:
+    """Where Crossplane comes from; `version` None: the one the pack pins."""
+
+    install: Literal["chart", "none"] = "none"
+    chart_repository: str = ""
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """Where packages whose name begins with `prefix` are pulled from instead, and with what."""
+
+    prefix: str
+    rewrite: str = ""
+    pull_secret: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The cluster a pack is delivered to."""
+
+    target: PlatformTarget = PlatformTarget.CLUSTER
+    crossplane: CrossplaneSettings = field(default_factory=CrossplaneSettings)
+    argocd_version: str | None = None
+    """None: unknown, so only what every supported release knows is used."""
+    mirrors: tuple[Mirror, ...] = ()
+    providers: tuple[str, ...] = ()
+    """Folders of ``gitops/providers`` that this platform wants beyond those of the pack."""
+
+    @property
+    def argocd(self) -> tuple[int, int]:
+        """Major and minor release of Argo CD; the oldest supported one where it is unknown."""
+        found = re.match(r"v?([0-9]+)\.([0-9]+)", self.argocd_version or "")
+        return (int(found[1]), int(found[2])) if found else (3, 0)
+
+    def to_spec(self) -> dict[str, Any]:
+        """Return what platform.yaml says, without what is its default anyway."""
+        crossplane = {
+            "install": self.crossplane.install,
+            "chartRepository": self.crossplane.chart_repository,
+            "version": self.crossplane.version,
+        }
+        mirrors = [
+            {"prefix": one.prefix, "rewrite": one.rewrite, "pullSecret": one.pull_secret}
+            for one in self.mirrors
+        ]
+        found = {
+            "target": str(self.target) if self.target is not PlatformTarget.CLUSTER else None,
+            "crossplane": _given(crossplane) if self.crossplane != CrossplaneSettings() else None,
+            "argocd": {"version": self.argocd_version} if self.argocd_version else None,
+            "mirrors": [_given(one) for one in mirrors],
+            "providers": list(self.providers),
+        }
+        return _given(found)
+
+
+def read_installation(spec: Mapping[str, Any]) -> Installation:
+    """Read the keys of `SCHEMAS` from a ``spec`` that they accept."""
+    crossplane = spec.get("crossplane", {})
+    return Installation(
+        target=PlatformTarget(spec.get("target", PlatformTarget.CLUSTER)),
+        crossplane=CrossplaneSettings(
+            crossplane.get("install", "none"),
+            crossplane.get("chartRepository", ""),
+            crossplane.get("version"),
+        ),
+        argocd_version=spec.get("argocd", {}).get("version"),
+        mirrors=tuple(
+            Mirror(one["prefix"], one.get("rewrite", ""), one.get("pullSecret", ""))
+            for one in spec.get("mirrors", ())
+        ),
+        providers=tuple(spec.get("providers", ())),
+    )
+
+
+def _given(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in found.items() if value}

@@ -1,0 +1,68 @@
+"""
+Releases that manifests pin: packages of Crossplane and charts of Applications.
+
+Pure. Tells a person what an upgrade moves, instead of making them read the difference of files.
+Called by ``flows.install.upgrading``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orderkit.core.objects.kube_objects import Manifest, dig, metadata
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.manifests import parse_manifests
+
+_PACKAGES = ("Provider", "Function", "Configuration")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionMove:
+    """Something pinned: where it was and where it goes; empty where it is not."""
+
+    kind: str
+    name: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        if not self.before:
+            return f"{self.kind} {self.name} {self.after} is new"
+        if not self.after:
+            return f"{self.kind} {self.name} {self.before} goes"
+        return f"{self.kind} {self.name} {self.before} → {self.after}"
+
+
+def moves(before: Files, after: Files) -> tuple[VersionMove, ...]:
+    """
+    Return the pins that differ between two sets of files, sorted.
+
+    Raises:
+        ManifestError: A file is no stream of Kubernetes objects.
+    """
+    old, new = _pins(before), _pins(after)
+    return tuple(
+        VersionMove(*key, old.get(key, ""), new.get(key, ""))
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    )
+
+
+def _pins(files: Files) -> dict[tuple[str, str], str]:
+    found = {}
+    for path, data in files.items():
+        for manifest in parse_manifests(str(path), data):
+            pin = _pin(manifest)
+            if pin:
+                found[manifest["kind"], metadata(manifest).get("name", "")] = pin
+    return found
+
+
+def _pin(manifest: Manifest) -> str:
+    """Return the release that an object pins: a tag, a digest or a chart's version."""
+    if manifest["kind"] in _PACKAGES:
+        package = str(dig(manifest, "spec", "package", default=""))
+        _, at, digest = package.partition("@")
+        return digest if at else package.rpartition(":")[2]
+    chart = dig(manifest, "spec", "source", "chart")
+    return str(dig(manifest, "spec", "source", "targetRevision", default="")) if chart else ""

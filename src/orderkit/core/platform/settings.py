@@ -1,0 +1,363 @@
+"""
+``platform.yaml``: where one platform's forge, cluster, portal and service are.
+
+It holds addresses and the *files* that hold credentials, never a credential. Relative paths
+are relative to the file itself. ``orderkit up`` writes one into its state folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Literal
+
+from orderkit.core.crossplane import function_processes
+from orderkit.core.crossplane.function_processes import (
+    FunctionProcess,
+    processes_spec,
+    read_processes,
+)
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.names import RepoId
+from orderkit.core.platform import access
+from orderkit.core.platform.access import AccessSettings
+from orderkit.core.platform.baking import BUILT_IN, NAME, SAFE, VERSION
+from orderkit.core.platform.installation import SCHEMAS, Installation, read_installation
+from orderkit.core.portal.profile import Profile, read_profile
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import API_VERSION
+
+_URL = {"type": "string", "pattern": r"^https?://[^\s/]+(/[^\s]*[^\s/])?$"}
+_ENDPOINT: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["url", "tokenFile"],
+    "properties": {
+        "url": _URL,
+        "tokenFile": {"type": "string", "minLength": 1},
+    },
+}
+_PORTAL = {
+    **_ENDPOINT,
+    "properties": {
+        **_ENDPOINT["properties"],
+        "profile": {"type": "string"},
+        "signedBy": _URL,
+        "publicUrl": _URL,
+        "clusterName": {"type": "string", "pattern": f"^{SAFE}$"},
+    },
+}
+_SERVICE = {
+    **_ENDPOINT,
+    "properties": {**_ENDPOINT["properties"], "publicUrl": _URL, "access": access.SCHEMA},
+}
+_FORGE = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["url"],
+    "properties": {
+        "url": _ENDPOINT["properties"]["url"],
+        "tokenFile": {"type": "string", "minLength": 1},
+        "credentials": {"enum": ["auto", "environment", "file", "idpbuilder", "git"]},
+        "caFile": {"type": "string", "minLength": 1},
+        "allowHttp": {"type": "boolean"},
+        "private": {"type": "boolean"},
+        "readTokenFile": {"type": "string", "minLength": 1},
+    },
+}
+_PROBE = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "kit": {"type": "string", "minLength": 1},
+        "values": {"type": "object"},
+    },
+}
+_REPOSITORY = {"type": "string", "pattern": r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"}
+_VALUES = {
+    "type": "object",
+    "propertyNames": {
+        "pattern": f"^{NAME}$",
+        "not": {"anyOf": [{"enum": list(BUILT_IN)}, {"pattern": f"^{VERSION}"}]},
+    },
+    "additionalProperties": {"type": "string", "pattern": f"^{SAFE}$"},
+}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "Platform"},
+        "metadata": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}},
+        },
+        "spec": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["forge", "cluster", "portal", "service"],
+            "properties": {
+                "forge": _FORGE,
+                "portal": _PORTAL,
+                "service": _SERVICE,
+                "cluster": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["kubeconfig"],
+                    "properties": {
+                        "kubeconfig": {"type": "string"},
+                        "context": {"type": "string"},
+                    },
+                },
+                "packRepository": _REPOSITORY,
+                "ledgerRepository": _REPOSITORY,
+                "registry": {"type": "string"},
+                "teams": {"type": "array", "items": {"type": "string"}},
+                "values": _VALUES,
+                **SCHEMAS,
+                "probe": _PROBE,
+                "plans": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {"functions": function_processes.SCHEMA},
+                },
+            },
+        },
+    },
+}
+
+
+CLUSTER_NAME = "local"
+"""What a portal calls the cluster it runs in, unless platform.yaml says otherwise."""
+LOCAL_REGISTRY = "registry.local"
+"""Stands where a platform names the registry of its function packages."""
+PACK, LEDGER = RepoId("platform", "pack"), RepoId("platform", "ledger")
+"""The two repositories Orderkit keeps on a forge, unless platform.yaml names others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An HTTP service: base URL without a final slash, and the file with its token."""
+
+    url: str
+    token_file: PurePath | None
+    """None only for the forge, whose credentials may come from elsewhere."""
+    credentials: Literal["auto", "environment", "file", "idpbuilder", "git"] = "auto"
+    """Where the forge's credentials come from; auto takes the first that has any."""
+    ca_file: PurePath | None = None
+    """Certificates to trust instead of the usual ones (the forge's)."""
+    allow_http: bool = False
+    """Credentials may go over plain HTTP to another machine: a lab (the forge's)."""
+    private: bool = False
+    """The platform's repositories are private; Argo CD is given a credential (the forge's)."""
+    read_token_file: PurePath | None = None
+    """That credential: a token that may read; None: ours (the forge's)."""
+
+    def to_spec(self) -> dict[str, Any]:
+        """Return it as platform.yaml writes it, without what is the default."""
+        said = {
+            "tokenFile": str(self.token_file or ""),
+            "credentials": "" if self.credentials == "auto" else self.credentials,
+            "caFile": str(self.ca_file or ""),
+            "allowHttp": self.allow_http,
+            "private": self.private,
+            "readTokenFile": str(self.read_token_file or ""),
+        }
+        return {"url": self.url, **{key: value for key, value in said.items() if value}}
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOrder:
+    """What bootstrapping orders at its end. Empty: the first example of the pack's kits."""
+
+    kit: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformSettings:
+    """One platform, as platform.yaml describes it."""
+
+    name: str
+    forge: Endpoint
+    portal: Endpoint
+    service: Endpoint
+    kubeconfig: PurePath
+    context: str | None = None
+    pack: RepoId = PACK
+    ledger: RepoId = LEDGER
+    teams: Sequence[str] = ()
+    profile: Profile = Profile.SERVICE
+    """How the portal runs the pack's templates."""
+    signed_by: str | None = None
+    """The Backstage whose signatures prove who asks; None: requesters are claims."""
+    access: AccessSettings = field(default_factory=AccessSettings)
+    """Who else may call the service, and what groups may do."""
+    portal_public_url: str = ""
+    service_public_url: str = ""
+    """As browsers reach them; empty: as we do."""
+    registry: str = LOCAL_REGISTRY
+    cluster_name: str = CLUSTER_NAME
+    """What the portal calls the cluster; only the profile ``job`` asks."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """What a pack's hidden fields are baked with, by their names in kit.yaml."""
+    installation: Installation = field(default_factory=Installation)
+    """The cluster the pack is delivered to."""
+    probe: ProbeOrder = field(default_factory=ProbeOrder)
+    functions: Sequence[FunctionProcess] = ()
+    """Composition functions that plans may call as processes of their own."""
+
+    def to_yaml(self) -> str:
+        """Write it as ``platform.yaml``, paths as they are."""
+        cluster = {"kubeconfig": str(self.kubeconfig)}
+        if self.context:
+            cluster["context"] = self.context
+        portal = {**self.portal.to_spec(), "profile": str(self.profile)}
+        if self.signed_by:
+            portal["signedBy"] = self.signed_by
+        if self.cluster_name != CLUSTER_NAME:
+            portal["clusterName"] = self.cluster_name
+        if self.portal_public_url:
+            portal["publicUrl"] = self.portal_public_url
+        return yaml11.dump(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "Platform",
+                "metadata": {"name": self.name},
+                "spec": {
+                    "forge": self.forge.to_spec(),
+                    "cluster": cluster,
+                    "portal": portal,
+                    "service": self._service(self.service.to_spec()),
+                    "packRepository": str(self.pack),
+                    "ledgerRepository": str(self.ledger),
+                    "registry": self.registry,
+                    "teams": list(self.teams),
+                    **({"values": dict(self.values)} if self.values else {}),
+                    **self.installation.to_spec(),
+                    **self._probe(),
+                    **self._plans(),
+                },
+            }
+        )
+
+    def _probe(self) -> dict[str, Any]:
+        probe = {"kit": self.probe.kit, "values": dict(self.probe.values)}
+        said = {key: value for key, value in probe.items() if value}
+        return {"probe": said} if said else {}
+
+    def _plans(self) -> dict[str, Any]:
+        called = processes_spec(self.functions)
+        return {"plans": {"functions": called}} if called else {}
+
+    def _service(self, spec: dict[str, Any]) -> dict[str, Any]:
+        if self.service_public_url:
+            spec["publicUrl"] = self.service_public_url
+        if written := self.access.to_spec():
+            spec["access"] = written
+        return spec
+
+    @property
+    def portal_address(self) -> str:
+        """The portal as a browser reaches it."""
+        return self.portal_public_url or self.signed_by or self.portal.url
+
+    @property
+    def service_address(self) -> str:
+        """The service as a browser reaches it."""
+        return self.service_public_url or self.service.url
+
+
+def read_values(assignments: Sequence[str]) -> dict[str, str]:
+    """
+    Read ``NAME=TEXT`` texts as the values of a platform.
+
+    Raises:
+        InvalidInputError: One is no such text, or platform.yaml would refuse it.
+    """
+    found: dict[str, str] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        own = re.fullmatch(NAME, name) and name not in BUILT_IN and not name.startswith(VERSION)
+        if not equals or not own:
+            raise InvalidInputError(
+                "--value", assignment, "is no NAME=TEXT", hint="for example BASE_DOMAIN=example.org"
+            )
+        if not re.fullmatch(SAFE, value):
+            raise InvalidInputError(
+                name, value, "may hold letters, digits and . _ : / - only, because it is baked"
+            )
+        found[name] = value
+    return found
+
+
+def parse(
+    text: str, *, folder: PurePath, name: str = "platform.yaml", home: PurePath | None = None
+) -> PlatformSettings:
+    """
+    Read ``platform.yaml``; `folder` is where the file lies.
+
+    Args:
+        home: What ``~/`` at the beginning of a path means; None: nothing special.
+
+    Raises:
+        InvalidInputError: A key or value the schema refuses.
+    """
+    found = yaml11.load(text, name=name, schema=SCHEMA)
+    spec = found["spec"]
+    portal = spec["portal"]
+
+    def endpoint(key: str) -> Endpoint:
+        found = spec[key]
+
+        def file(name: str) -> PurePath | None:
+            return _path(folder, found[name], home) if name in found else None
+
+        return Endpoint(
+            found["url"],
+            file("tokenFile"),
+            found.get("credentials", "auto"),
+            file("caFile"),
+            found.get("allowHttp", False),
+            found.get("private", False),
+            file("readTokenFile"),
+        )
+
+    def repository(key: str, default: RepoId) -> RepoId:
+        owner, _, repo = spec.get(key, str(default)).partition("/")
+        return RepoId(owner, repo)
+
+    return PlatformSettings(
+        name=found["metadata"]["name"],
+        forge=endpoint("forge"),
+        portal=endpoint("portal"),
+        service=endpoint("service"),
+        kubeconfig=_path(folder, spec["cluster"]["kubeconfig"], home),
+        context=spec["cluster"].get("context"),
+        pack=repository("packRepository", PACK),
+        ledger=repository("ledgerRepository", LEDGER),
+        teams=tuple(spec.get("teams", ())),
+        profile=read_profile(f"{name}: spec.portal.profile", portal.get("profile", "service")),
+        signed_by=portal.get("signedBy"),
+        access=access.read_access(spec["service"].get("access", {}), folder=folder),
+        portal_public_url=portal.get("publicUrl", ""),
+        service_public_url=spec["service"].get("publicUrl", ""),
+        registry=spec.get("registry", LOCAL_REGISTRY),
+        cluster_name=portal.get("clusterName", CLUSTER_NAME),
+        values=spec.get("values", {}),
+        installation=read_installation(spec),
+        probe=ProbeOrder(**spec.get("probe", {})),
+        functions=read_processes(
+            spec.get("plans", {}).get("functions", {}), lambda text: _path(folder, text, home)
+        ),
+    )
+
+
+def _path(folder: PurePath, text: str, home: PurePath | None) -> PurePath:
+    """Return a file that platform.yaml names."""
+    return home / text[2:] if home and text.startswith("~/") else folder / text

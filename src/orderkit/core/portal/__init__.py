@@ -1,0 +1,1 @@
+"""What Backstage runs and shows: templates, forms, rendering, the portal's copies."""

@@ -1,0 +1,178 @@
+"""
+Fill in what the form fills in: defaults, also those that appear only with certain answers.
+
+The portal's form (react-jsonschema-form) repeats until nothing changes: properties with
+``default`` or ``const``, the first of several constants, empty lists, and the same inside
+``allOf``, ``if``/``then``/``else``, ``dependencies`` and the matching ``oneOf`` or ``anyOf``.
+The table in ``tests/unit/test_template_defaults.py`` was observed on @rjsf/utils 5.24.13.
+Not followed: ``$ref`` outside the page's own ``definitions``. Called by ``core.portal.template``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+IsValid = Callable[[Schema, Any], bool]
+
+_ROUNDS_MAX = 20
+_DEPTH_MAX = 32
+_ABSENT: Any = object()
+_BRANCHES = ("allOf", "if", "then", "else", "dependencies", "oneOf", "anyOf", "$ref")
+
+
+def fill(page: Schema, values: Mapping[str, Any], is_valid: IsValid) -> dict[str, Any]:
+    """
+    Return `values` with what the form adds on this page. Given values always win.
+
+    Args:
+        is_valid: Says whether a schema accepts a value; decides between branches.
+    """
+    form = _Form(page, is_valid)
+    current = copy.deepcopy(dict(values))
+    for _ in range(_ROUNDS_MAX):
+        filled = form.object(page, current, 0)
+        if filled == current:
+            break
+        current = filled
+    return current
+
+
+class _Form:
+    """One page; `root` holds its definitions."""
+
+    def __init__(self, root: Schema, is_valid: IsValid) -> None:
+        self._root, self._is_valid = root, is_valid
+
+    def object(self, schema: Schema, data: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        """Return the data of an object with its defaults: properties in order, then the rest."""
+        if depth > _DEPTH_MAX:
+            return dict(data)
+        resolved = self._resolve(schema, data, depth)
+        outer = resolved.get("default")
+        outer = outer if isinstance(outer, dict) else {}
+        found: dict[str, Any] = {}
+        for name, property_ in resolved["properties"].items():
+            required = name in resolved["required"]
+            value = self._value(property_, data.get(name, _ABSENT), depth + 1, required=required)
+            if value is _ABSENT and name in outer:
+                value = copy.deepcopy(outer[name])
+            if value is not _ABSENT:
+                found[name] = value
+        more = resolved.get("additionalProperties")
+        for name, value in data.items():
+            if name in found:
+                continue
+            if isinstance(more, dict) and isinstance(value, dict):
+                found[name] = self.object(more, value, depth + 1)
+            else:
+                found[name] = value
+        return found
+
+    def _value(self, schema: Any, given: Any, depth: int, *, required: bool) -> Any:
+        schema = self._chosen(schema, given, depth)
+        if given is None or not schema:
+            return given
+        value = given
+        if value is _ABSENT:
+            value = copy.deepcopy(schema.get("const", schema.get("default")))
+            value = _ABSENT if value is None else value
+        type_ = schema.get("type", "object" if "properties" in schema else None)
+        if type_ == "object" and (value is _ABSENT or isinstance(value, dict)):
+            # A default of the whole object yields to the defaults of its properties.
+            data = value if given is not _ABSENT else {}
+            filled = self.object(schema, data, depth)
+            return filled if filled or required or given is not _ABSENT else _ABSENT
+        if type_ == "array" and (value is _ABSENT or isinstance(value, list)):
+            return self._list(schema, value, depth)
+        return value
+
+    def _list(self, schema: Schema, value: Any, depth: int) -> list[Any]:
+        items = schema.get("items")
+        if not isinstance(items, dict):
+            return [] if value is _ABSENT else list(value)
+        if value is _ABSENT:
+            empty = self._value(items, _ABSENT, depth + 1, required=True)
+            first = None if empty is _ABSENT else empty
+            return [copy.deepcopy(first) for _ in range(min(schema.get("minItems", 0), 100))]
+        return [
+            self.object(items, item, depth + 1) if isinstance(item, dict) else item
+            for item in value
+        ]
+
+    def _chosen(self, schema: Any, given: Any, depth: int) -> Schema:
+        """Follow ``$ref``, and take one branch of a property that is no object."""
+        found = self._follow(schema)
+        for key in ("oneOf", "anyOf"):
+            branches = found.get(key)
+            is_object = found.get("type") == "object" or "properties" in found
+            if branches and given is _ABSENT and not is_object and "default" not in found:
+                first = self._chosen(branches[0], given, depth + 1) if depth < _DEPTH_MAX else {}
+                found = {**found, **first, "type": found.get("type", first.get("type"))}
+        return found
+
+    def _follow(self, schema: Any) -> Schema:
+        for _ in range(_DEPTH_MAX):
+            if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
+                break
+            target: Any = self._root
+            for part in schema["$ref"].removeprefix("#/").split("/"):
+                target = target.get(part, {}) if isinstance(target, dict) else {}
+            own = {k: v for k, v in schema.items() if k != "$ref"}
+            schema = {**(target if isinstance(target, dict) else {}), **own}
+        found: Schema = schema if isinstance(schema, dict) else {}
+        return found
+
+    def _resolve(self, schema: Schema, data: Mapping[str, Any], depth: int) -> Schema:
+        """Merge every branch that holds for `data` into one plain schema."""
+        schema = self._follow(schema)
+        merged: Schema = {k: v for k, v in schema.items() if k not in _BRANCHES}
+        merged["properties"] = dict(schema.get("properties") or {})
+        merged["required"] = list(schema.get("required") or ())
+        if depth > _DEPTH_MAX:
+            return merged
+        for branch in self._holding(schema, data):
+            inner = self._resolve(branch, data, depth + 1)
+            merged["required"] += inner["required"]
+            for name, property_ in inner["properties"].items():
+                merged["properties"][name] = {**merged["properties"].get(name, {}), **property_}
+        return merged
+
+    def _holding(self, schema: Schema, data: Mapping[str, Any]) -> Iterator[Schema]:
+        yield from schema.get("allOf") or ()
+        if "if" in schema:
+            yield schema.get("then" if self._is_valid(schema["if"], data) else "else") or {}
+        for key, dependency in (schema.get("dependencies") or {}).items():
+            if data.get(key) is None:
+                continue
+            if isinstance(dependency, list):
+                yield {"required": dependency}
+            else:
+                yield from self._dependent(key, self._follow(dependency), data)
+        for kind in ("oneOf", "anyOf"):
+            if schema.get(kind):
+                yield self._matching(schema[kind], data)
+
+    def _dependent(self, key: str, schema: Schema, data: Mapping[str, Any]) -> Iterator[Schema]:
+        """Yield what an answered question adds: of ``oneOf``, the one branch that fits it."""
+        yield {name: value for name, value in schema.items() if name != "oneOf"}
+        fitting = [
+            branch
+            for branch in map(self._follow, schema.get("oneOf") or ())
+            if key in (branch.get("properties") or {})
+            and self._is_valid(branch["properties"][key], data[key])
+        ]
+        if len(fitting) == 1:
+            (branch,) = fitting
+            rest = {n: s for n, s in branch["properties"].items() if n != key}
+            yield {**branch, "properties": rest}
+
+    def _matching(self, branches: list[Any], data: Mapping[str, Any]) -> Schema:
+        """Return the first branch that fits and knows a value; without any, the first."""
+        known = [self._follow(branch) for branch in branches]
+        for branch in known:
+            if set(branch.get("properties") or {}) & set(data) and self._is_valid(branch, data):
+                return branch
+        return known[0]

@@ -1,0 +1,164 @@
+"""
+Write the portal's copy of a template for a platform whose portal cannot reach the service.
+
+A step that asks Orderkit's service (``http:backstage:request`` to its proxy) becomes a step that
+applies a Job (``cnoe:kubernetes:apply``), which runs the same as a command: register, change,
+destroy. The other steps stay; outputs that quote the service's answer are replaced by what the
+Job is called, for the portal does not wait for it. The portal's task names Job and operation, so
+a task that is started again is one Job.
+
+In this profile nobody proves who asks: the requester is what the portal's template says, recorded
+as a claim. Pure; called by ``core.portal.profile``, before the pack is baked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orderkit import __version__
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.objects.kube_objects import dig
+from orderkit.core.portal import runner_job
+from orderkit.core.portal.template import parse_template
+from orderkit.core.portal.template_copy import rewritten
+from orderkit.core.yaml import yaml12
+
+PROXY = "/proxy/orderkit/v1/"
+"""Where templates find the service."""
+IMAGE = f"__ORDERKIT_REGISTRY__/orderkit/orderkit:v{__version__}"
+CLUSTER = "__ORDERKIT_CLUSTER_NAME__"
+"""What the portal calls the cluster that it shall apply Jobs to."""
+_APPLY, _REQUEST = "cnoe:kubernetes:apply", "http:backstage:request"
+_TASK = "${{ context.task.id }}"
+_HEAD = (
+    "Written when the pack was published (portal profile 'job'); what is edited here is lost.\n"
+    "Jobs in the cluster do what the service does elsewhere."
+)
+_OF_ORDER = re.compile(r"orders/(?P<order>.+)/(?P<what>changes|end)")
+_DOLLARS = ' | replace("$", "$$")'
+"""A kubelet replaces ``$(NAME)`` in arguments, and makes one dollar of two."""
+_EXPRESSION = re.compile(r"\$\{\{(?P<inner>((?!\$\{\{).)*)\}\}", re.DOTALL)
+
+Body = Mapping[str, Any]
+
+
+def job_copy(data: bytes, *, name: str) -> bytes:
+    """
+    Return the copy of a template, or the template as it is if no step asks the service.
+
+    Raises:
+        InvalidInputError: No template, or a step asks the service for what no Job does.
+    """
+    parse_template(data, name=name)
+    spec = yaml12.load(data, name=name)["spec"]
+    steps = [_step(step, name) for step in spec["steps"]]
+    if steps == spec["steps"]:
+        return data
+    changed = [old["id"] for old, new in zip(spec["steps"], steps, strict=True) if old != new]
+    wanted: dict[str, Any] = {"steps": steps}
+    if "output" in spec:
+        wanted["output"] = _output(spec["output"], changed)
+    return rewritten(data, wanted, name=name, head=_HEAD)
+
+
+def _step(step: dict[str, Any], name: str) -> dict[str, Any]:
+    path = str(dig(step, "input", "path", default=""))
+    if step.get("action") != _REQUEST or not path.startswith(PROXY):
+        return step
+    arguments = _arguments(path.removeprefix(PROXY), dig(step, "input", "body", default={}))
+    if arguments is None or dig(step, "input", "method") != "POST":
+        raise InvalidInputError(
+            f"{name}: steps.{step.get('id')}.input.path",
+            path,
+            "is nothing that a Job can do",
+            hint="choose the portal's profile 'service'",
+        )
+    job = runner_job.RunnerJob(f"orderkit-{_TASK}", IMAGE, arguments)
+    kept: dict[str, Any] = {key: step[key] for key in ("id", "name", "if", "each") if key in step}
+    inputs = {
+        "namespaced": True,
+        "clusterName": CLUSTER,
+        "manifestObject": runner_job.manifest(job),
+    }
+    return {**kept, "action": _APPLY, "input": inputs}
+
+
+def _arguments(path: str, body: Body) -> list[str] | None:
+    if path == "orders":
+        return _register(body)
+    found = _OF_ORDER.fullmatch(path)
+    if found is None:
+        return None
+    command: Callable[[str, Body], list[str]] = {"changes": _change, "end": _end}[found["what"]]
+    return command(found["order"], body)
+
+
+def _register(body: Body) -> list[str]:
+    told = _options(body, "kit", "team", "requester")
+    return ["register", *told, "--", str(body["order"])]
+
+
+def _change(order: str, body: Body) -> list[str]:
+    values = ["--values", _json_of(body["values"])]
+    whole = ["--whole"] if body.get("whole") else []
+    told = _options(body, "change", "base", "reason", "requester")
+    operation = ["--operation", f"job-{_TASK}"]
+    return ["change", *told, *whole, *values, *operation, "--no-wait", "--", order]
+
+
+def _end(order: str, body: Body) -> list[str]:
+    take = [f"--take={name}={value}" for name, value in body.get("take", {}).items()]
+    return ["destroy", *_options(body, "confirm", "reason", "requester"), *take, "--", order]
+
+
+def _options(body: Body, *names: str) -> list[str]:
+    """Write options with their values; each value is one argument, whatever stands in it."""
+    told = {name: body[name] for name in names if name in body}
+    if "reason" in told:
+        told["reason"] = _free_text(told["reason"])
+    return [f"--{name}={value}" for name, value in told.items()]
+
+
+def _free_text(value: str) -> str:
+    """Write the expression of a text that may hold anything, or nothing."""
+    found = _EXPRESSION.fullmatch(value)
+    if found is None:
+        return value
+    return f'${{{{ ({found["inner"].strip()}) | default("", true){_DOLLARS} }}}}'
+
+
+def _json_of(value: Any) -> str:
+    """Write one expression that is rendered as the JSON of a value full of expressions."""
+    return f"${{{{ {_literal(value)} | dump{_DOLLARS} }}}}"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{json.dumps(key)}: {_literal(each)}" for key, each in value.items())
+        return f"{{ {inner} }}"  # blanks: two braces in a row would end the expression
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, str) and (found := _EXPRESSION.fullmatch(value)):
+        return found["inner"].strip()
+    return json.dumps(value)
+
+
+def _output(output: dict[str, Any], changed: list[str]) -> dict[str, Any]:
+    """Leave out what quotes the answer of a step that has none any more."""
+    asks = re.compile("|".join(rf"steps\.{re.escape(step)}\b" for step in changed))
+
+    def stays(entry: Any) -> bool:
+        return not asks.search(json.dumps(entry))
+
+    told = {
+        "title": "What happens now",
+        "content": f"The Job `orderkit-{_TASK}` in namespace `{runner_job.NAMESPACE}` does it "
+        "within a minute; its log says how it went.",
+    }
+    links = [link for link in output.get("links", ()) if stays(link)]
+    texts = [text for text in output.get("text", ()) if stays(text)]
+    rest = {k: v for k, v in output.items() if k not in ("links", "text") and stays(v)}
+    return {**rest, **({"links": links} if links else {}), "text": [*texts, told]}

@@ -1,0 +1,127 @@
+r"""
+Read a JavaScript regular expression as Python's, or refuse it.
+
+The form in the browser and the portal's backend check ``pattern`` with JavaScript, with the
+flag ``u``. Accepted is what both languages read alike after a translation (``$`` never matches
+before a final newline, ``\d`` and ``\w`` are ASCII, ``\s`` is not, ``[^]`` is any character);
+the rest is refused, and so is what is no pattern with that flag (``\_``, a lone ``{``): the
+form would fail on it. A pattern that two engines read differently lets through what the other
+refuses.
+
+No timeouts: patterns come from reviewed packs, not from users.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+
+SPACE = r"\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""What ``\\s`` matches, for the inside of brackets."""
+_CHARACTER = r"[tnrfv]|0(?![0-9])|x[0-9A-Fa-f]{2}|u(?![dD][89A-Fa-f])[0-9A-Fa-f]{4}"
+_SYNTAX = r"[\^$\\.*+?()\[\]{}|/]"
+_PIECE = re.compile(
+    rf"""
+    (?P<class>\[\^?)
+    | (?P<group>\((?:\?(?::|=|!|<=|<!))?(?!\?))
+    | (?P<close>\))
+    | (?P<count>(?:[*+?]|\{{[0-9]+(?:,[0-9]*)?\}})\??)
+    | (?P<back>\\[1-9][0-9]*)
+    | (?P<escape>\\(?:[dDwWsSb]|{_CHARACTER}|{_SYNTAX}))
+    | (?P<plain>[|^$.]|[^\\\]{{}}()])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ATOM = re.compile(
+    rf"(?P<set>\\[dDwWsS])|(?P<char>\\(?:[b-]|{_CHARACTER}|{_SYNTAX})|[^\\\]])", re.DOTALL
+)
+_OUTSIDE = {
+    r"\s": f"[{SPACE}]",
+    r"\S": f"[^{SPACE}]",
+    "$": r"\Z",
+    ".": r"[^\n\r\u2028\u2029]",
+    "#": r"\#",
+}
+_LOOKING = ("(?=", "(?!", "(?<=", "(?<!")
+_MAY_SKIP = re.compile(r"[|?*]|\{0|\(\?[=!<]")
+"""What may leave a group unmatched: JavaScript then takes its back reference for empty."""
+
+
+@functools.lru_cache(maxsize=256)
+def compile_pattern(source: str) -> re.Pattern[str]:
+    """
+    Return the pattern for `re.search`.
+
+    Raises:
+        ValueError: Python and JavaScript would read it differently, or it is malformed.
+    """
+    try:
+        return re.compile("".join(_pieces(source)), re.ASCII)
+    except (re.error, OverflowError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _pieces(source: str) -> Iterator[str]:
+    at = 0
+    groups: list[str] = []
+    while at < len(source):
+        found = _PIECE.match(source, at)
+        if found is None:
+            raise _refused(source, at)
+        piece, kind = found[0], found.lastgroup
+        at = found.end()
+        if kind == "class":
+            text, at = _class(source, at, negated=piece == "[^")
+            yield text
+            continue
+        if kind == "group":
+            groups.append(piece)
+        elif kind == "close" and groups and groups.pop() in _LOOKING and _counted(source, at):
+            raise _refused(source, at)
+        elif (kind == "count" and _counted(source, at)) or (
+            kind == "back" and _MAY_SKIP.search(source)
+        ):
+            raise _refused(source, found.start())
+        yield _OUTSIDE.get(piece, piece)
+
+
+def _counted(source: str, at: int) -> bool:
+    found = _PIECE.match(source, at)
+    return found is not None and found.lastgroup == "count"
+
+
+def _class(source: str, at: int, *, negated: bool) -> tuple[str, int]:
+    """Return what stands between brackets in Python's words, and the offset behind them."""
+    out: list[str] = []
+    while not source.startswith("]", at):
+        first = _ATOM.match(source, at)
+        if first is None:
+            raise _refused(source, at)
+        at = first.end()
+        last = _ATOM.match(source, at + 1) if source.startswith("-", at) else None
+        if last is None:
+            out.append(_atom(first, source))
+            continue
+        if first["set"] or last["set"]:
+            raise _refused(source, first.start())
+        at = last.end()
+        out.append(f"{_atom(first, source)}-{_atom(last, source)}")
+    if not out:
+        return (r"(?s:.)" if negated else r"(?!)"), at + 1
+    return f"[{'^' if negated else ''}{''.join(out)}]", at + 1
+
+
+def _atom(found: re.Match[str], source: str) -> str:
+    text = found[0]
+    if text == r"\S":
+        raise _refused(source, found.start())
+    if text == r"\s":
+        return SPACE
+    return text if text.startswith("\\") or text.isalnum() else f"\\{text}"
+
+
+def _refused(source: str, at: int) -> ValueError:
+    return ValueError(
+        f"'{source[at : at + 4]}' (character {at + 1}) is no pattern in JavaScript, or another one"
+    )

@@ -1,0 +1,112 @@
+"""
+What a pack's templates do in one platform's portal: the portal's profile.
+
+``service`` (default): the portal's copy is one idempotent request to Orderkit's service
+(``core.portal.service_copy``), and the natural template stands beside it as ``natural.yaml``.
+``natural``: the steps as the pack has them; the portal runs them itself. A template may insist
+on its natural steps by the annotation ``orderkit.dev/profile: natural``. ``job``: the natural
+steps, but what the service would do is done by Jobs in the cluster (``core.portal.job_copy``); the
+forms of changes too.
+
+Pure. Called while a pack is published; `natural_path` by whoever interprets a template.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Container
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.objects.kube_objects import dig
+from orderkit.core.yaml import yaml12
+from orderkit.core.yaml.documents import Files
+
+TEMPLATES = "templates/*/template.yaml"
+NATURAL_FILE = "natural.yaml"
+CHANGE_TEMPLATES = "day2/*/*.yaml"
+JOBS_FOLDER = "job"
+"""The folder of ``day2`` that holds no forms."""
+ANNOTATION = "orderkit.dev/profile"
+
+
+class Profile(enum.StrEnum):
+    """How the portal runs a pack's templates."""
+
+    SERVICE = "service"
+    NATURAL = "natural"
+    JOB = "job"
+
+
+def read_profile(field: str, value: str) -> Profile:
+    """
+    Return the profile of that name.
+
+    Raises:
+        InvalidInputError: There is none; `field` says where it stood.
+    """
+    try:
+        return Profile(value)
+    except ValueError as error:
+        known = ", ".join(Profile)
+        raise InvalidInputError(field, value, "is no profile", hint=f"profiles: {known}") from error
+
+
+def apply_profile(
+    files: Files, profile: Profile, *, actions: Collection[str]
+) -> dict[PurePosixPath, bytes]:
+    """
+    Return the pack's files as this platform's portal shall see them. Not yet baked.
+
+    Args:
+        actions: Ids of the actions the service can run.
+
+    Raises:
+        InvalidInputError: A template cannot run in the service (the step is named), or a file
+            of the pack stands where the natural template belongs.
+    """
+    from orderkit.core.portal.job_copy import job_copy  # lazy: with the renderer, which is heavy
+    from orderkit.core.portal.service_copy import service_copy
+
+    found = dict(files)
+    if profile is Profile.JOB:
+        for path in sorted(path for path in files if is_form_of_change(path)):
+            found[path] = job_copy(files[path], name=str(path))
+    for path in sorted(path for path in files if path.match(TEMPLATES)):
+        wanted = _wanted(files[path], str(path), profile)
+        if wanted is Profile.NATURAL:
+            continue
+        natural = path.with_name(NATURAL_FILE)
+        if natural in files:
+            raise InvalidInputError(
+                str(natural), None, "has a name that publishing needs", hint="rename the file"
+            )
+        found[natural] = files[path]
+        found[path] = (
+            job_copy(files[path], name=str(path))
+            if wanted is Profile.JOB
+            else service_copy(files[path], name=str(path), folder=path.parent.name, actions=actions)
+        )
+    return found
+
+
+def is_form_of_change(path: PurePosixPath) -> bool:
+    """Say whether a file of a pack is the form of a change or of an end."""
+    return path.match(CHANGE_TEMPLATES) and path.parts[1] != JOBS_FOLDER
+
+
+def natural_path(folder: PurePosixPath, known: Container[PurePosixPath]) -> PurePosixPath:
+    """Return where a template's natural steps stand in a published pack."""
+    natural = folder / NATURAL_FILE
+    return natural if natural in known else folder / "template.yaml"
+
+
+def _wanted(data: bytes, name: str, profile: Profile) -> Profile:
+    entity = yaml12.load(data, name=name)
+    own = dig(entity, "metadata", "annotations", ANNOTATION) if isinstance(entity, dict) else None
+    if own is None:
+        return profile
+    if own != Profile.NATURAL:
+        field = f"{name}: metadata.annotations.{ANNOTATION}"
+        raise InvalidInputError(field, own, "is not 'natural'", hint="leave it out")
+    return Profile.NATURAL

@@ -1,0 +1,58 @@
+"""
+Rendering: strings, data and trees, as Backstage's scaffolder renders them, or an error.
+
+The public names are here; modules below are layered ``refusals < faults < javascript <
+operands < filters, methods < library, lexer < grammar < parser, operations < engine < data,
+tree``. Importing this package imports Jinja2 (about 50 ms),
+so commands import it when they need it. No I/O.
+"""
+
+from orderkit.core.portal.render.data import render_data
+from orderkit.core.portal.render.engine import Renderable, compile_template
+from orderkit.core.portal.render.javascript import UNDEFINED, Undefined, Value, truthy
+from orderkit.core.portal.render.lexer import BACKSTAGE, COOKIECUTTER, Delimiters
+from orderkit.core.portal.render.render_errors import (
+    LimitError,
+    Position,
+    RenderError,
+    UndefinedValueError,
+    UnsupportedError,
+)
+from orderkit.core.portal.render.tree import (
+    FileOutcome,
+    SkeletonFile,
+    Tree,
+    TreeOptions,
+    check_path,
+    check_tree,
+    judge_tree,
+    lint_tree,
+    render_tree,
+)
+
+__all__ = [
+    "BACKSTAGE",
+    "COOKIECUTTER",
+    "UNDEFINED",
+    "Delimiters",
+    "FileOutcome",
+    "LimitError",
+    "Position",
+    "RenderError",
+    "Renderable",
+    "SkeletonFile",
+    "Tree",
+    "TreeOptions",
+    "Undefined",
+    "UndefinedValueError",
+    "UnsupportedError",
+    "Value",
+    "check_path",
+    "check_tree",
+    "compile_template",
+    "judge_tree",
+    "lint_tree",
+    "render_data",
+    "render_tree",
+    "truthy",
+]

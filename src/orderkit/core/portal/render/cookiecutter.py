@@ -1,0 +1,102 @@
+"""
+What ``cookiecutterCompat`` changes: Python's names and methods on lists and maps.
+
+Old releases install Nunjucks' compatibility layer for it, newer ones have their own; here is
+what both do alike. A key with the name of such a method is refused, because the layer finds
+the method and newer releases the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orderkit.core.portal.render import javascript as js
+from orderkit.core.portal.render import unsupported
+from orderkit.core.portal.render.javascript import UNDEFINED, Undefined, Value
+from orderkit.core.portal.render.methods import Method, push, run_method, table_of
+from orderkit.core.portal.render.operands import used
+from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
+
+CONSTANTS: Mapping[str, Value] = {"True": True, "False": False, "None": None}
+
+
+def _get(value: dict[str, Value], key: Value, fallback: Value = UNDEFINED) -> Value:
+    found = js.member(value, key)
+    return fallback if isinstance(found, Undefined) else found
+
+
+def _count(value: list[Value], wanted: Value) -> int:
+    return sum(js.strictly_equal(item, wanted) for item in value)
+
+
+def _index(value: list[Value], wanted: Value) -> int:
+    found = _find(value, wanted)
+    if found < 0:
+        raise UnsupportedFault.of(unsupported.COMPAT_FAILED, "index")
+    return found
+
+
+def _find(value: list[Value], wanted: Value) -> int:
+    return next((at for at, item in enumerate(value) if js.strictly_equal(item, wanted)), -1)
+
+
+def _remove(value: list[Value], wanted: Value) -> list[Value]:
+    at = _find(value, wanted)
+    if at < 0:
+        raise UnsupportedFault.of(unsupported.COMPAT_FAILED, "remove")
+    return [value.pop(at)]
+
+
+MAP_METHODS: Mapping[str, Method] = {
+    "get": Method(_get, 1, 2),
+    "has_key": Method(lambda value, key: js.text(key) in value, 1, 1),
+    "items": Method(lambda value: [[key, item] for key, item in js.ordered(value)]),
+    "keys": Method(lambda value: [key for key, _ in js.ordered(value)]),
+    "values": Method(lambda value: [item for _, item in js.ordered(value)]),
+}
+LIST_METHODS: Mapping[str, Method] = {
+    "append": Method(push, 1, 1, changes=True),
+    "count": Method(_count, 1, 1),
+    "find": Method(_find, 1, 1),
+    "index": Method(_index, 1, 1),
+    "remove": Method(_remove, 1, 1, changes=True),
+}
+METHODS = frozenset(MAP_METHODS) | frozenset(LIST_METHODS)
+CHANGING = frozenset({"append", "remove"})
+_MAP_NAMES = frozenset(MAP_METHODS) | {
+    "iteritems", "iterkeys", "itervalues", "pop", "popitem", "setdefault", "update",
+}  # fmt: skip
+_LIST_NAMES = frozenset(LIST_METHODS) | {"insert"}
+
+
+def member(value: Value, key: Value) -> Value:
+    """
+    Return ``value[key]`` as `javascript.member` does, but for names of Python's methods.
+
+    Raises:
+        UnsupportedFault: The key has the name of such a method.
+    """
+    name = js.text(key) if isinstance(value, list | dict) else ""
+    if isinstance(value, dict) and name in _MAP_NAMES:
+        raise UnsupportedFault.of(unsupported.COMPAT_MEMBER, name)
+    if isinstance(value, list) and name in _LIST_NAMES:
+        raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
+    if value == "" and isinstance(value, str):
+        raise OperationFault("a member of an empty text", hint="ask first: `x and x.length`")
+    return js.member(value, key)
+
+
+def method(value: Value, name: str, *arguments: Value) -> Value:
+    """
+    Call a method of JavaScript's or Python's.
+
+    Raises:
+        Fault: The value has no such method.
+    """
+    used(value)
+    if isinstance(value, dict):
+        if name in value:
+            raise UnsupportedFault.of(unsupported.COMPAT_MEMBER, name)
+        return run_method(MAP_METHODS.get(name), value, name, arguments)
+    own = LIST_METHODS if isinstance(value, list) else {}
+    return run_method(own.get(name) or table_of(value).get(name), value, name, arguments)

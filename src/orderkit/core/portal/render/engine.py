@@ -1,0 +1,198 @@
+"""
+The template engine: ``compile_template(source, delimiters)`` gives a `Renderable`.
+
+The language is the part of Nunjucks 3.2.4 and Nunjitsu 0.6 that both read alike; Backstage
+has used either. An own front end (``lexer``, ``grammar``, ``parser``) emits Jinja2's syntax
+tree, Jinja2 compiles it, and ``operations`` do what it means. What is outside the common part
+is refused: before rendering where the syntax shows it, else at the operation, with line and
+column; ``refusals`` is the table. Bounded: source, nesting, loop rounds, calls, texts, lists,
+output; not time, which ``flows.confinement`` bounds for templates that nobody vouches for.
+
+Compiled templates are kept: the 2,048 used last, up to 64 KB each. One environment serves all.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import jinja2
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator
+from jinja2.compiler import Frame as CompilerFrame
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from orderkit.core.portal.render import javascript as js
+from orderkit.core.portal.render.builtins import FUNCTIONS
+from orderkit.core.portal.render.javascript import Closed, Value
+from orderkit.core.portal.render.lexer import BACKSTAGE, Delimiters
+from orderkit.core.portal.render.operations import OPERATIONS
+from orderkit.core.portal.render.parser import Statement, TemplateParser
+from orderkit.core.portal.render.render_errors import (
+    LimitError,
+    LimitFault,
+    OperationFault,
+    RenderError,
+)
+from orderkit.core.portal.render.scopes import Budget, Frame
+
+OUTPUT_MAX = 1 << 22
+"""Most characters one template, or one part of it, may write."""
+
+
+class _Generator(CodeGenerator):
+    """Jinja2's code generator, with JavaScript's truth in ``and`` and ``or``."""
+
+    def visit_And(self, node: nodes.BinExpr, frame: CompilerFrame) -> None:  # noqa: N802 - Jinja2's name
+        self._choose(node, frame, "if")
+
+    def visit_Or(self, node: nodes.BinExpr, frame: CompilerFrame) -> None:  # noqa: N802 - Jinja2's name
+        self._choose(node, frame, "if not")
+
+    def _choose(self, node: nodes.BinExpr, frame: CompilerFrame, condition: str) -> None:
+        left = self.temporary_identifier()
+        self.write("(")
+        self.visit(node.right, frame)
+        self.write(f" {condition} environment.truthy({left} := ")
+        self.visit(node.left, frame)
+        self.write(f") else {left})")
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    code_generator_class = _Generator
+    truthy = staticmethod(js.truthy)
+
+
+def _environment() -> _Environment:
+    environment = _Environment(optimized=False, cache_size=0)
+    environment.filters.clear()
+    environment.globals.clear()
+    environment.filters.update(OPERATIONS)
+    return environment
+
+
+_ENVIRONMENT = _environment()
+
+
+class Renderable:
+    """A compiled template. Immutable; may be rendered by several threads at once."""
+
+    def __init__(self, source: str, delimiters: Delimiters, *, capture: bool) -> None:
+        parsed = TemplateParser(source, delimiters, capture=capture).parse()
+        self.sole_expression = parsed.sole_expression
+        """The template is exactly one expression, so `value` keeps its type."""
+        self._changes_lists = parsed.changes_lists
+        self._statements: list[Statement] = parsed.statements
+        self._bodies = [_compiled(body, at) for at, body in enumerate(parsed.bodies)]
+
+    def render(self, context: Mapping[str, Value], *, strict: bool = False) -> str:
+        """
+        Return the text.
+
+        Args:
+            context: The names the template may use. Not changed.
+            strict: Printing a name that does not exist is an error.
+
+        Raises:
+            RenderError: An operation failed; the error has line and column.
+        """
+        return self._run(context, strict=strict)[0]
+
+    def value(self, context: Mapping[str, Value]) -> Value:
+        """
+        Return the value of a sole expression with its type, `UNDEFINED` included.
+
+        Raises:
+            RenderError: An operation failed.
+        """
+        return self._run(context, strict=False)[1]
+
+    def _run(self, context: Mapping[str, Value], *, strict: bool) -> tuple[str, Value]:
+        known = {**FUNCTIONS, **context}
+        if self._changes_lists:
+            known = {name: _copied(value) for name, value in known.items()}
+        budget = Budget(self._body)
+        outside = Frame(known, None, budget, strict=strict)
+        scope = outside.inner(barrier=True)
+        scope.exports = known
+        try:
+            return self._body(-1, scope), budget.captured
+        except OperationFault as fault:
+            raise self._located(fault, fault.__traceback__) from fault
+        except RecursionError as error:
+            raise LimitError("a value is nested too deeply") from error
+
+    def _body(self, number: int, frame: Frame) -> str:
+        template = self._bodies[number]
+        written: list[str] = []
+        size = 0
+        scope = _ENVIRONMENT.context_class(_ENVIRONMENT, {"f0": frame}, None, {})
+        for part in template.root_render_func(scope):
+            written.append(part)
+            size += len(part)
+            if size > OUTPUT_MAX:
+                raise LimitFault(f"more than {OUTPUT_MAX} characters of output")
+        return "".join(written)
+
+    def _located(self, fault: OperationFault, trace: TracebackType | None) -> RenderError:
+        number = 0
+        while trace is not None:
+            name = trace.tb_frame.f_code.co_filename
+            if name.startswith(_FILE):
+                body = self._bodies[int(name.removeprefix(_FILE))]
+                number = body.get_corresponding_lineno(trace.tb_lineno)
+            trace = trace.tb_next
+        if not 0 < number <= len(self._statements):
+            return fault.error(fault.problem, hint=fault.hint)
+        statement = self._statements[number - 1]
+        return fault.error(
+            f"{fault.problem} in `{statement.source}`", statement.position, hint=fault.hint
+        )
+
+
+_FILE = "<template>:"
+KEPT_MAX = 1 << 16
+"""Longest source that is kept compiled, in characters."""
+
+
+def _compiled(body: nodes.Template, number: int) -> jinja2.Template:
+    try:
+        code = _ENVIRONMENT.compile(body, filename=f"{_FILE}{number}")
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise LimitError("the template is nested too deeply to be compiled") from error
+    return jinja2.Template.from_code(_ENVIRONMENT, code, {})
+
+
+def _copied(value: Value) -> Any:
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    if isinstance(value, dict):
+        kind = Closed if isinstance(value, Closed) else dict
+        return kind((key, _copied(item)) for key, item in value.items())
+    return value
+
+
+def compile_template(
+    source: str, delimiters: Delimiters = BACKSTAGE, *, capture: bool = False
+) -> Renderable:
+    """
+    Compile a template, or return the one compiled before.
+
+    Args:
+        capture: Keep the value of a sole expression (`Renderable.value`) instead of printing.
+
+    Raises:
+        RenderError: The source is malformed; with line and column.
+        UnsupportedError: It uses what the engines read differently.
+        LimitError: It is too long or nested too deeply.
+    """
+    if len(source) > KEPT_MAX:
+        return Renderable(source, delimiters, capture=capture)
+    return _kept(source, delimiters, capture)
+
+
+@functools.lru_cache(maxsize=2048)
+def _kept(source: str, delimiters: Delimiters, capture: bool) -> Renderable:  # noqa: FBT001 - a key of the cache
+    return Renderable(source, delimiters, capture=capture)

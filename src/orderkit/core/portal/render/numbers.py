@@ -1,0 +1,152 @@
+"""
+JavaScript's functions on numbers: parseInt, parseFloat, Math.round, toFixed and its kin.
+
+Exact: decimal digits come from `decimal` on the exact value of the double, as ECMA-262 asks.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+
+from orderkit.core.portal.render import javascript as js
+from orderkit.core.portal.render import unsupported
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
+
+_FLOAT = re.compile(r"[+-]?(?:Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_LONGEST = 10_000
+"""Most digits that are read as a number."""
+
+
+def parse_float(text: str) -> float:
+    """Return ``parseFloat(text)``."""
+    found = _FLOAT.match(text.lstrip(js.SPACE))
+    if found is None:
+        return math.nan
+    if len(found[0]) > _LONGEST:
+        raise LimitFault(f"a number of more than {_LONGEST} digits")
+    return float(found[0].replace("Infinity", "inf"))
+
+
+def parse_int(text: str, radix: int) -> float:
+    """
+    Return ``parseInt(text, radix)``.
+
+    Raises:
+        UnsupportedFault: The number is beyond 2^53 and the base not ten.
+    """
+    rest = text.lstrip(js.SPACE)
+    sign = -1 if rest.startswith("-") else 1
+    rest = rest[1:] if rest[:1] in {"+", "-"} else rest
+    if radix in {0, 16} and rest[:2] in {"0x", "0X"}:
+        rest, radix = rest[2:], 16
+    radix = radix or 10
+    if not 2 <= radix <= 36:  # noqa: PLR2004 - JavaScript's bounds
+        return math.nan
+    allowed = _DIGITS[:radix] + _DIGITS[10:radix].upper()
+    digits = rest[: len(rest) - len(rest.lstrip(allowed))]
+    if not digits:
+        return math.nan
+    if len(digits) > _LONGEST // 10:
+        raise LimitFault(f"a number of more than {_LONGEST // 10} digits")
+    found = int(digits, radix)
+    if found > js.SAFE_INTEGER and radix != 10:  # noqa: PLR2004
+        raise UnsupportedFault.of(unsupported.BIG_INTEGER)
+    if found == 0 and sign < 0:
+        return -0.0
+    return js.normal(js.double(sign * found))
+
+
+def rounded(number: float, method: object) -> float:
+    """Return ``Math.round``, ``Math.ceil`` or ``Math.floor`` of a number."""
+    if not math.isfinite(number):
+        return number
+    if method == "ceil":
+        return float(math.ceil(number))
+    if method == "floor":
+        return float(math.floor(number))
+    low = math.floor(number)
+    return float(low + 1 if number - low >= 0.5 else low)  # noqa: PLR2004 - a half
+
+
+def to_fixed(number: float, places: int) -> str:
+    """Return ``number.toFixed(places)``."""
+    _bounded(places, 0, 100, "toFixed")
+    if not math.isfinite(number) or abs(number) >= 1e21:  # noqa: PLR2004 - the standard's
+        return js.number_text(number)
+    text = f"{_nearest(abs(number), -places):f}"
+    negative = number < 0 and (float(text) != 0 or number != 0)
+    return ("-" if negative else "") + text
+
+
+def _nearest(number: float, exponent: int) -> Decimal:
+    with localcontext() as context:
+        context.prec = 1100
+        return Decimal(number).quantize(Decimal(1).scaleb(exponent), ROUND_HALF_UP)
+
+
+def to_exponential(number: float, places: int | None) -> str:
+    """Return ``number.toExponential(places)``; None asks for as many digits as needed."""
+    if not math.isfinite(number):
+        return js.number_text(number)
+    if places is None:
+        shortest = Decimal(repr(float(abs(number)))).normalize()
+        return _scientific(number, shortest, len(shortest.as_tuple().digits))
+    _bounded(places, 0, 100, "toExponential")
+    return _scientific(number, _significant(abs(number), places + 1), places + 1)
+
+
+def to_precision(number: float, digits: int) -> str:
+    """Return ``number.toPrecision(digits)``."""
+    if not math.isfinite(number):
+        return js.number_text(number)
+    _bounded(digits, 1, 100, "toPrecision")
+    value = _significant(abs(number), digits)
+    exponent = value.adjusted() if value else 0
+    if exponent < -6 or exponent >= digits:  # noqa: PLR2004 - the standard's
+        return _scientific(number, value, digits)
+    sign = "-" if number < 0 else ""
+    return sign + f"{value.quantize(Decimal(1).scaleb(exponent - digits + 1)):f}"
+
+
+def _significant(number: float, digits: int) -> Decimal:
+    if number == 0:
+        return Decimal(0)
+    exponent = Decimal(number).adjusted() - digits + 1
+    value = _nearest(number, exponent)
+    return value if value.adjusted() == exponent + digits - 1 else _nearest(number, exponent + 1)
+
+
+def _scientific(number: float, value: Decimal, digits: int) -> str:
+    exponent = value.adjusted() if value else 0
+    figures = "".join(map(str, value.as_tuple().digits)).ljust(digits, "0")[:digits]
+    mantissa = figures if digits == 1 else f"{figures[0]}.{figures[1:]}"
+    return f"{'-' if number < 0 else ''}{mantissa}e{'+' if exponent >= 0 else '-'}{abs(exponent)}"
+
+
+def to_radix(number: float, radix: int) -> str:
+    """
+    Return ``number.toString(radix)``.
+
+    Raises:
+        UnsupportedFault: A fraction in another base than ten.
+    """
+    _bounded(radix, 2, 36, "toString")
+    if radix == 10 or not math.isfinite(number):  # noqa: PLR2004
+        return js.number_text(number)
+    if not float(number).is_integer():
+        raise UnsupportedFault.of(unsupported.FRACTION_RADIX)
+    if abs(number) > js.SAFE_INTEGER:
+        raise UnsupportedFault.of(unsupported.BIG_INTEGER)
+    rest, out = abs(int(number)), ""
+    while rest:
+        rest, digit = divmod(rest, radix)
+        out = _DIGITS[digit] + out
+    return ("-" if number < 0 else "") + (out or "0")
+
+
+def _bounded(value: int, least: int, most: int, name: str) -> None:
+    if not least <= value <= most:
+        raise OperationFault(f".{name}() takes {least} to {most}")

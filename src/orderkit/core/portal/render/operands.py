@@ -1,0 +1,131 @@
+"""
+Check and convert what filters and methods are given.
+
+Each function says in its fault which filter wanted what, and what to write instead. Called by
+the modules of filters, methods and functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from orderkit.core.portal.render import javascript as js
+from orderkit.core.portal.render import unsupported
+from orderkit.core.portal.render.javascript import Safe, Undefined, Value
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
+
+LIST_MAX = 100_000
+"""Most entries of a list that a template builds; Backstage has the same limit."""
+
+
+def used(value: Value) -> Value:
+    """Return `value`; a name that was never passed is a fault where values are strict."""
+    if isinstance(value, Undefined):
+        value.use()
+    return value
+
+
+def whole_number(value: Value, name: str) -> int:
+    """Return a finite whole number."""
+    found = js.number(value)
+    if not math.isfinite(found) or not float(found).is_integer():
+        raise OperationFault(f"'{name}' takes a whole number")
+    return int(found)
+
+
+def size(value: Value, name: str, *, least: int = 0) -> int:
+    """Return a count of at least `least` and at most what a list may hold."""
+    found = whole_number(value, name)
+    if found < least:
+        raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
+    if found > LIST_MAX:
+        raise LimitFault(f"'{name}' with {found}; at most {LIST_MAX}")
+    return found
+
+
+def plain_text(value: Value, name: str) -> str:
+    """Return a text, "" for null, undefined and false as Nunjucks' `normalize` does."""
+    if isinstance(value, str):
+        return value
+    if value is None or value is False or isinstance(value, Undefined):
+        used(value)
+        return ""
+    return must_be_text(value, name)
+
+
+def must_be_text(value: Value, name: str) -> str:
+    """Return a text; nothing else is taken."""
+    if isinstance(used(value), str):
+        return str(value)
+    raise OperationFault(
+        f"filter '{name}' needs text",
+        hint=f"write `x | string | {name}`, or `x | default('') | {name}`",
+    )
+
+
+def must_be_list(value: Value, name: str) -> list[Value]:
+    """Return a list; nothing else is taken."""
+    if isinstance(used(value), list):
+        return list(value)
+    raise OperationFault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
+
+
+def sequence(value: Value, name: str) -> list[Value]:
+    """Return the items of a list or the characters of a text; of other data, nothing."""
+    if isinstance(value, list):
+        return list(value)
+    if isinstance(value, Safe):
+        raise UnsupportedFault.of(unsupported.SAFE_VALUE, f"'{name}'")
+    if isinstance(value, str):
+        return list(js.whole(value))
+    if isinstance(value, dict) and "length" in value:
+        raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
+    if value is None or isinstance(value, Undefined):
+        used(value)
+        raise OperationFault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
+    return []
+
+
+def limited(text: str, name: str) -> str:
+    """Return a text that is not longer than any text may be."""
+    if len(text) > js.TEXT_MAX:
+        raise LimitFault(f"`{name}` builds a text of more than {js.TEXT_MAX} characters")
+    return text
+
+
+def limited_list(items: Iterable[Value], name: str) -> list[Value]:
+    """Return a list that is not longer than any list may be."""
+    found = list(items)
+    if len(found) > LIST_MAX:
+        raise LimitFault(f"`{name}` builds a list of more than {LIST_MAX} entries")
+    return found
+
+
+def in_order(values: list[Value], name: str, *, alike: bool = False) -> list[Value]:
+    """
+    Return keys that sort as JavaScript's ``<`` does.
+
+    Args:
+        alike: Only texts, or only numbers; else also what becomes one of them.
+
+    Raises:
+        UnsupportedFault: Values of different kinds, where the order depends on the engine.
+    """
+    if all(isinstance(value, str) for value in values):
+        return [units(value) for value in values]
+    if all(js.is_number(value) and not math.isnan(value) for value in values):
+        return values
+    if not alike:
+        if all(isinstance(value, Undefined) for value in values):
+            return [0] * len(values)
+        if all(isinstance(value, str | list | dict) for value in values):
+            return [units(js.text(value)) for value in values]
+        if all(value is None or isinstance(value, bool | int) for value in values):
+            return [js.number(value) for value in values]
+    raise UnsupportedFault.of(unsupported.MIXED_ORDER, name)
+
+
+def units(text: str) -> bytes:
+    """Return bytes that compare as JavaScript compares texts: by UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")

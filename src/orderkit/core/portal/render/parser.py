@@ -1,0 +1,459 @@
+"""
+Parse a whole template: literal text, ``${{ }}`` and every tag of Nunjucks but the loading ones.
+
+Emits Jinja2's syntax tree. Each statement has a number that stands in the place of Jinja2's
+line number; the table ``statements`` leads from there to line, column and source. Scopes are
+``scopes.Frame`` objects in variables ``f0``, ``f1``…, one per nested loop, because Nunjucks'
+``set`` writes to outer scopes, which Jinja2's variables cannot. What renders to a value of its
+own (macros, call, filter and set blocks, blocks) becomes a separate tree, a *body*, that is
+run with the scope it needs. Called by ``engine``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from jinja2 import nodes
+
+from orderkit.core.portal.render import unsupported
+from orderkit.core.portal.render.grammar import ExpressionParser
+from orderkit.core.portal.render.lexer import Delimiters, Lexer, Literal, Tag
+from orderkit.core.portal.render.precedence import call, constant
+from orderkit.core.portal.render.render_errors import (
+    LimitError,
+    Position,
+    RenderError,
+    UnsupportedError,
+)
+from orderkit.core.portal.render.unsupported import UnsupportedConstruct
+
+BLOCKS_MAX, LOOPS_MAX = 40, 12
+"""Deepest nesting of blocks, and of loops among them (CPython compiles at most 20)."""
+TAGS = (
+    "if", "elif", "elseif", "else", "for", "set", "macro", "call", "filter", "switch", "case",
+    "default", "block", "raw", "verbatim",
+)  # fmt: skip
+"""Every tag that renders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Where a piece of a template stands and how it reads."""
+
+    position: Position
+    source: str
+
+
+@dataclass(slots=True)
+class Parsed:
+    """A template as Jinja2's trees, the whole one last, and its statements by number (from 1)."""
+
+    bodies: list[nodes.Template]
+    statements: list[Statement] = field(default_factory=list)
+    sole_expression: bool = False
+    """The template is exactly one ``${{ }}`` and nothing else."""
+    changes_lists: bool = False
+    """A method that changes a list in place is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What is refused where the parser stands: the words that complete a refusal, or ""."""
+
+    sets: str = ""
+    macros: str = ""
+    blocks: str = ""
+    in_block: bool = False
+    stale: frozenset[str] = frozenset()
+    """Names whose values are left over from a loop."""
+
+
+class TemplateParser:
+    """Turns one template into trees. `capture` keeps a sole expression's value unprinted."""
+
+    def __init__(self, source: str, delimiters: Delimiters, *, capture: bool = False) -> None:
+        self._source, self._compat = source, delimiters.cookiecutter
+        parts = list(Lexer(source, delimiters).parts())
+        self.sole = len(parts) == 1 and isinstance(parts[0], Tag) and not parts[0].block
+        self._print = "capture" if capture and self.sole else "print"
+        self._parts: Iterator[Literal | Tag] = iter(parts)
+        self._statements: list[Statement] = []
+        self._bodies: list[nodes.Template] = []
+        self._loops, self._blocks, self._switches = 0, 0, 0
+        self._names: set[str] = set()
+        self._place = _Place()
+        self._readers: list[ExpressionParser] = []
+        self._stop: Tag | None = None
+
+    def parse(self) -> Parsed:
+        """
+        Parse the whole template.
+
+        Raises:
+            RenderError: It is malformed.
+            UnsupportedError: It uses what is outside the common language.
+            LimitError: It is nested too deeply.
+        """
+        self._keep(self._body(()))
+        changes = any(reader.changes_lists for reader in self._readers)
+        return Parsed(self._bodies, self._statements, self.sole, changes)
+
+    def _keep(self, body: list[nodes.Node]) -> nodes.Expr:
+        """Store a body; return its number as a node."""
+        self._bodies.append(nodes.Template(body, lineno=1))
+        return constant(len(self._bodies) - 1)
+
+    def _statement(self, tag: Tag | Literal) -> int:
+        source = tag.source if isinstance(tag, Tag) else ""
+        position = Position.at(self._source, tag.offset)
+        self._statements.append(Statement(position, " ".join(source.split())))
+        return len(self._statements)
+
+    @property
+    def _frame(self) -> nodes.Expr:
+        return nodes.Name(f"f{self._loops}", "load")
+
+    def _expressions(self, tag: Tag) -> ExpressionParser:
+        reader = ExpressionParser(
+            tag,
+            self._source,
+            f"f{self._loops}",
+            compat=self._compat,
+            stale=self._place.stale,
+        )
+        self._readers.append(reader)
+        return reader
+
+    def _body(self, ends: tuple[str, ...]) -> list[nodes.Node]:
+        """Read until one of the tags in `ends`, which is then in `self._stop`."""
+        self._blocks += 1
+        if self._blocks > BLOCKS_MAX:
+            raise LimitError(f"blocks nested deeper than {BLOCKS_MAX} levels")
+        body: list[nodes.Node] = []
+        self._stop = None
+        for part in self._parts:
+            if isinstance(part, Literal):
+                number = self._statement(part)
+                body.append(nodes.Output([nodes.TemplateData(part.text)], lineno=number))
+            elif not part.block:
+                body.append(self._output(part))
+            elif part.tokens and part.tokens[0].text in ends:
+                self._stop = part
+                break
+            else:
+                body.append(self._tag(part))
+        else:
+            self._stop = None
+        self._blocks -= 1
+        return body
+
+    def _output(self, tag: Tag) -> nodes.Node:
+        reader = self._expressions(tag)
+        value = reader.expression()
+        if reader.peek(","):
+            raise reader.refused(unsupported.LIST_IN_TAG)
+        reader.end()
+        return self._printed(tag, call(self._print, value))
+
+    def _printed(self, tag: Tag, value: nodes.Expr) -> nodes.Node:
+        number = self._statement(tag)
+        value.lineno = number
+        return nodes.Output([value], lineno=number)
+
+    def _done(self, tag: Tag, value: nodes.Expr) -> nodes.Node:
+        return nodes.ExprStmt(value, lineno=self._statement(tag))
+
+    def _tag(self, tag: Tag) -> nodes.Node:
+        name = tag.tokens[0].text if tag.tokens else ""
+        reader = self._expressions(tag)
+        read = self._READERS.get(name)
+        if read is None:
+            raise RenderError(
+                f"there is no tag `{name}` here: `{tag.source}`",
+                Position.at(self._source, tag.offset),
+                hint=f"tags: {', '.join(TAGS)}; literal text goes between raw and endraw",
+            )
+        reader.take(name)
+        return read(self, tag, reader)
+
+    def _closing(self, tag: Tag, end: str) -> Tag:
+        if self._stop is None:
+            position = Position.at(self._source, tag.offset)
+            raise RenderError(f"`{tag.source}` without `{{% {end} %}}`", position)
+        if self._stop.tokens[0].text == end:
+            closer = self._expressions(self._stop)
+            closer.take(end)
+            closer.end()
+        return self._stop
+
+    def _refused(self, tag: Tag, refusal: UnsupportedConstruct, name: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"{refusal.problem(name)} in `{tag.source}`",
+            Position.at(self._source, tag.offset),
+            hint=refusal.way_out(name),
+        )
+
+    def _inside(self, end: str, tag: Tag, **place: str | frozenset[str]) -> list[nodes.Node]:
+        """Read a body with its own refusals up to its closing tag."""
+        before = self._place
+        self._place = replace(before, **place)  # type: ignore[arg-type]  # fields of _Place
+        body = self._body((end,))
+        self._place = before
+        self._closing(tag, end)
+        return body
+
+    # --- conditions
+
+    def _if(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
+        number = self._statement(tag)
+        test = call("truthy", reader.expression())
+        reader.end()
+        found = nodes.If(test, self._body(_BRANCHES), [], [], lineno=number)
+        while (stop := self._closing(tag, "endif")).tokens[0].text != "endif":
+            branch = self._expressions(stop)
+            if branch.take("else"):
+                branch.end()
+                found.else_ = self._body(("endif",))
+            else:
+                branch.take("elif", "elseif")
+                at = self._statement(stop)
+                other = call("truthy", branch.expression())
+                branch.end()
+                found.elif_.append(nodes.If(other, self._body(_BRANCHES), [], [], lineno=at))
+        return found
+
+    def _switch(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
+        number = self._statement(tag)
+        self._switches += 1
+        subject = f"s{self._switches}"
+        kept = nodes.Assign(nodes.Name(subject, "store"), reader.expression(), lineno=number)
+        reader.end()
+        place = self._place
+        self._place = replace(place, blocks="inside a switch")
+        gap = self._body(_CASES)
+        first = self._closing(tag, "endswitch")
+        if gap:
+            raise self._refused(tag, unsupported.SWITCH_HEAD, "")
+        if first.tokens[0].text != "case":
+            raise self._refused(first, unsupported.SWITCH_CASES, "")
+        branches, otherwise = self._cases(tag, subject)
+        self._place = place
+        chain = branches[0]
+        chain.elif_, chain.else_ = branches[1:], otherwise
+        return nodes.Scope([kept, chain], lineno=number)
+
+    def _cases(self, tag: Tag, subject: str) -> tuple[list[nodes.If], list[nodes.Node]]:
+        """Read all cases and the default; empty cases fall through to the next."""
+        branches: list[nodes.If] = []
+        tests: list[nodes.Expr] = []
+        while (stop := self._closing(tag, "endswitch")).tokens[0].text == "case":
+            at = self._statement(stop)
+            reader = self._expressions(stop)
+            reader.take("case")
+            tests.append(call("same", nodes.Name(subject, "load"), reader.expression()))
+            reader.end()
+            body = self._body(_CASES)
+            if body:
+                branches.append(nodes.If(_any(tests), body, [], [], lineno=at))
+                tests = []
+            elif self._stop is not None and self._stop.offset != stop.end:
+                raise self._refused(stop, unsupported.SWITCH_GAP, "")
+        otherwise: list[nodes.Node] = []
+        if stop.tokens[0].text == "default":
+            reader = self._expressions(stop)
+            reader.take("default")
+            reader.end()
+            otherwise = self._body(("endswitch",))
+            self._closing(tag, "endswitch")
+        if tests:  # the last cases are empty: judged for their errors, then the default
+            judged = call("untrue", nodes.List(tests))
+            branches.append(nodes.If(judged, [], [], [], lineno=self._statement(stop)))
+        return branches, otherwise
+
+    # --- loops
+
+    def _for(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
+        number = self._statement(tag)
+        names = [reader.name()]
+        while reader.take(","):
+            names.append(reader.name())
+        if "loop" in names:
+            raise reader.refused(unsupported.LOOP_NAME)
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise reader.refused(unsupported.LOOP_NAME_TWICE, twice)
+        reader.expect("in")
+        sequence = reader.expression()
+        reader.end()
+        if self._loops >= LOOPS_MAX:
+            raise LimitError(
+                f"loops nested deeper than {LOOPS_MAX} levels",
+                Position.at(self._source, tag.offset),
+            )
+        steps = call("loop", self._frame, sequence, *map(constant, names))
+        place = self._place
+        self._place = replace(
+            place,
+            macros="inside a loop",
+            blocks=place.blocks or ("inside a loop with several names" if names[1:] else ""),
+            sets=place.sets or ("in a loop inside a block" if place.in_block else ""),
+        )
+        self._loops += 1
+        target = nodes.Name(f"f{self._loops}", "store")
+        body = self._body(("else", "endfor"))
+        self._loops -= 1
+        otherwise: list[nodes.Node] = []
+        if self._closing(tag, "endfor").tokens[0].text == "else" and self._stop:
+            closer = self._expressions(self._stop)
+            closer.take("else")
+            closer.end()
+            otherwise = self._inside(
+                "endfor",
+                tag,
+                sets="in the else part of a loop",
+                blocks="in a loop's else part",
+                stale=place.stale | frozenset(names),
+            )
+        self._place = place
+        return nodes.For(target, steps, body, otherwise, None, False, lineno=number)  # noqa: FBT003 - a node's fields
+
+    # --- variables
+
+    def _set(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
+        if self._place.sets:
+            raise self._refused(tag, unsupported.SET_HERE, self._place.sets)
+        names = [reader.name()]
+        while reader.take(","):
+            names.append(reader.name())
+        keys = [constant(name) for name in names]
+        if reader.take("="):
+            value = reader.expression()
+            reader.end()
+            return self._done(tag, call("assign", self._frame, value, *keys))
+        reader.end()
+        if tag.source.endswith("-%}"):
+            raise self._refused(tag, unsupported.SET_DASH, "")
+        frame = self._frame
+        body = self._separate(
+            "endset", tag, macros="inside a set block", blocks="inside a set block"
+        )
+        return self._done(tag, call("assign_text", frame, body, *keys))
+
+    def _separate(self, end: str, tag: Tag, **place: str) -> nodes.Expr:
+        """Read a body that is run on its own; return its number as a node."""
+        loops, self._loops = self._loops, 0
+        body = self._inside(end, tag, **place)
+        self._loops = loops
+        return self._keep(body)
+
+    def _filter(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
+        body = nodes.Const(0)
+        value = reader.filter_of(call("text", self._frame, body))
+        reader.end()
+        where = "inside a filter block"
+        number = self._separate("endfilter", tag, macros=where, blocks=where, sets=where)
+        body.value = number.as_const()
+        return self._printed(tag, call("print", value))
+
+    # --- macros
+
+    def _macro(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
+        if self._place.macros:
+            raise self._refused(tag, unsupported.MACRO_HERE, self._place.macros)
+        name = reader.name()
+        reader.expect("(")
+        names, defaults, preamble = self._parameters(tag, reader)
+        reader.end()
+        where = "inside a macro"
+        body = self._separate_after(preamble, "endmacro", tag, macros=where, blocks=where, sets="")
+        made = call("macro", self._frame, constant(name), body, _texts(names), _texts(defaults))
+        return self._done(tag, made)
+
+    def _parameters(
+        self, tag: Tag, reader: ExpressionParser
+    ) -> tuple[list[str], list[str], list[nodes.Node]]:
+        """Read the parameters; return names, names with defaults, what sets the defaults."""
+        inner = ExpressionParser(tag, self._source, "f0", compat=self._compat)
+        inner.continue_at(reader)
+        names, defaults = inner.signature()
+        reader.continue_at(inner)
+        self._readers.append(inner)
+        scope = nodes.Name("f0", "load")
+        number = self._statement(tag)
+        preamble: list[nodes.Node] = []
+        for name, default in defaults:
+            key = constant(name)
+            otherwise = nodes.ExprStmt(call("parameter", scope, default, key), lineno=number)
+            preamble.append(nodes.If(call("given", scope, key), [], [], [otherwise], lineno=number))
+        return names, [name for name, _ in defaults], preamble
+
+    def _separate_after(
+        self, preamble: list[nodes.Node], end: str, tag: Tag, **place: str
+    ) -> nodes.Expr:
+        number = self._separate(end, tag, **place)
+        body = self._bodies[number.as_const()]
+        body.body = [*preamble, *body.body]
+        return number
+
+    def _call(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
+        names: list[str] = []
+        defaults: list[str] = []
+        preamble: list[nodes.Node] = []
+        if reader.take("("):
+            names, defaults, preamble = self._parameters(tag, reader)
+        called = reader.expression()
+        reader.end()
+        if not isinstance(called, nodes.Filter) or called.name != "call" or called.node is None:
+            raise self._refused(tag, unsupported.CALL_TARGET, "an expression")
+        where = "inside a call block"
+        body = self._separate_after(
+            preamble, "endcall", tag, macros=where, blocks=where, sets=where
+        )
+        content = call("caller", self._frame, body, _texts(names), _texts(defaults))
+        wrapped = call("call_with", called.node, *called.args[:1], content, *called.args[1:])
+        return self._printed(tag, call("print", wrapped))
+
+    def _block(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
+        if self._place.blocks:
+            raise self._refused(tag, unsupported.BLOCK_HERE, self._place.blocks)
+        name = reader.name()
+        reader.end()
+        if name in self._names:
+            raise RenderError(
+                f"the block `{name}` is there twice", Position.at(self._source, tag.offset)
+            )
+        self._names.add(name)
+        place, loops = self._place, self._loops
+        self._place = replace(place, macros="inside a block", in_block=True)
+        self._loops = 0
+        body = self._body(("endblock",))
+        self._place, self._loops = place, loops
+        if self._stop is not None and len(self._stop.tokens) == 2:  # noqa: PLR2004 - endblock name
+            closer = self._expressions(self._stop)
+            closer.take("endblock")
+            closer.expect(name)
+            closer.end()
+        else:
+            self._closing(tag, "endblock")
+        return self._printed(tag, call("block", self._frame, self._keep(body)))
+
+    _READERS: ClassVar = {
+        "if": _if, "for": _for, "set": _set, "switch": _switch, "filter": _filter,
+        "macro": _macro, "call": _call, "block": _block,
+    }  # fmt: skip
+
+
+_BRANCHES = ("elif", "elseif", "else", "endif")
+_CASES = ("case", "default", "endswitch")
+
+
+def _any(tests: list[nodes.Expr]) -> nodes.Expr:
+    found = tests[-1]
+    for test in reversed(tests[:-1]):
+        found = nodes.Or(test, found)
+    return found
+
+
+def _texts(names: list[str]) -> nodes.Expr:
+    return nodes.Tuple([constant(name) for name in names], "load")

@@ -1,0 +1,236 @@
+"""
+Where a template's variables live, and the macros, which are bodies with a scope of their own.
+
+Two kinds of binding, as in the code Nunjucks writes: ``bound`` names (loop variables, macros,
+parameters) are found where they stand in the text, even when undefined; ``variables`` (``set``,
+defaults of parameters) are looked up through the frames at run time, and undefined ones are
+skipped. Called by ``engine`` and the operations it registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from orderkit.core.portal.render import unsupported
+from orderkit.core.portal.render.javascript import UNDEFINED, Function, Safe, Undefined, Value
+from orderkit.core.portal.render.render_errors import LimitFault, UnsupportedFault
+
+ROUNDS_MAX = 200_000
+"""Most rounds all loops of one rendering may take together."""
+CALLS_MAX = 50
+"""Deepest nesting of macro calls."""
+
+RunBody = Callable[[int, "Frame"], str]
+
+
+class Budget:
+    """What one rendering may still do, what it caught, and how it renders a body."""
+
+    __slots__ = ("calls", "captured", "rounds", "run")
+
+    def __init__(self, run: RunBody) -> None:
+        self.rounds, self.calls = ROUNDS_MAX, 0
+        self.captured: Value = UNDEFINED
+        self.run = run
+
+    def spend_round(self) -> None:
+        self.rounds -= 1
+        if self.rounds < 0:
+            raise LimitFault(f"more than {ROUNDS_MAX} rounds of loops")
+
+
+class Frame:
+    """One scope: the context, the template, a loop, a macro, a block or a call's body."""
+
+    __slots__ = (
+        "barrier", "bound", "budget", "dynamic", "exports", "hidden", "parent", "strict",
+        "variables",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        variables: dict[str, Value],
+        parent: Frame | None,
+        budget: Budget,
+        *,
+        strict: bool = False,
+        barrier: bool = False,
+    ) -> None:
+        self.variables, self.parent, self.budget = variables, parent, budget
+        self.strict, self.barrier = strict, barrier
+        self.bound: dict[str, Value] = {}
+        self.hidden = False
+        """The bound names are no variables of the frame at run time."""
+        self.exports: dict[str, Value] | None = None
+        """Where the template's own variables are seen by macros."""
+        self.dynamic: Frame | None = None
+        """The frame that called, if this is a call's body."""
+
+    def inner(self, *, barrier: bool = False) -> Frame:
+        """Return a scope inside this one."""
+        return Frame({}, self, self.budget, strict=self.strict, barrier=barrier)
+
+    def find(self, name: str) -> Value:
+        """
+        Return the value of a name, undefined if there is none.
+
+        Raises:
+            UnsupportedFault: The engines find different values, in a call's body.
+        """
+        frame: Frame | None = self
+        while frame is not None:
+            if name in frame.bound:
+                return frame.bound[name]
+            if name in frame.variables:
+                value = frame.variables[name]
+                if not isinstance(value, Undefined):
+                    return value
+            if frame.dynamic is not None:
+                return frame.find_both(name)
+            frame = frame.parent
+        return self._unknown(name)
+
+    def find_both(self, name: str) -> Value:
+        """Look a name up around a call's body and in the macro that calls it."""
+        frame = self.parent
+        while frame is not None:
+            if name in frame.bound:
+                return frame.bound[name]
+            frame = frame.parent
+        around = self.parent.find(name) if self.parent else UNDEFINED
+        caller = self.dynamic.find(name) if self.dynamic else UNDEFINED
+        if around is not caller and not (
+            isinstance(around, Undefined) and isinstance(caller, Undefined)
+        ):
+            raise UnsupportedFault.of(unsupported.DYNAMIC_NAME, name)
+        return around
+
+    def _unknown(self, name: str) -> Value:
+        if not self.strict:
+            return UNDEFINED
+        outermost = self
+        while outermost.parent is not None:
+            outermost = outermost.parent
+        known = ", ".join(k for k, v in outermost.variables.items() if not isinstance(v, Function))
+        return Undefined(f"'{name}' is used, but there is no such name here", f"names: {known}")
+
+    def assign(self, name: str, value: Value) -> None:
+        """Write where the name is already set in a loop or above, else here."""
+        if self.exports is not None:
+            self.exports[name] = value
+        frame: Frame | None = self
+        while frame is not None:
+            if name in frame.bound:
+                frame.bound[name] = value
+                if not frame.hidden:
+                    return
+                break
+            if frame.barrier:
+                break
+            frame = frame.parent
+        self._assign_variable(name, value)
+
+    def _assign_variable(self, name: str, value: Value) -> None:
+        frame: Frame | None = self
+        while frame is not None:
+            known = frame.variables if frame.hidden or name not in frame.bound else frame.bound
+            if name in known and frame is not self:
+                if isinstance(known[name], Undefined) or isinstance(value, Undefined):
+                    raise UnsupportedFault.of(unsupported.UNDEFINED_VARIABLE, name)
+                known[name] = value
+                return
+            if name in known and not isinstance(known[name], Undefined):
+                known[name] = value
+                return
+            if frame.barrier:
+                break
+            frame = frame.parent
+        outside = self.parent.find(name) if self.parent else UNDEFINED
+        if isinstance(value, Undefined) and not isinstance(outside, Undefined):
+            raise UnsupportedFault.of(unsupported.UNDEFINED_VARIABLE, name)
+        self.variables[name] = value
+
+
+GIVEN = " given"
+"""Under this name, which no template can write, a macro's scope keeps its keyword arguments."""
+
+
+class Keywords(dict[str, Value]):
+    """Arguments given by keyword: the last argument of a call that has some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parameters of a macro: those without a default, then those with one."""
+
+    names: tuple[str, ...]
+    defaults: tuple[str, ...]
+
+    def bind(
+        self, arguments: tuple[Value, ...], given: Mapping[str, Value]
+    ) -> tuple[dict[str, Value], dict[str, Value]]:
+        """Return the values of the names, and those of the names with defaults that were given."""
+        keywords = dict(given)
+        bound = dict(zip(self.names, arguments, strict=False))
+        for name in self.names[len(arguments) :]:
+            bound[name] = keywords.pop(name, UNDEFINED)
+        surplus = arguments[len(self.names) :]
+        keywords.update(zip(self.defaults, surplus, strict=False))
+        return bound, keywords
+
+
+class Macro(Function):
+    """A macro, or the body of a call block: text made from arguments."""
+
+    __slots__ = ("_around", "_body", "_home", "_signature")
+
+    def __init__(self, signature: Signature, body: int, home: Frame, *, around: bool) -> None:
+        self._signature, self._body = signature, body
+        self._home, self._around = home, around
+        """What the body sees: the context, or (`around`) what stands around a call block."""
+
+    def call(self, frame: Frame, arguments: tuple[Value, ...], given: Mapping[str, Value]) -> Safe:
+        """
+        Return the text for these arguments.
+
+        Raises:
+            LimitFault: Macros call each other too deeply.
+        """
+        budget = self._home.budget
+        scope = self._home.inner(barrier=True)
+        if self._around:
+            scope.dynamic = frame
+        scope.bound, keywords = self._signature.bind(arguments, given)
+        scope.variables[GIVEN] = keywords
+        if "caller" in keywords:
+            scope.variables["caller"] = keywords["caller"]
+        budget.calls += 1
+        if budget.calls > CALLS_MAX:
+            raise LimitFault(f"macros call each other more than {CALLS_MAX} levels deep")
+        text = budget.run(self._body, scope)
+        budget.calls -= 1
+        return Safe(text)
+
+
+def given(frame: Frame, name: str) -> bool:
+    """Say whether a parameter with a default was given, and set it if so."""
+    keywords = frame.variables[GIVEN]
+    if name not in keywords:
+        return False
+    set_parameter(frame, keywords[name], name)
+    return True
+
+
+def set_parameter(frame: Frame, value: Value, name: str) -> None:
+    """
+    Set a parameter that has a default.
+
+    Raises:
+        UnsupportedFault: It is undefined, and there is a variable of that name further outside.
+    """
+    if isinstance(value, Undefined) and frame.parent is not None:
+        outside = frame.parent.find(name)
+        if not isinstance(outside, Undefined):
+            raise UnsupportedFault.of(unsupported.UNDEFINED_DEFAULT, name)
+    frame.variables[name] = value

@@ -1,0 +1,400 @@
+"""
+Render a skeleton, a tree of files in memory, as Backstage's ``fetch:template`` does.
+
+Paths are templates too; a path that becomes empty, starts with a slash or has an empty part
+drops its file. Binary files, links, and files matched by ``copyWithoutTemplating`` keep their
+bytes. Stricter than Backstage, because a form user types the values: a value that was never
+passed is an error, not an empty string; two files that render to one path, text that is no
+UTF-8, names that some system cannot hold, and links that leave the tree are refused. Folders
+exist only as parts of paths: git keeps no empty ones.
+
+Called by the actions ``fetch:template`` and ``fetch:plain`` and by ``flows.template.rendering``. No
+I/O.
+"""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import OrderkitError, RefusedError
+from orderkit.core.portal.render.binary import is_binary
+from orderkit.core.portal.render.engine import KEPT_MAX, Renderable, compile_template
+from orderkit.core.portal.render.globs import compile_glob
+from orderkit.core.portal.render.javascript import Closed, Value
+from orderkit.core.portal.render.lexer import BACKSTAGE, Delimiters
+from orderkit.core.portal.render.render_errors import LimitError, RenderError
+
+FILES_MAX, FILE_BYTES_MAX, TREE_BYTES_MAX = 500, 1 << 20, 5 << 20
+NAME_BYTES_MAX, PATH_BYTES_MAX = 255, 1024
+PLAIN_MODE, EXECUTABLE_MODE, LINK_MODE = 0o100644, 0o100755, 0o120000
+_MARKS = re.compile(r"\{\{|\{%|\{#|#\}")
+"""What a path without templates has none of."""
+_DEVICES = frozenset(
+    {"con", "prn", "aux", "nul"}
+    | {f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SkeletonFile:
+    """A file of a tree. `mode` is git's; `symlink` is a link's target."""
+
+    data: bytes
+    mode: int = PLAIN_MODE
+    symlink: str | None = None
+
+
+Tree = Mapping[PurePosixPath, SkeletonFile]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """The inputs of ``fetch:template`` that say how to render."""
+
+    copy_without_templating: tuple[str, ...] = ()
+    template_file_extension: str = ""
+    """Only files with this extension have templates in them; it is cut off."""
+    delimiters: Delimiters = BACKSTAGE
+    links: bool = False
+    """Symbolic links inside the tree are kept, as they are; else they are refused."""
+
+    @property
+    def root(self) -> str:
+        """The name under which templates see the values."""
+        return "cookiecutter" if self.delimiters.cookiecutter else "values"
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of one file of a skeleton: `file` is set if it is written, `error` if refused."""
+
+    path: PurePosixPath
+    how: str
+    """For people: rendered, copied and why, skipped and why, refused."""
+    target: PurePosixPath | None = None
+    file: SkeletonFile | None = None
+    error: OrderkitError | None = None
+
+
+_DEFAULTS = TreeOptions()
+
+
+def render_tree(
+    files: Tree, values: Mapping[str, Value], options: TreeOptions = _DEFAULTS
+) -> dict[PurePosixPath, SkeletonFile]:
+    """
+    Render every file and path. Either all of it or an error; the input is not changed.
+
+    Args:
+        values: What templates see as ``values``. Data: never rendered again.
+
+    Raises:
+        RenderError: A template is malformed or fails; file, line and column are named.
+        UndefinedValueError: A template prints a value that `values` has not.
+        RefusedError: A path would leave the tree, a link, a collision of names.
+        LimitError: Too many files, or too large.
+    """
+    rendered: dict[PurePosixPath, SkeletonFile] = {}
+    for outcome in _outcomes(files, values, options):
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.target is not None and outcome.file is not None:
+            rendered[outcome.target] = outcome.file
+    return rendered
+
+
+def judge_tree(
+    files: Tree, values: Mapping[str, Value], options: TreeOptions = _DEFAULTS
+) -> list[FileOutcome]:
+    """
+    Render what can be rendered; say of each file what became of it.
+
+    Raises:
+        LimitError: Too many files, or too large, before or after.
+    """
+    return list(_outcomes(files, values, options))
+
+
+def lint_tree(files: Tree, options: TreeOptions = _DEFAULTS) -> list[FileOutcome]:
+    """
+    Compile every file and path without values; the outcomes have no files.
+
+    Raises:
+        LimitError: Too many files, or too large.
+    """
+    _check_sizes(files)
+    plan = _Plan(files, options)
+    return [plan.lint(path) for path in sorted(files)]
+
+
+def _outcomes(
+    files: Tree, values: Mapping[str, Value], options: TreeOptions
+) -> Iterator[FileOutcome]:
+    _check_sizes(files)
+    plan = _Plan(files, options)
+    context = {options.root: Closed(values)}
+    taken = _Taken()
+    size = 0
+    for path in sorted(files):
+        outcome = plan.outcome(path, context)
+        if outcome.file is not None and outcome.target is not None:
+            clash = taken.claim(outcome.target, path)
+            if clash is not None:
+                yield FileOutcome(path, "refused", outcome.target, error=clash)
+                continue
+            size += len(outcome.file.data)
+            if size > TREE_BYTES_MAX:
+                raise LimitError(f"more than {TREE_BYTES_MAX} bytes in all rendered files")
+        yield outcome
+
+
+class _Plan:
+    """How each file of one tree is treated."""
+
+    def __init__(self, files: Tree, options: TreeOptions) -> None:
+        if options.template_file_extension and options.delimiters.cookiecutter:
+            raise RenderError("templateFileExtension cannot stand beside cookiecutterCompat")
+        if options.template_file_extension and options.copy_without_templating:
+            raise RenderError("templateFileExtension cannot stand beside copyWithoutTemplating")
+        self._files, self._options = files, options
+        self._verbatim = [
+            compile_glob(glob) for glob in _with_folders(options.copy_without_templating, files)
+        ]
+
+    def outcome(self, path: PurePosixPath, context: Mapping[str, Value]) -> FileOutcome:
+        try:
+            target = self._target(path, context)
+            if target is None:
+                return FileOutcome(path, "skipped: its name becomes empty")
+            how = self._treatment(path)
+            file = self._files[path]
+            if how == "rendered":
+                file = SkeletonFile(self._rendered(path, file.data, context), file.mode)
+            return FileOutcome(path, how, target, file)
+        except (RenderError, RefusedError) as error:
+            return FileOutcome(path, "refused", error=error)
+
+    def lint(self, path: PurePosixPath) -> FileOutcome:
+        try:
+            source = str(path)
+            if _MARKS.search(source):
+                self._compile(source, f"the path {source}")
+            else:
+                check_path(source, origin=source)
+            how = self._treatment(path)
+            if how == "rendered":
+                self._compile(self._files[path].data.decode(), source)
+        except UnicodeDecodeError as error:
+            return FileOutcome(path, "refused", error=_no_text(path, error))
+        except (RenderError, RefusedError) as error:
+            return FileOutcome(path, "refused", error=error)
+        return FileOutcome(path, "fits" if how == "rendered" else how)
+
+    def _compile(self, source: str, name: str) -> None:
+        try:
+            compile_template(source, self._options.delimiters)
+        except RenderError as error:
+            raise error.named(name) from error
+
+    def _treatment(self, path: PurePosixPath) -> str:
+        file, extension = self._files[path], self._options.template_file_extension
+        if file.symlink is not None:
+            self._check_link(path, file.symlink)
+            return "copied: a symbolic link"
+        if extension and path.suffix != extension:
+            return "copied: without the extension"
+        if self._verbatim and any(glob.fullmatch(str(path)) for glob in self._verbatim):
+            return "copied: copyWithoutTemplating"
+        return "copied: binary" if is_binary(file.data) else "rendered"
+
+    def _check_link(self, path: PurePosixPath, link: str) -> None:
+        if not self._options.links:
+            raise RefusedError(
+                f"{path}: is a symbolic link", hint="put a file there; links are not rendered"
+            )
+        inside = posixpath.normpath(posixpath.join(str(path.parent), link))
+        if link.startswith("/") or inside == ".." or inside.startswith("../") or "\0" in link:
+            raise RefusedError(
+                f"{path}: is a symbolic link to {link!r}, which leaves the tree",
+                hint="link to a file of the skeleton, by a relative path",
+            )
+        if any(part.casefold() == ".git" for part in inside.split("/")):
+            raise RefusedError(f"{path}: is a symbolic link into git's own folder")
+
+    def _target(self, path: PurePosixPath, context: Mapping[str, Value]) -> PurePosixPath | None:
+        """Return the target path, or None if the file is to be left out."""
+        source = str(path)
+        extension = self._options.template_file_extension
+        cut = source.removesuffix(extension) if path.suffix == extension else source
+        if not _MARKS.search(cut):
+            return check_path(cut, origin=source)
+        try:
+            rendered = compile_template(cut, self._options.delimiters).render(context, strict=True)
+        except RenderError as error:
+            raise error.named(f"the path {source}") from error
+        if not rendered or rendered.startswith("/") or "//" in rendered:
+            return None
+        return check_path(rendered, origin=source)
+
+    def _rendered(self, path: PurePosixPath, data: bytes, context: Mapping[str, Value]) -> bytes:
+        try:
+            template = _template_of(data, self._options.delimiters)
+            text = template.render(context, strict=True)
+        except UnicodeDecodeError as error:
+            raise _no_text(path, error) from error
+        except RenderError as error:
+            raise error.named(str(path)) from error
+        found = _encode(text)
+        if len(found) > FILE_BYTES_MAX:
+            raise LimitError(f"renders to {len(found)} bytes; at most {FILE_BYTES_MAX}").named(
+                str(path)
+            )
+        return found
+
+
+def _with_folders(globs: Sequence[str], files: Tree) -> Iterator[str]:
+    """Yield the globs; one that is a folder's path also stands for what is in it."""
+    for glob in globs:
+        yield glob
+        folder = glob.removeprefix("./").rstrip("/")
+        if any(str(parent) == folder for path in files for parent in path.parents):
+            yield f"{folder}/**"
+
+
+def _template_of(data: bytes, delimiters: Delimiters) -> Renderable:
+    """Compile a file's bytes; the same bytes only once."""
+    if len(data) > KEPT_MAX:
+        return compile_template(data.decode(), delimiters)
+    return _kept_template(data, delimiters)
+
+
+@functools.lru_cache(maxsize=2048)
+def _kept_template(data: bytes, delimiters: Delimiters) -> Renderable:
+    return compile_template(data.decode(), delimiters)
+
+
+def _no_text(path: PurePosixPath, error: UnicodeDecodeError) -> RefusedError:
+    return RefusedError(
+        f"{path}: is neither UTF-8 text nor binary: byte {error.start} cannot be read",
+        hint="Backstage would destroy it; store it as UTF-8 or list it in copyWithoutTemplating",
+    )
+
+
+def _encode(text: str) -> bytes:
+    """Encode as UTF-8; a lone half of a surrogate pair becomes U+FFFD, as in Node."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+class _Taken:
+    """The paths that are taken, as a file or as a folder, by names that fold case."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, PurePosixPath] = {}
+        self._folders: dict[str, PurePosixPath] = {}
+
+    def claim(self, target: PurePosixPath, origin: PurePosixPath) -> RefusedError | None:
+        """Take a path, or return the error that says who has it."""
+        key = folded(str(target))
+        parents = [key[:at] for at, char in enumerate(key) if char == "/"]
+        other = self._files.get(key)
+        if other is not None:
+            return RefusedError(
+                f"{origin}: renders to '{target}', which {other} renders to already",
+                hint="give the files names that differ by more than case",
+            )
+        other = self._folders.get(key) or next(
+            (self._files[parent] for parent in parents if parent in self._files), None
+        )
+        if other is not None:
+            return RefusedError(
+                f"{origin}: '{target}' and what {other} renders to are file and folder of one path",
+                hint="rename one of them",
+            )
+        self._files[key] = origin
+        for parent in parents:
+            self._folders.setdefault(parent, origin)
+        return None
+
+
+@functools.lru_cache(maxsize=4096)
+def folded(path: str) -> str:
+    """Return what systems that ignore case, or the form of letters, take a path for."""
+    return path.casefold() if path.isascii() else unicodedata.normalize("NFC", path).casefold()
+
+
+def check_tree(files: Tree) -> None:
+    """
+    Refuse what no tree of ours may have.
+
+    Raises:
+        LimitError: Too many files, or too large.
+        RefusedError: A link, or a path that could leave the tree.
+    """
+    _check_sizes(files)
+    for path, file in files.items():
+        check_path(str(path), origin=str(path))
+        if file.symlink is not None:
+            raise RefusedError(
+                f"{path}: is a symbolic link", hint="put a file there; links are not rendered"
+            )
+
+
+def _check_sizes(files: Tree) -> None:
+    if len(files) > FILES_MAX:
+        raise LimitError(f"{len(files)} files; at most {FILES_MAX} are rendered")
+    total = 0
+    for path, file in files.items():
+        size = len(file.data)
+        if size > FILE_BYTES_MAX:
+            raise LimitError(f"{path}: {size} bytes; at most {FILE_BYTES_MAX}")
+        total += size
+    if total > TREE_BYTES_MAX:
+        raise LimitError(f"{total} bytes in all files; at most {TREE_BYTES_MAX}")
+
+
+def check_path(path: str, *, origin: str) -> PurePosixPath:
+    """
+    Return a relative path that stays below its root on every system.
+
+    Raises:
+        RefusedError: It is absolute, climbs, or has a part that some system cannot hold.
+    """
+    reason, found = _checked(path)
+    if reason:
+        shown = path if len(path) <= 80 else f"{path[:79]}…"  # noqa: PLR2004 - a line of a terminal
+        raise RefusedError(
+            f"{origin}: the path {shown!r} {reason}", hint="change the value that is in the name"
+        )
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _checked(path: str) -> tuple[str | None, PurePosixPath]:
+    return next(_path_problems(path), None), PurePosixPath(path)
+
+
+def _path_problems(path: str) -> Iterator[str]:
+    if path.startswith("/") or not path:
+        yield "is absolute or empty"
+    if len(path.encode("utf-8", "replace")) > PATH_BYTES_MAX:
+        yield f"is longer than {PATH_BYTES_MAX} bytes"
+    for part in path.split("/"):
+        if part == "..":
+            yield "leaves its folder"
+        if part.casefold() in {".git", "git~1"}:
+            yield "would write into git's own folder"
+        if "\\" in part or any(unicodedata.category(c) in {"Cc", "Cf", "Cs"} for c in part):
+            yield "has a control, format or backslash character"
+        if len(part.encode("utf-8", "replace")) > NAME_BYTES_MAX:
+            yield f"has a name longer than {NAME_BYTES_MAX} bytes"
+        if part.partition(".")[0].casefold() in _DEVICES:
+            yield "has the name of a device"

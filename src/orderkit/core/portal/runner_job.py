@@ -1,0 +1,131 @@
+"""
+The Job that runs one Orderkit command in the cluster.
+
+Same command as a person types, as nobody in particular: no root, no writable root file system,
+no capabilities, bounded in time and memory, removed an hour after it ended. platform.yaml, the
+credentials and the Job's own token for the API server lie in one folder, so that nothing but
+`FOLDER` is known to both sides (the objects are in ``day2/job/``).
+
+Repeating is safe: the arguments carry an operation id, so a Pod that dies and comes again
+changes nothing twice. Exit codes 1 and 5 (something did not answer, or is half done) are tried
+again; 2, 3 and 4 (a wrong value, a conflict, a refusal) end the Job at once.
+
+Pure; called by ``core.portal.job_copy`` while a pack is published for a portal of profile ``job``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.objects.kube_objects import Manifest
+
+NAMESPACE, ACCOUNT = "orderkit", "orderkit-runner"
+SETTINGS, CREDENTIALS = "orderkit-platform", "orderkit-credentials"
+"""The ConfigMap with platform.yaml, and the Secret with the files that it names."""
+FOLDER = "/etc/orderkit"
+USER = 65532
+CONTAINER = "orderkit"
+_DEADLINE_S = 900
+_KEPT_S = 3600
+_TOKEN_S = 600
+_RETRIES = 4
+_FINAL = [2, 3, 4]
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerJob:
+    """One command: `name` is the Job's and must differ between operations."""
+
+    name: str
+    image: str
+    arguments: Sequence[str]
+
+
+def manifest(job: RunnerJob) -> Manifest:
+    """Return the Job (batch/v1); it satisfies the Pod security standard *restricted*."""
+    labels = {"app.kubernetes.io/name": "orderkit"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": job.name, "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "backoffLimit": _RETRIES,
+            "activeDeadlineSeconds": _DEADLINE_S,
+            "ttlSecondsAfterFinished": _KEPT_S,
+            "podFailurePolicy": {
+                "rules": [
+                    {
+                        "action": "FailJob",
+                        "onExitCodes": {
+                            "containerName": CONTAINER,
+                            "operator": "In",
+                            "values": _FINAL,
+                        },
+                    }
+                ]
+            },
+            "template": {"metadata": {"labels": labels}, "spec": _pod(job)},
+        },
+    }
+
+
+def _pod(job: RunnerJob) -> dict[str, Any]:
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": ACCOUNT,
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(job)],
+        "volumes": [_settings(), {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}],
+    }
+
+
+def _container(job: RunnerJob) -> dict[str, Any]:
+    return {
+        "name": CONTAINER,
+        "image": job.image,
+        "args": list(job.arguments),
+        "env": [
+            {"name": "ORDERKIT_PLATFORM", "value": f"{FOLDER}/platform.yaml"},
+            {"name": "HOME", "value": "/tmp"},  # noqa: S108 - the Pod's own, an emptyDir
+        ],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "resources": {
+            "requests": {"cpu": "50m", "memory": "128Mi"},
+            "limits": {"memory": "384Mi"},
+        },
+        "volumeMounts": [
+            {"name": "settings", "mountPath": FOLDER, "readOnly": True},
+            {"name": "scratch", "mountPath": "/tmp"},  # noqa: S108 - the Pod's own
+        ],
+    }
+
+
+def _settings() -> dict[str, Any]:
+    """Return the one folder: platform.yaml and kubeconfig, credentials, token, certificates."""
+    token = {"path": "token", "expirationSeconds": _TOKEN_S}
+    roots = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+    return {
+        "name": "settings",
+        "projected": {
+            "defaultMode": 0o440,
+            "sources": [
+                {"configMap": {"name": SETTINGS}},
+                {"secret": {"name": CREDENTIALS}},
+                {"serviceAccountToken": token},
+                {"configMap": roots},
+            ],
+        },
+    }

@@ -1,0 +1,208 @@
+"""
+Write the portal's copy of a template: one request that lets Orderkit's service run the steps.
+
+The natural template.yaml says what happens; its ``publish:gitea`` dies on a second run in
+Backstage. The copy has the same form, byte for byte, and one step instead of the natural ones:
+it names the template and sends the form's values, never a template. ``catalog:register`` stays
+behind it, and so do the outputs, which find each natural step's outputs in the service's answer.
+
+Baked values (a parameter whose default is a sentinel of ``core.platform.baking``) are not sent: the
+service takes them from the platform's own pack. What cannot be done this way is refused, with
+the step's name. Pure; called by ``core.portal.profile``, before the pack is baked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.portal.render.lexer import BACKSTAGE, Lexer, Tag, TemplateToken, TokenKind
+from orderkit.core.portal.template import Template, TemplateStep, parse_template
+from orderkit.core.portal.template_copy import rewritten
+from orderkit.core.yaml import yaml12
+
+STEP = "service"
+"""The id of the copy's own step."""
+TASKS_PATH = "/proxy/orderkit/v1/tasks"
+TIMEOUT_MS = 60_000
+"""How long the portal waits; the service answers earlier (``web.tasks``)."""
+ANSWERED = f"steps.{STEP}.output.body.steps"
+"""Where the copy finds the outputs of the natural steps."""
+_KEPT = "catalog:register"
+_HEAD = (
+    "Written from natural.yaml beside it when the pack was published (portal profile 'service').\n"
+    "What is edited here is lost. The service runs the natural steps."
+)
+_SENTINEL = "__ORDERKIT_"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_TAGS = ("${{", "{%", "{#", "#}")
+_OUT_OF_REACH = {
+    "secrets": "secrets of the form, which never leave the portal",
+    "environment": "the portal's environment, which the service does not know",
+}
+
+
+def service_copy(data: bytes, *, name: str, folder: str, actions: Collection[str]) -> bytes:
+    """
+    Return the copy of a natural template.yaml. Deterministic; the form's text is untouched.
+
+    Args:
+        name: What messages call the file.
+        folder: The template's folder in the pack, by which the service finds it.
+        actions: Ids of the actions the service can run.
+
+    Raises:
+        InvalidInputError: No template, or a step of it cannot run in the service.
+    """
+    template = parse_template(data, name=name)
+    _check(template, name, actions)
+    found = yaml12.load(data, name=name)
+    wanted: dict[str, Any] = {"steps": [_step(template, found, folder), *_kept(found)]}
+    if "output" in found["spec"]:
+        wanted["output"] = _readdressed(found["spec"]["output"])
+    return rewritten(data, wanted, name=name, head=_HEAD)
+
+
+def _check(template: Template, name: str, actions: Collection[str]) -> None:
+    """Refuse what the service could not do as the portal would."""
+    secret = [n for n, s in template.properties.items() if s.get("ui:field") == "Secret"]
+    if secret or template.secrets:
+        field = f"parameters.{secret[0]}" if secret else "secrets"
+        raise _refused(name, field, "a secret of the form, which never leaves the portal")
+    for step in template.steps:
+        if step.action not in actions:
+            raise _refused(name, f"steps.{step.id}", f"action {step.action}, which is unknown here")
+        written: list[Any] = [step.input, step.condition, step.each]
+        _check_names(written, f"{name}: steps.{step.id}")
+        if step.action == _KEPT:
+            _check_kept(name, step)
+    _check_names([template.output], f"{name}: output")
+
+
+def _check_kept(name: str, step: TemplateStep) -> None:
+    if step.id == STEP:
+        raise InvalidInputError(
+            f"{name}: steps.{step.id}.id", step.id, "is the id of the step that asks the service"
+        )
+    if {"always", "failure"} & set(_names(step.condition)):
+        raise _refused(name, f"steps.{step.id}", "always() or failure() behind the service's step")
+
+
+def _check_names(values: list[Any], where: str) -> None:
+    for used in _names(values):
+        if used in _OUT_OF_REACH:
+            raise _refused(where, "", _OUT_OF_REACH[used])
+
+
+def _refused(name: str, field: str, what: str) -> InvalidInputError:
+    where = f"{name}: {field}" if field else name
+    return InvalidInputError(
+        where,
+        None,
+        f"cannot run in the service, because it uses {what}",
+        hint="keep the natural steps: metadata.annotations 'orderkit.dev/profile: natural'",
+    )
+
+
+def _step(template: Template, found: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    permitted = [s.get("id", "") for s in found["spec"]["steps"] if "backstage:permissions" in s]
+    if permitted:
+        raise _refused(
+            template.name, f"steps.{permitted[0]}", "permissions, which only the portal can check"
+        )
+    return {
+        "id": STEP,
+        "name": "Place the order",
+        "action": "http:backstage:request",
+        "input": {
+            "method": "POST",
+            "path": TASKS_PATH,
+            "timeout": TIMEOUT_MS,
+            "headers": {"content-type": "application/json"},
+            "body": {
+                "template": folder,
+                "id": "${{ context.task.id }}",
+                "requester": "${{ user.ref }}",
+                "values": {
+                    parameter: f"${{{{ {_member('parameters', parameter)} }}}}"
+                    for parameter, schema in template.properties.items()
+                    if not _baked(schema)
+                },
+            },
+        },
+    }
+
+
+def _baked(schema: Mapping[str, Any]) -> bool:
+    return _SENTINEL in str(schema.get("default", ""))
+
+
+def _member(of: str, name: str) -> str:
+    if _NAME.match(name):
+        return f"{of}.{name}"
+    return f"{of}[{json.dumps(name, ensure_ascii=False)}]"
+
+
+def _kept(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """
+    Return the steps that stay: the catalog's.
+
+    ``optional`` is no loss: the service has registered the same address and would have said
+    what is wrong with it. Without it Backstage fails where the catalog knows the address.
+    """
+    kept = []
+    for at, step in enumerate(found["spec"]["steps"], start=1):
+        if step["action"] == _KEPT:
+            named = {"id": step.get("id", f"step-{at}"), **step}
+            inputs = {**_readdressed(step.get("input") or {}), "optional": True}
+            other = {k: _readdressed(v) for k, v in named.items() if k in ("if", "each")}
+            kept.append({**named, **other, "input": inputs})
+    return kept
+
+
+def _readdressed(value: Any) -> Any:
+    """Let expressions find the natural steps' outputs in the service's answer."""
+    if isinstance(value, str):
+        return _renamed(value)
+    if isinstance(value, list):
+        return [_readdressed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _readdressed(item) for key, item in value.items()}
+    return value
+
+
+def _renamed(source: str) -> str:
+    text, done = "", 0
+    for token in _free_names(source):
+        if token.text == "steps":
+            text += source[done : token.offset] + ANSWERED
+            done = token.offset + len(token.text)
+    return text + source[done:]
+
+
+def _names(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from (token.text for token in _free_names(value))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _names(item)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _names(item)
+
+
+def _free_names(source: str) -> Iterator[TemplateToken]:
+    """Yield the names in a text's expressions that are no member and no key of a map."""
+    if not any(mark in source for mark in _TAGS):
+        return
+    for part in Lexer(source, BACKSTAGE).parts():
+        if not isinstance(part, Tag):
+            continue
+        blank = TemplateToken(TokenKind.OPERATOR, "", 0)
+        around = (blank, *part.tokens, blank)
+        for before, token, after in zip(around, around[1:], around[2:], strict=False):
+            if token.kind is TokenKind.NAME and before.text != "." and after.text != ":":
+                yield token

@@ -1,0 +1,250 @@
+"""
+A scaffolder Template (``scaffolder.backstage.io/v1beta3``): parsed, checked, its form answered.
+
+`parse_template` reads template.yaml; `Template.validate` applies the form's defaults
+(``core.portal.form_defaults``) and checks each parameter page with JSON Schema draft 7, patterns as
+JavaScript reads them. The steps are run by ``flows.template.scaffolder``. Does no I/O.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.portal.form_defaults import fill
+from orderkit.core.portal.form_schema import Schema, SchemaError, accepts, check, problems
+from orderkit.core.yaml import yaml12
+
+API_VERSION = "scaffolder.backstage.io/v1beta3"
+
+_STEP: Schema = {
+    "type": "object",
+    "required": ["action"],
+    "additionalProperties": False,
+    "properties": {
+        "id": {"type": "string", "minLength": 1},
+        "name": {"type": "string"},
+        "action": {"type": "string", "minLength": 1},
+        "input": {"type": "object"},
+        "if": {"type": ["string", "boolean"]},
+        "each": {"type": ["string", "array", "object"]},
+        "backstage:permissions": {"type": "object"},
+    },
+}
+_TEMPLATE: Schema = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "Template"},
+        "metadata": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {
+                "name": {
+                    "type": "string",
+                    "maxLength": 63,
+                    "pattern": r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?\Z",
+                },
+                "namespace": {"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z"},
+                "title": {"type": "string"},
+            },
+        },
+        "spec": {
+            "type": "object",
+            "required": ["type", "steps"],
+            "properties": {
+                "type": {"type": "string", "minLength": 1},
+                "parameters": {
+                    "anyOf": [
+                        {"type": "object"},
+                        {"type": "array", "items": {"type": "object"}},
+                    ]
+                },
+                "steps": {"type": "array", "items": _STEP},
+                "output": {"type": "object"},
+                "secrets": {"type": "object", "properties": {"schema": {"type": "object"}}},
+            },
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateStep:
+    """One step as written; `each` and `condition` are None where absent."""
+
+    id: str
+    name: str
+    action: str
+    input: Mapping[str, Any]
+    condition: str | bool | None
+    each: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A form and the steps behind it."""
+
+    name: str
+    title: str
+    pages: tuple[Schema, ...]
+    steps: tuple[TemplateStep, ...]
+    output: Mapping[str, Any]
+    entity: Mapping[str, Any]
+    secrets: Schema
+    """``spec.secrets.schema``: what the posted secrets must look like. Empty: anything."""
+
+    @property
+    def properties(self) -> dict[str, Schema]:
+        """The schema of every parameter of every page, conditional ones included."""
+        return {name: schema for page in self.pages for name, schema in _properties(page)}
+
+    def validate(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        Return the parameters with the form's defaults, checked page by page.
+
+        Raises:
+            InvalidInputError: An unknown parameter (the nearest known is named), a missing one,
+                or a value that its schema refuses. Nothing else was looked at.
+        """
+        known = self.properties
+        for name, value in parameters.items():
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"did you mean '{near[0]}'?" if near else f"parameters: {', '.join(known)}"
+                raise InvalidInputError(name, value, "is no parameter of this form", hint=hint)
+        values = self._filled(parameters)
+        for page in self.pages:
+            _check_page(page, values)
+        return values
+
+    def _filled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer page after page: what the form fills in first, then what is given."""
+        values: dict[str, Any] = {}
+        for page in self.pages:
+            here = dict(_properties(page))
+            given = {n: v for n, v in parameters.items() if n in here}
+            filled = fill(page, {**values, **given}, accepts)
+            own = {n: v for n, v in filled.items() if n not in values and n not in given}
+            values = {**values, **own, **{n: filled[n] for n in given}}
+        return values
+
+
+def parse_template(data: bytes, *, name: str) -> Template:
+    """
+    Read and check template.yaml. `name` is what messages call it.
+
+    Raises:
+        InvalidInputError: Not YAML, not a v1beta3 Template, two steps of one id, or a form
+            that browser, backend and Python would read differently.
+    """
+    import jsonschema  # lazy: heavy
+
+    found = yaml12.load(data, name=name)
+    problem = jsonschema.exceptions.best_match(
+        jsonschema.Draft7Validator(_TEMPLATE).iter_errors(found)
+    )
+    if problem is not None:
+        path = ".".join(str(part) for part in problem.absolute_path)
+        field = f"{name}: {path}" if path else name
+        raise InvalidInputError(field, problem.instance, f"is refused: {problem.message}")
+    spec, metadata = found["spec"], found["metadata"]
+    pages = spec.get("parameters") or []
+    template = Template(
+        name=metadata["name"],
+        title=metadata.get("title", metadata["name"]),
+        pages=tuple(pages if isinstance(pages, list) else [pages]),
+        steps=tuple(_step(step, at) for at, step in enumerate(spec["steps"], start=1)),
+        output=spec.get("output", {}),
+        entity={
+            "metadata": metadata,
+            "ref": f"template:{metadata.get('namespace', 'default')}/{metadata['name']}".lower(),
+        },
+        secrets=spec.get("secrets", {}).get("schema", {}),
+    )
+    _check(template, name)
+    return template
+
+
+def _step(step: Mapping[str, Any], number: int) -> TemplateStep:
+    identifier = step.get("id", f"step-{number}")
+    return TemplateStep(
+        id=identifier,
+        name=step.get("name", identifier),
+        action=step["action"],
+        input=step.get("input") or {},
+        condition=step.get("if"),
+        each=step.get("each"),
+    )
+
+
+def _check(template: Template, name: str) -> None:
+    seen: set[str] = set()
+    for step in template.steps:
+        if step.id in seen:
+            raise InvalidInputError(f"{name}: spec.steps", step.id, "is the id of two steps")
+        seen.add(step.id)
+    for page in (*template.pages, template.secrets):
+        try:
+            check(page)
+        except SchemaError as error:
+            field = f"{name}: {error.path}" if error.path else name
+            raise InvalidInputError(field, error.value, error.problem, hint=error.hint) from error
+
+
+def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """Yield a page's parameters, also those that appear only with certain answers."""
+    yield from (schema.get("properties") or {}).items()
+    branches = [item for key in ("oneOf", "anyOf", "allOf") for item in schema.get(key, ())]
+    branches += [schema[key] for key in ("then", "else") if key in schema]
+    branches += (schema.get("dependencies") or {}).values()
+    for branch in branches:
+        if isinstance(branch, dict):
+            yield from ((n, s) for n, s in _properties(branch) if set(s) - {"const", "enum"})
+
+
+def _check_page(page: Schema, values: Mapping[str, Any]) -> None:
+    import jsonschema  # lazy: heavy
+
+    problem = jsonschema.exceptions.best_match(problems(page, values))
+    if problem is not None:
+        raise _invalid(problem, page)
+
+
+def _invalid(problem: Any, page: Schema) -> InvalidInputError:
+    path = ".".join(str(part) for part in problem.absolute_path)
+    if problem.validator == "required":
+        missing = next(name for name in problem.validator_value if name not in problem.instance)
+        field = f"{path}.{missing}".lstrip(".")
+        return InvalidInputError(
+            field, None, "is missing: the form requires it", hint=_hint(page, field)
+        )
+    own = _own_message(problem)
+    rule = {
+        "pattern": f"does not match the pattern {problem.validator_value}",
+        "enum": f"is none of {', '.join(map(str, problem.validator_value))}"
+        if problem.validator == "enum"
+        else "",
+        "type": f"is no {problem.validator_value}",
+    }.get(problem.validator, f"is refused: {problem.message}")
+    hint = own or _hint(page, path)
+    return InvalidInputError(path or "parameters", problem.instance, rule, hint=hint)
+
+
+def _own_message(problem: Any) -> str:
+    """Return the ``errorMessage`` that the form would show instead of its own."""
+    own = problem.schema.get("errorMessage") if isinstance(problem.schema, dict) else None
+    if isinstance(own, dict):
+        own = own.get(problem.validator)
+    return own if isinstance(own, str) else ""
+
+
+def _hint(page: Schema, field: str) -> str:
+    schema = dict(_properties(page)).get(field.partition(".")[0], {})
+    if "enum" in schema:
+        return f"one of: {', '.join(map(str, schema['enum']))}"
+    return str(schema.get("description") or schema.get("title") or "")

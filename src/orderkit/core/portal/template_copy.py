@@ -1,0 +1,113 @@
+"""
+Rewrite steps and outputs of a template's text and leave its form as it is, byte for byte.
+
+New values for keys of ``spec`` are put in the place of the old ones; then the text is read
+again and must be exactly what was meant. Pure; called by what writes a portal's copies of
+templates (``core.portal.service_copy``, ``core.portal.job_copy``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.portal.template import parse_template
+from orderkit.core.yaml import yaml11, yaml12
+
+
+def rewritten(data: bytes, wanted: Mapping[str, Any], *, name: str, head: str) -> bytes:
+    """
+    Return the template with new values for keys of ``spec``. Deterministic.
+
+    Args:
+        wanted: By key of ``spec``, which must be there already.
+        name: What messages call the file.
+        head: Said in a comment at its top, line by line.
+
+    Raises:
+        InvalidInputError: It cannot be rewritten safely; the message says why.
+    """
+    found = yaml12.load(data, name=name)
+    text = _spliced(data.decode("utf-8-sig"), wanted, name, head)
+    _prove(text, {**found, "spec": {**found["spec"], **wanted}}, name)
+    return text.encode()
+
+
+def _spliced(text: str, wanted: Mapping[str, Any], name: str, head: str) -> str:
+    """Put new values for keys of ``spec`` into the text; every other line stays as it is."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    spec = _block(
+        _block(yaml.compose("\n".join(lines) + "\n", yaml.SafeLoader), name), name, "spec"
+    )
+    starts = [key.start_mark for key, _ in spec.value] + [spec.end_mark]
+    column, wide = starts[0].column, False
+    for at in reversed(range(len(spec.value))):
+        key = spec.value[at][0].value
+        if key in wanted:
+            last = _last_line(lines, starts[at].line, starts[at + 1].line, column)
+            written = _lines({key: wanted[key]}, column)
+            wide = wide or any(len(line) > LINE_MAX for line in written)
+            lines[starts[at].line : last] = written
+    broken = {"line-length": wide, "indentation": column != len("  ")}
+    rules = [rule for rule, is_broken in broken.items() if is_broken]
+    return newline.join([*_headed(lines, rules, head), ""])
+
+
+def _block(node: Any, name: str, key: str = "") -> Any:
+    """Return a map written in block style: of the document, or below a key of it."""
+    if key:
+        node = next(value for known, value in node.value if known.value == key)
+    if node.flow_style:
+        raise InvalidInputError(
+            f"{name}: {key}", None, "is written in braces", hint="write one key a line"
+        )
+    return node
+
+
+def _last_line(lines: list[str], first: int, end: int, column: int) -> int:
+    """Leave the blank lines and comments before the next key where they are."""
+    while end > first + 1:
+        line = lines[end - 1]
+        indent = len(line) - len(line.lstrip())
+        if line.strip() and not (line.lstrip().startswith("#") and indent <= column):
+            return end
+        end -= 1
+    return end
+
+
+def _lines(value: dict[str, Any], column: int) -> list[str]:
+    """Write a key and its value, indented."""
+    written = yaml11.dump(value).removeprefix("---\n").removesuffix("\n").split("\n")
+    return [" " * column + line if line else line for line in written]
+
+
+LINE_MAX = 120
+"""Wider lines, which cannot be broken, are excused for yamllint."""
+
+
+def _headed(lines: list[str], rules: list[str], head: str) -> list[str]:
+    told = [f"# {line}" for line in head.splitlines()]
+    at = next((at + 1 for at, line in enumerate(lines) if line.rstrip() == "---"), 0)
+    excuse = [" ".join(["# yamllint disable", *(f"rule:{rule}" for rule in rules)])]
+    return [*lines[:at], *told, *(excuse if rules else []), *lines[at:]]
+
+
+def _prove(text: str, expected: Mapping[str, Any], name: str) -> None:
+    """Read the copy again: it must be what was meant, the form included."""
+    try:
+        found = yaml12.load(text.encode(), name=name)
+    except InvalidInputError as error:
+        raise InvalidInputError(name, None, f"cannot be rewritten safely: {error}") from error
+    if json.dumps(found) != json.dumps(expected):
+        raise InvalidInputError(
+            name,
+            None,
+            "cannot be rewritten safely: the form would change",
+            hint="write spec in block style, without anchors that steps and form share",
+        )
+    parse_template(text.encode(), name=name)

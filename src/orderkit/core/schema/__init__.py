@@ -1,0 +1,1 @@
+"""Schemas and rules as the API server applies them: structural schemas, CEL, XRDs, admission."""

@@ -1,0 +1,340 @@
+"""
+What ValidatingAdmissionPolicies say of a write, as the Kubernetes API server judges it.
+
+`judge` is given policies, bindings and a `Review` and returns denials and warnings in the
+server's words and order. Constraints, conditions, variables, parameters, message expressions,
+failure policies and actions are the server's. An expression that cannot be evaluated exactly
+(``authorizer``, functions the CEL library lacks) counts as failed: ``failurePolicy`` decides,
+and the message says so.
+
+Not here: audit annotations, cost limits, mutating policies, conversion between versions (a rule
+for one version sees the object as it was sent).
+
+Called by the embedded cluster, and by whoever wants to know before the cluster is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, labels_of, metadata
+from orderkit.core.schema.cel.expressions import EvaluationOutcome, Expression, bound
+
+GROUP = "admissionregistration.k8s.io"
+POLICY = Kind(GROUP, "v1", "ValidatingAdmissionPolicy")
+BINDING = Kind(GROUP, "v1", "ValidatingAdmissionPolicyBinding")
+_MESSAGE_MAX = 5 * 1024
+
+Operation = Literal["CREATE", "UPDATE", "DELETE"]
+Look = Callable[[Kind, str | None], Sequence[Manifest]]
+"""Return the objects of a kind, in one namespace or (None) everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What is about to happen."""
+
+    operation: Operation
+    kind: Kind
+    plural: str
+    name: str
+    new: Manifest | None
+    old: Manifest | None
+    namespace: str = ""
+    subresource: str = ""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    dry_run: bool = False
+    namespace_object: Manifest | None = None
+
+    def request(self) -> dict[str, Any]:
+        """Return ``request`` as expressions see it."""
+        kind = {"group": self.kind.group, "version": self.kind.version, "kind": self.kind.kind}
+        resource = {
+            "group": self.kind.group,
+            "version": self.kind.version,
+            "resource": self.plural,
+        }
+        return {
+            "operation": self.operation,
+            "kind": kind,
+            "resource": resource,
+            "requestKind": kind,
+            "requestResource": resource,
+            "subResource": self.subresource,
+            "requestSubResource": self.subresource,
+            "name": self.name,
+            "namespace": self.namespace,
+            "dryRun": self.dry_run,
+            "userInfo": {"username": self.user, "groups": list(self.groups)},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """One validation that does not hold."""
+
+    policy: str
+    binding: str
+    message: str
+    reason: str = "Invalid"
+
+    @property
+    def told(self) -> str:
+        """The sentence that the server answers with."""
+        return (
+            f"{POLICY.kind} '{self.policy}' with binding '{self.binding}' denied request: "
+            f"{self.message}"
+        )
+
+
+@dataclass(slots=True)
+class Ruling:
+    """What all policies say. No denial: the write is admitted."""
+
+    denials: list[Denial] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    """Expressions that were not evaluated and whose policy says to ignore that."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Validation:
+    expression: Expression
+    message: str
+    told: Expression | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    message: str
+    reason: str = "Invalid"
+    skipped: bool = False
+    """Not a denial: its policy says to ignore failures."""
+
+
+class Policy:
+    """One policy, its expressions compiled when they are first asked."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        spec = manifest.get("spec") or {}
+        self.name = str(metadata(manifest).get("name", ""))
+        self.constraints: Mapping[str, Any] = spec.get("matchConstraints") or {}
+        kind = spec.get("paramKind")
+        self.param_kind = Kind.parse(kind["apiVersion"], kind["kind"]) if kind else None
+        self._ignores = spec.get("failurePolicy") == "Ignore"
+        variables = {v["name"]: v["expression"] for v in spec.get("variables") or ()}
+        self._conditions = [Expression(c["expression"]) for c in spec.get("matchConditions") or ()]
+        self._validations = [
+            _Validation(
+                Expression(v["expression"], variables),
+                str(v.get("message") or "").strip(),
+                Expression(told, variables) if (told := v.get("messageExpression")) else None,
+                str(v.get("reason") or "Invalid"),
+            )
+            for v in spec.get("validations") or ()
+        ]
+
+    def failed(self, why: str) -> _Failure:
+        """Return a failure to judge, as the policy wants it counted."""
+        return _Failure(why, skipped=self._ignores)
+
+    def failures(self, review: Review, params: Manifest | None) -> Iterator[_Failure]:
+        """Yield what does not hold, with one object of parameters or none."""
+        try:
+            data = bound(
+                object=review.new,
+                oldObject=review.old,
+                request=review.request(),
+                params=params,
+                namespaceObject=review.namespace_object,
+            )
+        except OverflowError as error:
+            yield self.failed(f"was not evaluated: {error}")
+            return
+        wanted = self._wanted(data)
+        if isinstance(wanted, _Failure):
+            yield wanted
+        elif wanted:
+            for validation in self._validations:
+                yield from self._judge(validation, data)
+
+    def _wanted(self, data: Mapping[str, Any]) -> bool | _Failure:
+        """Any condition that does not hold ends it, whatever the others say."""
+        outcomes = [(each, each.evaluate(data)) for each in self._conditions]
+        if any(outcome.value is False for _, outcome in outcomes):
+            return False
+        for expression, outcome in outcomes:
+            if outcome.value is not True:
+                return self.failed(_unjudged(expression, outcome))
+        return True
+
+    def _judge(self, validation: _Validation, data: Mapping[str, Any]) -> Iterator[_Failure]:
+        outcome = validation.expression.evaluate(data)
+        if outcome.value is True:
+            return
+        if outcome.value is False:
+            yield _Failure(_message(validation, data), validation.reason)
+        else:
+            yield self.failed(_unjudged(validation.expression, outcome))
+
+
+def _unjudged(expression: Expression, outcome: EvaluationOutcome) -> str:
+    if outcome.gap:
+        return f"expression '{expression.source}' was not evaluated: {outcome.gap}"
+    error = outcome.error or f"no boolean: {outcome.value!r}"
+    return f"expression '{expression.source}' resulted in error: {error}"
+
+
+def _message(validation: _Validation, data: Mapping[str, Any]) -> str:
+    told = validation.told.evaluate(data).value if validation.told is not None else None
+    if isinstance(told, str) and _is_usable(told.strip()):
+        return told.strip()
+    return validation.message or f"failed expression: {validation.expression.source}"
+
+
+def _is_usable(message: str) -> bool:
+    return bool(message) and "\n" not in message and len(message.encode()) <= _MESSAGE_MAX
+
+
+def judge(
+    policies: Mapping[str, Policy], bindings: Sequence[Manifest], review: Review, look: Look
+) -> Ruling:
+    """
+    Return what policies and bindings say of a write.
+
+    Policies are asked by name; the API server asks them in no order. Configuration of
+    admission itself is never judged.
+    """
+    ruling = Ruling()
+    if review.kind.group == GROUP:
+        return ruling
+    for binding in bindings:
+        spec = binding.get("spec") or {}
+        policy = policies.get(str(spec.get("policyName", "")))
+        if policy is None or not matches(policy.constraints, review):
+            continue
+        if spec.get("matchResources") and not matches(
+            spec["matchResources"], review, of_binding=True
+        ):
+            continue
+        for failure in _asked(policy, spec, review, look):
+            _note(ruling, failure, policy, binding)
+    return ruling
+
+
+def _asked(
+    policy: Policy, spec: Mapping[str, Any], review: Review, look: Look
+) -> Iterator[_Failure]:
+    reference = spec.get("paramRef")
+    if policy.param_kind is None or not reference:
+        yield from policy.failures(review, None)
+        return
+    found = _params(policy.param_kind, reference, review, look)
+    if not found and reference.get("parameterNotFoundAction") != "Allow":
+        why = "no params found for policy binding with `Deny` parameterNotFoundAction"
+        yield policy.failed(f"failed to configure binding: {why}")
+    for params in found:
+        yield from policy.failures(review, params)
+
+
+def _params(kind: Kind, reference: Mapping[str, Any], review: Review, look: Look) -> list[Manifest]:
+    namespace = reference.get("namespace") or review.namespace or None
+    found = look(kind, namespace)
+    if reference.get("name"):
+        return [each for each in found if metadata(each).get("name") == reference["name"]]
+    return [each for each in found if selects(reference.get("selector") or {}, labels_of(each))]
+
+
+def _note(ruling: Ruling, failure: _Failure, policy: Policy, binding: Manifest) -> None:
+    name = str(metadata(binding).get("name", ""))
+    if failure.skipped:
+        ruling.skipped.append(f"{POLICY.kind} '{policy.name}': {failure.message}")
+        return
+    actions = dig(binding, "spec", "validationActions") or ()
+    if "Deny" in actions:
+        ruling.denials.append(Denial(policy.name, name, failure.message, failure.reason))
+    if "Warn" in actions:
+        ruling.warnings.append(
+            f"Validation failed for {POLICY.kind} '{policy.name}' with binding '{name}': "
+            f"{failure.message}"
+        )
+
+
+# -- what a policy is about
+
+
+def matches(constraints: Mapping[str, Any], review: Review, *, of_binding: bool = False) -> bool:
+    """
+    Say whether ``matchConstraints`` (or a binding's ``matchResources``) mean this write.
+
+    Args:
+        of_binding: They are a binding's: without rules they mean everything.
+    """
+    rules = constraints.get("resourceRules") or ()
+    if not _selected(constraints, review):
+        return False
+    exact = constraints.get("matchPolicy") == "Exact"
+    if any(
+        _means(rule, review, exact=exact) for rule in constraints.get("excludeResourceRules") or ()
+    ):
+        return False
+    return (of_binding and not rules) or any(_means(rule, review, exact=exact) for rule in rules)
+
+
+def _means(rule: Mapping[str, Any], review: Review, *, exact: bool) -> bool:
+    versions = rule.get("apiVersions") or ()
+    names = rule.get("resourceNames") or ()
+    scope = rule.get("scope") or "*"
+    return (
+        _one_of(review.kind.group, rule.get("apiGroups") or ())
+        and (not exact or _one_of(review.kind.version, versions))
+        and _one_of(review.operation, rule.get("operations") or ())
+        and any(_is_resource(wanted, review) for wanted in rule.get("resources") or ())
+        and (not names or review.name in names)
+        and (scope == "*" or (scope == "Namespaced") == bool(review.namespace))
+    )
+
+
+def _one_of(value: str, wanted: Sequence[str]) -> bool:
+    return "*" in wanted or value in wanted
+
+
+def _is_resource(wanted: str, review: Review) -> bool:
+    resource, _, subresource = wanted.partition("/")
+    return resource in {"*", review.plural} and (subresource in {"*", review.subresource})
+
+
+def _selected(constraints: Mapping[str, Any], review: Review) -> bool:
+    wanted = constraints.get("objectSelector") or {}
+    objects = [labels_of(each) for each in (review.new, review.old) if each is not None]
+    if wanted and not any(selects(wanted, labels) for labels in objects):
+        return False
+    where = constraints.get("namespaceSelector") or {}
+    if not where:
+        return True
+    if review.kind == NAMESPACE:
+        return any(selects(where, labels) for labels in objects)
+    return not review.namespace or selects(where, labels_of(review.namespace_object or {}))
+
+
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Say whether a label selector (``matchLabels``, ``matchExpressions``) fits some labels."""
+    wanted = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_fits(each, labels) for each in selector.get("matchExpressions") or ())
+
+
+def _fits(wanted: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, values = wanted["key"], wanted.get("values") or ()
+    there = key in labels
+    return {
+        "In": there and labels.get(key) in values,
+        "NotIn": not there or labels[key] not in values,
+        "Exists": there,
+        "DoesNotExist": not there,
+    }[wanted["operator"]]

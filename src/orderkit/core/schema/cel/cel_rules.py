@@ -1,0 +1,281 @@
+"""
+One ``x-kubernetes-validations`` entry, compiled: sound or not, evaluated or not.
+
+`compile_rule` says with the server's words why a rule would be refused. A rule that is sound but
+cannot be evaluated exactly has a `gap`. Cost limits are left to the server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.schema.cel.environments import Judge, RuleVerdict, run_source, runner
+from orderkit.core.schema.cel.equality import Comparing, comparing
+from orderkit.core.schema.cel.syntax_tree import ExpressionNode, read_tree
+from orderkit.core.schema.cel.type_shapes import CelType
+
+RULES = "x-kubernetes-validations"
+_REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+HERE = "\0"
+"""Stands in a fault for the path of the schema in its CRD."""
+_UNDECLARED_OLD = "undeclared reference to 'oldSelf"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CelRule:
+    """A sound rule."""
+
+    source: str
+    message: str
+    """What is told when it fails, without ``messageExpression``."""
+    label: str
+    """What names it when it ends in an error: its message, else the rule."""
+    reason: str
+    field_path: str
+    uses_old: bool
+    optional_old: bool
+    program: Any
+    """The compiled expression; None if there is a gap."""
+    on_lists: Any
+    """The same with ``indexOf`` of lists; tried where the other one knows it of texts only."""
+    message_program: Any
+    canonical: bool
+    """Give it unordered lists in a fixed order."""
+    gap: str
+    """Why it cannot be evaluated; empty if it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFault:
+    """Why the server would refuse a rule: which of its fields, and the sentence."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where rules stand: the schema, what rules see of it, whether old values can be found."""
+
+    schema: Mapping[str, Any]
+    shape: CelType
+    judge: Judge
+    correlatable: bool
+    """False inside a list whose elements have no identity."""
+    uncorrelatable_at: str = ""
+
+
+def compile_rule(entry: Mapping[str, Any], context: Context) -> CelRule | list[RuleFault]:
+    """Return the rule, or why the server would refuse it."""
+    source = str(entry.get("rule") or "")
+    faults = _plain_faults(entry, source, context)
+    if not source.strip():
+        return [RuleFault("rule", "Required value: rule is not specified"), *faults]
+    verdict = context.judge.judge(source)
+    uses_old = _UNDECLARED_OLD in verdict.fault
+    optional = bool(entry.get("optionalOldSelf"))
+    if uses_old:
+        verdict = context.judge.judge(source, old="optional" if optional else "plain")
+    faults += _rule_faults(entry, verdict, context, uses_old=uses_old)
+    faults += _message_faults(entry, context, optional=optional)
+    if faults:
+        return faults
+    return _rule(entry, verdict, context, uses_old=uses_old)
+
+
+def _plain_faults(entry: Mapping[str, Any], source: str, context: Context) -> list[RuleFault]:
+    found = []
+    message = entry.get("message")
+    if message is not None and not message.strip() and message:
+        found.append(
+            RuleFault(
+                "message", f"Invalid value: {_quoted(message)}: must be non-empty if specified"
+            )
+        )
+    elif "\n" in (message or "").strip():
+        found.append(
+            RuleFault("message", f"Invalid value: {_quoted(message)}: must not contain line breaks")
+        )
+    elif "\n" in source.strip() and not message:
+        told = "Required value: message must be specified if rule contains line breaks"
+        found.append(RuleFault("message", told))
+    reason = entry.get("reason")
+    if reason is not None and reason not in _REASONS:
+        allowed = ", ".join(_quoted(name) for name in _REASONS)
+        told = f"Unsupported value: {_quoted(reason)}: supported values: {allowed}"
+        found.append(RuleFault("reason", told))
+    path = entry.get("fieldPath")
+    if path and field_steps(path, context.schema) is None:
+        found.append(
+            RuleFault("fieldPath", f"Invalid value: {_quoted(path)}: must be a valid path")
+        )
+    return found
+
+
+def field_steps(path: str, schema: Mapping[str, Any]) -> list[str] | None:
+    """Return the steps of a ``fieldPath`` such as ``.a['b-c']``; None if it leads nowhere."""
+    steps: list[str] = []
+    rest = path
+    while rest:
+        if rest.startswith("['"):
+            name, end, rest = rest[2:].partition("']")
+        elif rest.startswith("."):
+            cut = next((i for i, c in enumerate(rest[1:], 1) if c in ".["), len(rest))
+            name, end, rest = rest[1:cut], "]", rest[cut:]
+        else:
+            return None
+        properties = schema.get("properties") or {}
+        extra = schema.get("additionalProperties")
+        below = properties.get(name, extra)
+        if not end or not isinstance(below, Mapping):
+            return None
+        schema = below
+        steps.append(name)
+    return steps
+
+
+def _rule_faults(
+    entry: Mapping[str, Any], verdict: RuleVerdict, context: Context, *, uses_old: bool
+) -> list[RuleFault]:
+    shown = f"Invalid value: {_shown(entry)}"
+    if verdict.fault:
+        told = f"{shown}: compilation failed: {verdict.fault}"
+        return [RuleFault("rule", told), *_idle_option(entry)]
+    if not uses_old and (idle := _idle_option(entry)):
+        return idle
+    if verdict.result not in {"", "bool", "dyn", "BOOL", "DYN"}:
+        return [RuleFault("rule", f"{shown}: cel expression must evaluate to a bool")]
+    if uses_old and not context.correlatable:
+        told = f"Invalid value: {_quoted(entry['rule'])}: oldSelf cannot be used on the "
+        where = f"{HERE}{context.uncorrelatable_at}"
+        told += f"uncorrelatable portion of the schema within {where}"
+        return [RuleFault("rule", told)]
+    tree = read_tree(verdict.serialised) if verdict.serialised else None
+    fault = _literal_fault(tree) if tree else ""
+    return [RuleFault("rule", f"{shown}: compilation failed: {fault}")] if fault else []
+
+
+def _idle_option(entry: Mapping[str, Any]) -> list[RuleFault]:
+    """A rule that does not compile uses no ``oldSelf`` either, says the server."""
+    if entry.get("optionalOldSelf") is None:
+        return []
+    told = f"Invalid value: {json.dumps(entry['optionalOldSelf'])}: may not be set if oldSelf is "
+    return [RuleFault("optionalOldSelf", f"{told}not used in rule")]
+
+
+def _message_faults(
+    entry: Mapping[str, Any], context: Context, *, optional: bool
+) -> list[RuleFault]:
+    expression = entry.get("messageExpression")
+    if not expression:
+        return []
+    verdict = context.judge.judge(expression, old="optional" if optional else "plain")
+    shown = f"Invalid value: {_shown(entry)}"
+    if verdict.fault:
+        told = f"{shown}: messageExpression compilation failed: {verdict.fault}"
+        return [RuleFault("messageExpression", told)]
+    if verdict.result not in {"", "string", "STRING"}:
+        return [
+            RuleFault("messageExpression", f"{shown}: messageExpression must evaluate to a string")
+        ]
+    return []
+
+
+def _literal_fault(tree: ExpressionNode) -> str:
+    """Find a constant that the server tries out while it compiles."""
+    for node in tree.walk():
+        if node.kind != "call" or not node.children or node.children[-1].kind != "constant":
+            continue
+        constant = node.children[-1].name
+        quoted = json.dumps(constant)
+        tried = {
+            "matches": f"''.matches({quoted})",
+            "find": f"''.matches({quoted})",
+            "findAll": f"''.matches({quoted})",
+            "duration": f"duration({quoted})",
+            "timestamp": f"timestamp({quoted})",
+        }.get(node.name)
+        if tried and node.children[-1].type and constant and _fails(tried):
+            return f"ERROR: <input>:1:1: invalid {node.name} argument"
+    return _mixed_list(tree)
+
+
+def _fails(expression: str) -> bool:
+    value = runner().compile(expression).eval()
+    return bool(value.type().name() == "*error*" or value.type().name() == "ERROR")
+
+
+def _mixed_list(tree: ExpressionNode) -> str:
+    """The server refuses list literals of several types, except as arguments of format."""
+    if tree.kind == "call" and tree.name == "format":
+        return _mixed_list(tree.children[0])
+    if tree.kind == "list":
+        types = {child.type for child in tree.children if not child.is_dynamic}
+        if len(types) > 1:
+            return "ERROR: <input>:1:1: expected elements of one type in a list"
+    return next((fault for child in tree.children if (fault := _mixed_list(child))), "")
+
+
+def _rule(
+    entry: Mapping[str, Any], verdict: RuleVerdict, context: Context, *, uses_old: bool
+) -> CelRule:
+    source, optional = entry["rule"], bool(entry.get("optionalOldSelf"))
+    program, on_lists, gap = _programs(run_source(source, optional_old=optional))
+    how = Comparing(canonical=False, gap="")
+    if not gap and context.shape.unordered():
+        how = comparing(read_tree(verdict.serialised or program.serialize()), context.shape)
+    expression = entry.get("messageExpression")
+    message_program = None
+    if expression:
+        message_program, _, _ = _programs(run_source(expression, optional_old=optional))
+    return CelRule(
+        source=source,
+        label=(entry.get("message") or "").strip() or source.strip(),
+        message=(entry.get("message") or "").strip() or f"failed rule: {source.strip()}",
+        reason=entry.get("reason") or "FieldValueInvalid",
+        field_path=entry.get("fieldPath") or "",
+        uses_old=uses_old,
+        optional_old=optional,
+        program=None if gap or how.gap else program,
+        on_lists=on_lists,
+        message_program=message_program,
+        canonical=how.canonical,
+        gap=gap or how.gap,
+    )
+
+
+def _programs(source: str) -> tuple[Any, Any, str]:
+    """Compile for running; return the program, the one for positions in lists, or why none."""
+    made, why = [], ""
+    for positions in (False, True) if "ndexOf" in source else (False,):
+        try:
+            made.append(runner(positions=positions).compile(source))
+        except RuntimeError as error:
+            why = why or str(error)
+    if made:
+        return made[0], made[1] if len(made) > 1 else None, ""
+    first = why.partition("ERROR: ")[2].partition("\n")[0].partition(": ")[2]
+    return None, None, f"uses what Orderkit's CEL library does not offer: {first or why}"
+
+
+def _quoted(text: object) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _shown(entry: Mapping[str, Any]) -> str:
+    """Write the rule as the server's messages show it."""
+    shown = {
+        "CelRule": entry.get("rule") or "",
+        "Message": entry.get("message") or "",
+        "MessageExpression": entry.get("messageExpression") or "",
+        "Reason": entry.get("reason"),
+        "FieldPath": entry.get("fieldPath") or "",
+        "OptionalOldSelf": entry.get("optionalOldSelf"),
+    }
+    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    for char in "&<>":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text

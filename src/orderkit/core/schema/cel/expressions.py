@@ -1,0 +1,163 @@
+"""
+Expressions of admission policies: compiled once, evaluated exactly or not at all.
+
+``variables`` are what the server says they are: evaluated when an expression first asks for one.
+They are bound around the expression, so that no value leaves the CEL library on the way. Objects
+are plain data here, as on the server: no schema, lists in their order, nulls are nulls. Where
+this cannot say what the server would (functions the library lacks, ``authorizer``, integers
+beyond 64 bits), the outcome is a gap.
+
+Called by ``core.schema.admission`` and ``core.schema.policy_errors``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.schema.cel.cel_binding import INT64
+from orderkit.core.schema.cel.environments import (
+    ADMISSION,
+    UnavailableError,
+    admission_judge,
+    admission_runner,
+    is_unplanned,
+    load,
+)
+from orderkit.core.schema.cel.evaluation import gap_in
+
+Variables = Mapping[str, str]
+"""Name -> expression; each may use those before it."""
+
+_BOUND = "orderkit_variable_"
+_TOKEN = re.compile(
+    r"""[rRbB]{0,2}(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
+    r"""|//[^\n]*|(?<![\w.])variables\s*\.\s*([A-Za-z_]\w*)""",
+    re.DOTALL,
+)
+_ON_LISTS = "ndexOf"
+_BEYOND = "object or parameter holds a number beyond 64 bits"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationOutcome:
+    """A value; or an error, as the server has one too; or why it was not evaluated."""
+
+    value: Any = None
+    error: str = ""
+    gap: str = ""
+
+
+class Expression:
+    """One expression. Made for any source; what is wrong with it shows when it is evaluated."""
+
+    def __init__(self, source: str, variables: Variables | None = None) -> None:
+        self.source = source.strip()
+        self._text = _with_variables(self.source, variables or {})
+        self._programs: list[Any] = []
+        self._gap = ""
+        self._compiled = False
+
+    def judged(self) -> tuple[str, str]:
+        """
+        Return why the server would not take it, in cel-cpp's words, and its type.
+
+        Either is empty: it is sound, or the type is not known.
+        """
+        try:
+            compiled = admission_judge().compile(self._text)
+        except UnavailableError:
+            return "", ""
+        except RuntimeError as error:
+            text = str(error)
+            harmless = is_unplanned(text) or "'authorizer" in text
+            return "" if harmless else text.removeprefix("INVALID_ARGUMENT: ").split("\n")[0], ""
+        return "", str(compiled.return_type().name()).lower()
+
+    def evaluate(self, data: Mapping[str, Any]) -> EvaluationOutcome:
+        """Evaluate over objects that `bound` made."""
+        self._compile()
+        outcome = EvaluationOutcome(gap=self._gap)
+        for program in self._programs:
+            outcome = _evaluated(program, data)
+            if not outcome.gap:
+                break
+        return outcome
+
+    def _compile(self) -> None:
+        if self._compiled:
+            return
+        self._compiled = True
+        try:
+            load()
+        except UnavailableError as error:
+            self._gap = str(error)
+            return
+        for positions in (False, True) if _ON_LISTS in self._text else (False,):
+            try:
+                self._programs.append(admission_runner(positions=positions).compile(self._text))
+            except RuntimeError as error:
+                told = str(error).partition("ERROR: ")[2].partition("\n")[0]
+                self._gap = self._gap or f"Orderkit's CEL library cannot read it: {told or error}"
+
+
+def _evaluated(program: Any, data: Mapping[str, Any]) -> EvaluationOutcome:
+    try:
+        result = program.eval(data=data)
+    except RuntimeError as error:
+        return EvaluationOutcome(gap=f"the CEL library: {error}")
+    if result.type().name() in {"*error*", "ERROR"}:
+        text = str(result.value())
+        return EvaluationOutcome(gap=gap_in(text), error=text)
+    return EvaluationOutcome(result.value())
+
+
+def bound(**given: Any) -> dict[str, Any]:
+    """
+    Return what expressions are evaluated over; what is not given is null.
+
+    Raises:
+        OverflowError: A number cannot be given to the CEL library without changing it.
+    """
+    for value in given.values():
+        if any(type(each) is int and each not in INT64 for each in _leaves(value)):
+            raise OverflowError(_BEYOND)
+    return {name: given.get(name) for name in ADMISSION}
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for child in value.values():
+            yield from _leaves(child)
+    elif isinstance(value, list | tuple):
+        for child in value:
+            yield from _leaves(child)
+    else:
+        yield value
+
+
+def _with_variables(source: str, variables: Variables) -> str:
+    """Bind what the expression needs around it, the first variable outermost."""
+    needed = _needed(source, variables)
+    text = _renamed(source)
+    for name in reversed([name for name in variables if name in needed]):
+        text = f"cel.bind({_BOUND}{name}, (\n{_renamed(variables[name].strip())}\n), (\n{text}\n))"
+    return text
+
+
+def _needed(source: str, variables: Variables) -> set[str]:
+    found: set[str] = set()
+    waiting = [source]
+    while waiting:
+        for match in _TOKEN.finditer(waiting.pop()):
+            name = match[1]
+            if name in variables and name not in found:
+                found.add(name)
+                waiting.append(variables[name])
+    return found
+
+
+def _renamed(source: str) -> str:
+    return _TOKEN.sub(lambda m: f"{_BOUND}{m[1]}" if m[1] else m[0], source)

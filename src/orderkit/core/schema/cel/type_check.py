@@ -1,0 +1,347 @@
+"""
+All rules of one schema, and what they say of an object.
+
+`RuleSet` is made once per schema and may be used for any number of objects; its rules are
+compiled when they are first asked for. Old values are found as the server finds them: by field,
+by key of a map, by the keys of a keyed list, never by position.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orderkit.core.schema.cel.cel_binding import Unbound, bind
+from orderkit.core.schema.cel.cel_rules import (
+    HERE,
+    RULES,
+    CelRule,
+    Context,
+    RuleFault,
+    compile_rule,
+)
+from orderkit.core.schema.cel.environments import HAS_OLD, OLD, Judge, UnavailableError, load
+from orderkit.core.schema.cel.evaluation import gap_in, run
+from orderkit.core.schema.cel.rule_failures import error_text, failure
+from orderkit.core.schema.cel.type_shapes import CelType, shape_of
+from orderkit.core.schema.structural import SchemaProblem
+from orderkit.core.schema.structural.pruning import Schema
+from orderkit.core.schema.structural.validators import LIST_MAP_KEYS, LIST_TYPE
+
+BLOCKING = frozenset(
+    {
+        *("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong"),
+        *("FieldValueTooMany", "FieldValueTypeInvalid"),
+    }
+)
+"""Faults of the structure after which the server looks at no rule."""
+
+_UNTYPED = (
+    "Internal error: internal error: failed to construct type information for "
+    "x-kubernetes-validations rules: unable to convert structural schema to CEL declarations"
+)
+_ON_LISTS = re.compile(r"No matching overloads found : \(list\)\.(?:indexOf|lastIndexOf)")
+
+MESSAGE_MAX = 5 * 1024
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Gap:
+    """A rule that was not evaluated: where it stands on the object, the rule, and why."""
+
+    path: str
+    rule: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Broken:
+    """A rule that does not hold, in the server's words."""
+
+    problem: SchemaProblem
+    rule: str
+    is_transition: bool
+    """It compares with the object before the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What the rules say of one object. Empty `broken` and `gaps`: all rules hold."""
+
+    broken: tuple[Broken, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def problems(self) -> tuple[SchemaProblem, ...]:
+        return tuple(broken.problem for broken in self.broken)
+
+
+@dataclass(slots=True)
+class _Node:
+    """One level of a schema that has rules, or has some below."""
+
+    schema: Schema
+    shape: CelType | None
+    rules: list[CelRule] = field(default_factory=list)
+    properties: dict[str, _Node] = field(default_factory=dict)
+    values: _Node | None = None
+    items: _Node | None = None
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Where compiling stands: path in the schema, and whether old values can be found."""
+
+    path: str
+    correlatable: bool = True
+    uncorrelatable_at: str = ""
+    resource: bool = False
+
+
+def has_rules(schema: object) -> bool:
+    """Say whether a schema has rules on any level. Costs no import."""
+    if isinstance(schema, Mapping):
+        return bool(schema.get(RULES)) or any(has_rules(child) for child in schema.values())
+    return isinstance(schema, list) and any(has_rules(child) for child in schema)
+
+
+class RuleSet:
+    """The rules of one schema. `faults` and `check` compile them when first called."""
+
+    def __init__(self, schema: Schema, *, resource: bool = True) -> None:
+        """
+        Take the rules of a schema.
+
+        Args:
+            resource: The schema is of a whole Kubernetes object, not of a part.
+        """
+        self._schema, self._resource = schema, resource
+        self._faults: list[tuple[str, RuleFault]] = []
+        self._root: _Node | None = None
+        self._unavailable = ""
+        self._compiled = not has_rules(schema)
+        self._lock = threading.Lock()
+
+    def faults(self, *, at: str = "") -> list[tuple[str, str]]:
+        """
+        Return path and sentence for every rule, and default, that the server would refuse.
+
+        Args:
+            at: Path of the schema in its CRD, put before every path.
+        """
+        self._compile()
+        return [
+            (f"{at}{path}.{fault.field}", fault.message.replace(HERE, at))
+            for path, fault in self._faults
+        ]
+
+    def check(self, new: Any, old: Any = None) -> Verdicts:
+        """
+        Judge an object that its structural schema accepts and that has its defaults.
+
+        Args:
+            old: The object before an update; None if it is created.
+        """
+        self._compile()
+        if self._unavailable:
+            return Verdicts(gaps=tuple(self._all_gaps()))
+        if self._root is None:
+            return Verdicts()
+        found = _Walk()
+        found.visit(self._root, new, old, ())
+        return Verdicts(tuple(sorted(found.broken)), tuple(sorted(found.gaps)))
+
+    def _all_gaps(self) -> Iterator[Gap]:
+        for path, entry in _entries(self._schema, ""):
+            yield Gap(path, str(entry.get("rule", "")), self._unavailable)
+
+    def _compile(self) -> None:
+        """Compile once, whoever asks first; others wait, or they would see rules missing."""
+        with self._lock:
+            if self._compiled:
+                return
+            try:
+                load()
+            except UnavailableError as error:
+                self._unavailable = str(error)
+            else:
+                self._root = self._node(self._schema, _Level("", resource=self._resource))
+            self._compiled = True
+
+    def _node(self, schema: Schema, level: _Level) -> _Node | None:
+        """Compile one level and those below; None if there is no rule."""
+        shape = shape_of(schema, resource=level.resource)
+        node = _Node(schema, shape, keys=tuple(schema.get(LIST_MAP_KEYS) or ()))
+        if schema.get(RULES):
+            self._rules(node, level)
+        for name, child in (schema.get("properties") or {}).items():
+            below = self._child(child, level, f".properties[{name}]")
+            if below is not None:
+                node.properties[name] = below
+        if isinstance(schema.get("additionalProperties"), Mapping):
+            extra = schema["additionalProperties"]
+            node.values = self._child(extra, level, ".additionalProperties")
+        if isinstance(schema.get("items"), Mapping):
+            node.items = self._items(schema, level)
+        if not (node.rules or node.properties or node.values or node.items):
+            return None
+        self._try_default(node, level)
+        return node
+
+    def _try_default(self, node: _Node, level: _Level) -> None:
+        """The server judges a default by the rules that would judge it in an object."""
+        if node.schema.get("default") is None:
+            return
+        found = _Walk()
+        found.visit(node, node.schema["default"], None, ())
+        for broken in found.broken:
+            problem = broken.problem
+            field_path = f"default.{problem.path}" if problem.path else "default"
+            self._faults.append((level.path, RuleFault(field_path, problem.message)))
+
+    def _child(self, schema: Schema, level: _Level, step: str) -> _Node | None:
+        path = level.path + step
+        return self._node(schema, _Level(path, level.correlatable, level.uncorrelatable_at))
+
+    def _items(self, schema: Schema, level: _Level) -> _Node | None:
+        here = level
+        if schema.get(LIST_TYPE) != "map" and level.correlatable:
+            here = _Level(level.path, correlatable=False, uncorrelatable_at=level.path)
+        return self._child(schema["items"], here, ".items")
+
+    def _rules(self, node: _Node, level: _Level) -> None:
+        if node.shape is None:
+            self._faults.append((level.path, RuleFault(RULES, _UNTYPED)))
+            return
+        context = Context(
+            node.schema, node.shape, Judge(node.shape), level.correlatable, level.uncorrelatable_at
+        )
+        for index, entry in enumerate(node.schema[RULES]):
+            made = compile_rule(entry, context)
+            if isinstance(made, CelRule):
+                node.rules.append(made)
+            else:
+                self._faults += [(f"{level.path}.{RULES}[{index}]", fault) for fault in made]
+
+
+def _entries(schema: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield all rules with the path of the field they are about."""
+    for entry in schema.get(RULES) or ():
+        yield path.removeprefix("."), entry
+    for name, child in (schema.get("properties") or {}).items():
+        yield from _entries(child, f"{path}.{name}")
+    for key, step in (("additionalProperties", "[*]"), ("items", "[*]")):
+        if isinstance(schema.get(key), Mapping):
+            yield from _entries(schema[key], path + step)
+
+
+Path = tuple[str, ...]
+
+
+class _Walk:
+    """One pass over an object."""
+
+    def __init__(self) -> None:
+        self.broken: set[Broken] = set()
+        self.gaps: set[Gap] = set()
+
+    def visit(self, node: _Node, new: Any, old: Any, path: Path) -> None:
+        """Judge a value and all below it; nulls are absent."""
+        if new is None:
+            return
+        if node.rules and node.shape is not None:
+            self._judge(node, node.shape, new, old, path)
+        if isinstance(new, dict):
+            self._visit_fields(node, new, old if isinstance(old, dict) else {}, path)
+        elif isinstance(new, list) and node.items is not None:
+            before = _by_key(node.keys, old)
+            for index, entry in enumerate(new):
+                was = before.get(_key(node.keys, entry)) if before else None
+                self.visit(node.items, entry, was, (*path, f"[{index}]"))
+
+    def _visit_fields(
+        self, node: _Node, new: dict[str, Any], old: dict[str, Any], path: Path
+    ) -> None:
+        for name, below in node.properties.items():
+            if name in new:
+                self.visit(below, new[name], old.get(name), (*path, f".{name}"))
+        if node.values is not None:
+            for name, entry in new.items():
+                self.visit(node.values, entry, old.get(name), (*path, f"[{name}]"))
+
+    def _judge(self, node: _Node, shape: CelType, new: Any, old: Any, path: Path) -> None:
+        bound = _Bound(shape, new, old)
+        for rule in node.rules:
+            if rule.uses_old and old is None and not rule.optional_old:
+                continue
+            where = "".join(path).removeprefix(".")
+            if rule.gap:
+                self.gaps.add(Gap(where, rule.source, rule.gap))
+                continue
+            try:
+                data = bound.data(canonical=rule.canonical)
+            except Unbound as error:
+                self.gaps.add(Gap(where, rule.source, f"a value is not exact here: {error}"))
+                continue
+            self._evaluate(node, rule, data, new, where)
+
+    def _evaluate(
+        self, node: _Node, rule: CelRule, data: Mapping[str, Any], new: Any, where: str
+    ) -> None:
+        verdict, text = run(rule.program, data)
+        if rule.on_lists is not None and _ON_LISTS.search(text):
+            verdict, text = run(rule.on_lists, data)
+        if verdict is False:
+            self._break(rule, failure(rule, node.schema, new, where, _message(rule, data)))
+        elif verdict is None and (gap := gap_in(text)):
+            self.gaps.add(Gap(where, rule.source, gap))
+        elif verdict is None:
+            self._break(rule, error_text(rule, node.schema, where, text))
+
+    def _break(self, rule: CelRule, problem: SchemaProblem) -> None:
+        self.broken.add(Broken(problem, rule.source.strip(), rule.uses_old))
+
+
+class _Bound:
+    """The values of one place, given to its rules; bound when first needed."""
+
+    def __init__(self, shape: CelType, new: Any, old: Any) -> None:
+        self._shape, self._new, self._old = shape, new, old
+        self._made: dict[bool, Mapping[str, Any]] = {}
+
+    def data(self, *, canonical: bool) -> Mapping[str, Any]:
+        if canonical not in self._made:
+            now = bind(self._shape, self._new, canonical=canonical)
+            was = bind(self._shape, self._old, canonical=canonical)
+            self._made[canonical] = {
+                "self": now,
+                "oldSelf": was,
+                OLD: was,
+                HAS_OLD: self._old is not None,
+            }
+        return self._made[canonical]
+
+
+def _message(rule: CelRule, data: Mapping[str, Any]) -> str:
+    """Return the message; one that cannot be computed gives way to the plain one."""
+    if rule.message_program is not None:
+        result = rule.message_program.eval(data=data)
+        if result.type().name() == "STRING":
+            text = str(result.value()).strip()
+            if text and "\n" not in text and len(text.encode()) <= MESSAGE_MAX:
+                return text
+    return rule.message
+
+
+def _by_key(keys: tuple[str, ...], old: Any) -> dict[object, Any]:
+    if not keys or not isinstance(old, list):
+        return {}
+    return {_key(keys, entry): entry for entry in old}
+
+
+def _key(keys: tuple[str, ...], entry: Any) -> object:
+    return tuple(repr(entry.get(key)) for key in keys) if isinstance(entry, dict) else None

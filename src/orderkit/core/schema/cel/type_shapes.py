@@ -1,0 +1,107 @@
+"""
+How Kubernetes types a schema for CEL: which fields a rule sees, under which names, of which type.
+
+Fields are escaped (``x-y`` is ``x__dash__y``), undeclared ones are invisible, a ``date-time`` is a
+timestamp, a ``number`` a double even if it is written ``1``. Of the whole object and of embedded
+resources a rule sees apiVersion, kind and the metadata's name and generateName.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orderkit.core.schema.structural.pruning import EMBEDDED, Schema
+from orderkit.core.schema.structural.validators import INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE
+
+_STRINGS = {
+    "byte": "bytes",
+    "date": "timestamp",
+    "date-time": "timestamp",
+    "duration": "duration",
+}
+_SCALARS = {"boolean": "bool", "integer": "int", "number": "double"}
+_RESERVED = frozenset(
+    {
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for"),
+        *("function", "if", "import", "let", "loop", "package", "namespace", "return"),
+    }
+)
+_NAME = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*\Z")
+_ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
+_STRING: Mapping[str, Any] = {"type": "string"}
+_META: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"name": _STRING, "generateName": _STRING},
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CelType:
+    """The CEL type of one schema: a scalar's name, ``dyn``, ``list``, ``map`` or ``object``."""
+
+    kind: str
+    items: CelType | None = None
+    """Of a list's elements or a map's values."""
+    fields: Mapping[str, tuple[str, CelType]] = field(default_factory=dict)
+    """Of an object: property -> escaped name and shape."""
+    list_type: str = "atomic"
+    keys: tuple[str, ...] = ()
+
+    def unordered(self) -> bool:
+        """Say whether it holds a list that Kubernetes compares regardless of order."""
+        if self.kind == "list" and self.list_type != "atomic":
+            return True
+        inner = [shape for _, shape in self.fields.values()]
+        return any(shape.unordered() for shape in (*inner, *([self.items] if self.items else ())))
+
+
+def escape(name: str) -> str | None:
+    """Return a property's name in rules; None if no rule can name it."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    if not _NAME.match(name):
+        return None
+    for plain, escaped in _ESCAPES:
+        name = name.replace(plain, escaped)
+    return name
+
+
+def shape_of(schema: Schema, *, resource: bool = False) -> CelType | None:
+    """
+    Return what rules see of a schema; None if they see nothing of it.
+
+    Args:
+        resource: The schema is of a whole Kubernetes object.
+    """
+    if schema.get(INT_OR_STRING):
+        return CelType("dyn")
+    kind = schema.get("type")
+    if kind == "array":
+        items = shape_of(schema.get("items") or {})
+        listed = str(schema.get(LIST_TYPE) or "atomic")
+        keys = tuple(schema.get(LIST_MAP_KEYS) or ())
+        return CelType("list", items, list_type=listed, keys=keys) if items else None
+    if kind == "object":
+        return _object(schema, resource=resource or bool(schema.get(EMBEDDED)))
+    if kind == "string":
+        return CelType(_STRINGS.get(str(schema.get("format", "")), "string"))
+    return CelType(_SCALARS[kind]) if kind in _SCALARS else None
+
+
+def _object(schema: Schema, *, resource: bool) -> CelType | None:
+    values = schema.get("additionalProperties")
+    if isinstance(values, Mapping):
+        items = shape_of(values)
+        return CelType("map", items) if items else None
+    properties: dict[str, Schema] = dict(schema.get("properties") or {})
+    if resource:
+        properties |= {"apiVersion": _STRING, "kind": _STRING, "metadata": _META}
+    fields = {}
+    for name, child in properties.items():
+        escaped, shape = escape(name), shape_of(child)
+        if escaped is not None and shape is not None:
+            fields[name] = (escaped, shape)
+    return CelType("object", fields=fields)

@@ -1,0 +1,79 @@
+"""
+Schemas of any kinds, wherever they come from, as one set that judges objects.
+
+CRDs and XRDs (``known``), OpenAPI documents of an API server (``openapi``), and a table of
+Kubernetes' own kinds (``builtinkinds``). `read_layer` reads a folder of all three. Called by plans.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePath
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.schema.known.builtin_kinds import METADATA, built_in
+from orderkit.core.schema.known.known_kinds import (
+    GroupKind,
+    KnownKind,
+    Layer,
+    SchemaSet,
+    known_kind,
+    layer_of,
+)
+from orderkit.core.schema.known.openapi_kinds import is_openapi, openapi_kind, openapi_layer
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.manifests import ManifestError, ManifestLimits, parse_manifests
+
+__all__ = [
+    "METADATA",
+    "GroupKind",
+    "KnownKind",
+    "Layer",
+    "SchemaSet",
+    "built_in",
+    "known_kind",
+    "layer_of",
+    "openapi_kind",
+    "openapi_layer",
+    "read_layer",
+]
+
+_LIMITS = ManifestLimits(size_bytes=20_000_000, events=4_000_000)
+_SUFFIXES = {".yaml", ".yml", ".json"}
+
+
+def read_layer(files: Files) -> Layer:
+    """
+    Read CRDs, XRDs and OpenAPI v3 documents from files; other objects are passed by.
+
+    Raises:
+        InvalidInputError: A file is neither.
+    """
+    manifests: list[Manifest] = []
+    found: dict[GroupKind, KnownKind] = {}
+    for path, data in sorted(files.items()):
+        if path.suffix not in _SUFFIXES:
+            continue
+        document = _document(path, data)
+        if is_openapi(document):
+            found |= openapi_layer(document)
+            continue
+        try:
+            manifests += parse_manifests(str(path), data, limits=_LIMITS)
+        except ManifestError as error:
+            raise InvalidInputError(
+                str(path), None, f"cannot be read: {error.reason}",
+                hint="schemas are CRDs, XRDs or OpenAPI v3 documents of an API server",
+            ) from error  # fmt: skip
+    return {**found, **layer_of(manifests)}
+
+
+def _document(path: PurePath, data: bytes) -> dict[str, object]:
+    if path.suffix != ".json":
+        return {}
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

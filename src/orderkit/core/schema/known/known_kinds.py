@@ -1,0 +1,121 @@
+"""
+What is known about kinds: schema, scope, plural; from CRDs, XRDs and OpenAPI documents.
+
+A `SchemaSet` asks its layers in order: what somebody gave for this plan, what the cluster serves,
+what the pack delivers or keeps in ``schemas/``. A kind that no layer has is unknown, and whoever
+judges says so. Called by the other modules of this package and by the flow that plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, dig, metadata
+from orderkit.core.objects.scopes import is_namespaced
+from orderkit.core.schema.validate import Validator
+from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for, crd_for
+
+_SERVERS_GROUPS = {"", "apps", "batch", "autoscaling", "policy", "extensions"}
+_CROSSPLANES_GROUPS = {"apiextensions", "ops", "pkg", "protection"}
+_GRANTED_BY = ("pkg.crossplane.io", "apiextensions.crossplane.io")
+"""Groups of what makes CRDs whose objects Crossplane's RBAC manager lets it compose."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKind:
+    """What is known of one kind."""
+
+    validator: Validator
+    namespaced: bool
+    plural: str
+    granted: bool = False
+    """Crossplane's RBAC manager gives the rights: an XR, or a kind that a package brought."""
+    partial: bool = False
+    """Only some versions are known: one that is missing is unknown, not refused."""
+
+
+GroupKind = tuple[str, str]
+Layer = Mapping[GroupKind, KnownKind]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSet:
+    """Kinds by group and kind; the first layer that has one decides."""
+
+    layers: tuple[Layer, ...] = ()
+
+    def find(self, kind: Kind) -> KnownKind | None:
+        """Return what is known of a kind, whatever version; None if nothing is."""
+        for layer in self.layers:
+            found = layer.get((kind.group, kind.kind))
+            if found and not (found.partial and kind.version not in found.validator.versions):
+                return found
+        return None
+
+    def namespaced(self, kind: Kind) -> bool | None:
+        """Say whether objects of a kind live in namespaces; None if that is not known."""
+        found = self.find(kind)
+        if found is not None:
+            return found.namespaced
+        return is_namespaced(kind) if is_servers_own(kind) else None
+
+
+def is_servers_own(kind: Kind) -> bool:
+    """Say whether Kubernetes or Crossplane bring the kind, so that its scope is in our table."""
+    group = kind.group
+    head, _, rest = group.partition(".")
+    plain = group in _SERVERS_GROUPS or (rest == "k8s.io" and head != "gateway")
+    return (
+        plain
+        or group.endswith(".authorization.k8s.io")
+        or (rest == "crossplane.io" and head in _CROSSPLANES_GROUPS)
+    )
+
+
+def layer_of(manifests: Iterable[Manifest]) -> Layer:
+    """Return what CRDs and XRDs among some objects define; broken XRDs are left out."""
+    found: dict[GroupKind, KnownKind] = {}
+    for manifest in manifests:
+        for crd in _definitions(manifest):
+            known = known_kind(crd)
+            if known is not None:
+                names = crd["spec"]["names"]
+                granted = known.granted or Kind.of(manifest).kind == XRD.kind
+                found[crd["spec"]["group"], names["kind"]] = (
+                    KnownKind(known.validator, known.namespaced, known.plural, granted=True)
+                    if granted
+                    else known
+                )
+    return found
+
+
+def _definitions(manifest: Manifest) -> list[Manifest]:
+    kind = Kind.of(manifest)
+    if (kind.group, kind.kind) == (CRD.group, CRD.kind):
+        return [manifest]
+    if (kind.group, kind.kind) != (XRD.group, XRD.kind):
+        return []
+    try:
+        claim = claim_crd_for(manifest)
+        return [crd_for(manifest), *([claim] if claim else [])]
+    except (BrokenXrdError, KeyError, TypeError, AttributeError):
+        return []  # `kit check` tells what is wrong with it
+
+
+def known_kind(crd: Manifest) -> KnownKind | None:
+    """Return what a CRD says; None if it is none that could be read."""
+    names: Any = dig(crd, "spec", "names", default=None) or {}
+    try:
+        validator = Validator({**crd, "kind": CRD.kind})
+    except (KeyError, TypeError, AttributeError):
+        return None
+    owners = metadata(crd).get("ownerReferences") or ()
+    groups = {str(owner.get("apiVersion", "")).partition("/")[0] for owner in owners}
+    return KnownKind(
+        validator,
+        dig(crd, "spec", "scope") == "Namespaced",
+        str(names.get("plural") or ""),
+        granted=not groups.isdisjoint(_GRANTED_BY),
+    )

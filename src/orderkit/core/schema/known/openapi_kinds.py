@@ -1,0 +1,123 @@
+"""
+Kinds out of an OpenAPI v3 document, as an API server gives it at ``/openapi/v3/…``.
+
+References are resolved and the dialect is made structural, so that one validator judges built-in
+kinds and custom ones. Defaults are dropped: the document gives every required text the default
+``""``, which would hide that it is missing. A schema that contains itself is open from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orderkit.core.objects.kube_objects import CRD, Kind
+from orderkit.core.schema.known.known_kinds import KnownKind, Layer
+from orderkit.core.schema.structural.pruning import META_FIELDS, PRESERVE
+from orderkit.core.schema.structural.validators import INT_OR_STRING
+from orderkit.core.schema.validate import Validator
+
+_TAG = "x-kubernetes-group-version-kind"
+_OPEN = {"type": "object", PRESERVE: True}
+_DROPPED = {
+    "$ref",
+    "allOf",
+    "default",
+    "description",
+    "properties",
+    "items",
+    "additionalProperties",
+}
+Document = Mapping[str, Any]
+Schema = dict[str, Any]
+
+
+def is_openapi(document: object) -> bool:
+    """Say whether a parsed file is an OpenAPI v3 document."""
+    return isinstance(document, dict) and str(document.get("openapi", "")).startswith("3.")
+
+
+def openapi_layer(document: Document) -> Layer:
+    """Return every kind that a document serves objects of."""
+    found = {}
+    for kind in _placed(document):
+        known = openapi_kind(document, kind)
+        if known is not None:
+            found[kind.group, kind.kind] = known
+    return found
+
+
+def openapi_kind(document: Document, kind: Kind) -> KnownKind | None:
+    """Return one kind of a document, in that version; None if it is not in it."""
+    place = _placed(document).get(kind)
+    schemas = (document.get("components") or {}).get("schemas") or {}
+    for name, schema in schemas.items():
+        if place is None or kind not in _tags(schema):
+            continue
+        made = _structural(schema, schemas, frozenset({name}))
+        properties = made.get("properties") or {}
+        made["properties"] = {k: v for k, v in properties.items() if k not in META_FIELDS}
+        version = {"name": kind.version, "served": True, "schema": {"openAPIV3Schema": made}}
+        spec = {"group": kind.group, "names": {"kind": kind.kind}, "versions": [version]}
+        validator = Validator({"kind": CRD.kind, "spec": spec})
+        namespaced, plural = place
+        return KnownKind(validator, namespaced, plural, partial=True)
+    return None
+
+
+def _placed(document: Document) -> dict[Kind, tuple[bool, str]]:
+    """Return scope and plural of every kind that has a path of its own."""
+    found: dict[Kind, tuple[bool, str]] = {}
+    for path, item in (document.get("paths") or {}).items():
+        if not path.endswith("/{name}"):
+            continue
+        for operation in item.values():
+            tag = operation.get(_TAG) if isinstance(operation, dict) else None
+            if tag:
+                plural = path.split("/")[-2]
+                found.setdefault(_kind(tag), ("/namespaces/{namespace}/" in path, plural))
+    return found
+
+
+def _tags(schema: Mapping[str, Any]) -> Iterator[Kind]:
+    yield from map(_kind, schema.get(_TAG) or ())
+
+
+def _kind(tag: Mapping[str, str]) -> Kind:
+    return Kind(tag.get("group", ""), tag.get("version", ""), tag.get("kind", ""))
+
+
+def _structural(
+    schema: Mapping[str, Any], schemas: Mapping[str, Any], inside: frozenset[str]
+) -> Schema:
+    made = {key: value for key, value in schema.items() if key not in _DROPPED}
+    for part in (schema, *(schema.get("allOf") or ())):
+        made = {**_referred(part, schemas, inside), **made}
+    if made.get("format") == "int-or-string":
+        return {INT_OR_STRING: True}
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), Mapping):
+            made[name] = _structural(schema[name], schemas, inside)
+    if isinstance(schema.get("properties"), Mapping):
+        made["properties"] = {
+            name: _structural(part, schemas, inside) for name, part in schema["properties"].items()
+        }
+    return _opened(made)
+
+
+def _referred(
+    part: Mapping[str, Any], schemas: Mapping[str, Any], inside: frozenset[str]
+) -> Schema:
+    name = str(part.get("$ref") or "").rpartition("/")[2]
+    if not name:
+        return {}
+    if name in inside or name not in schemas:
+        return dict(_OPEN)
+    return _structural(schemas[name], schemas, inside | {name})
+
+
+def _opened(made: Schema) -> Schema:
+    """Where the document says nothing about an object's fields, it may have any."""
+    silent = not {"properties", "additionalProperties", "items"} & made.keys()
+    scalars = made.get("type", "object") != "object" or "oneOf" in made or INT_OR_STRING in made
+    return {**made, PRESERVE: True} if silent and not scalars else made

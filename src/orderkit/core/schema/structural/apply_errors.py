@@ -1,0 +1,80 @@
+"""
+What server-side apply refuses before any other rule: wrong types and undeclared fields.
+
+The server cannot build a typed object then and answers ``failed to create typed patch object
+(…): .spec.colour: expected string, got …``. Nulls pass, and so does a fraction for an integer: the
+rules of the schema come later. Callers add the sentence's beginning.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jsonschema import ValidationError
+
+from orderkit.core.schema.structural.api_messages import (
+    WRONG_TYPE,
+    SchemaProblem,
+    compact,
+    go_number,
+    path_of,
+)
+from orderkit.core.schema.structural.pruning import EMBEDDED, Schema
+from orderkit.core.schema.structural.validators import INT_OR_STRING, TypeValidator
+
+_WORDS = {"object": "map", "array": "list", "integer": "numeric (int or float)"}
+_WORDS["number"] = _WORDS["integer"]
+_GO_TYPES = {str: "string", bool: "bool", list: "[]interface {}", dict: "map[string]interface {}"}
+
+
+def type_problems(schema: Schema, value: Any) -> list[SchemaProblem]:
+    """
+    Return wrong types and undeclared fields of an applied object, sorted by path.
+
+    `value` is a whole object: apiVersion, kind and metadata are left alone. The text of a
+    problem is ``.spec.colour: expected string, got &value.valueUnstructured{Value:5}``.
+    """
+    found = TypeValidator({"properties": {}, **schema, EMBEDDED: True}).iter_errors(value)
+    return sorted({_told(error) for error in found})
+
+
+def _told(error: ValidationError) -> SchemaProblem:
+    path = "." + path_of(error.absolute_path)
+    if error.validator == "properties":
+        return SchemaProblem(path, WRONG_TYPE, error.message)
+    wanted = "scalar" if error.validator == INT_OR_STRING else str(error.validator_value)
+    return SchemaProblem(path, WRONG_TYPE, _expected(wanted, error.instance))
+
+
+def _expected(wanted: str, value: Any) -> str:
+    if wanted == "string":
+        return f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
+    if wanted in {"integer", "number"}:
+        return f"expected {_WORDS[wanted]}, got {_GO_TYPES.get(type(value), type(value).__name__)}"
+    word = "any scalar" if wanted == "scalar" else _WORDS.get(wanted, wanted)
+    return f"expected {word}, got &{{{_plain(value)}}}"
+
+
+def _go_syntax(value: Any) -> str:
+    """Write a value as Go's ``%#v`` does."""
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(_go_syntax(x) for x in value) + "}"
+    if isinstance(value, dict):
+        pairs = (f"{compact(k)}:{_go_syntax(v)}" for k, v in sorted(value.items()))
+        return "map[string]interface {}{" + ", ".join(pairs) + "}"
+    return "interface {}(nil)" if value is None else _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    return go_number(value) if isinstance(value, float) else compact(value)
+
+
+def _plain(value: Any) -> str:
+    """Write a value as Go's ``%v`` does."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "[" + " ".join(_plain(x) for x in value) + "]"
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{k}:{_plain(v)}" for k, v in sorted(value.items())) + "]"
+    return "<nil>" if value is None else _scalar(value)

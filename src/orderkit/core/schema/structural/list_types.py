@@ -1,0 +1,99 @@
+"""
+Check what a schema says of lists and maps as wholes: ``x-kubernetes-list-type`` and its kin.
+
+One level at a time; ``checking`` walks. Every path and sentence is the server's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from orderkit.core.schema.structural.api_messages import compact
+from orderkit.core.schema.structural.pruning import PRESERVE, Schema
+from orderkit.core.schema.structural.validators import LIST_MAP_KEYS, LIST_TYPE
+
+MAP_TYPE = "x-kubernetes-map-type"
+Fault = tuple[str, str]
+"""Path below the level, and sentence."""
+
+_LIST_TYPES, _MAP_TYPES = ("atomic", "set", "map"), ("atomic", "granular")
+
+
+def topology_faults(schema: Schema) -> Iterator[Fault]:
+    """Yield what the server would refuse at this level."""
+    if schema.get(PRESERVE) is False:
+        yield f".{PRESERVE}", "Invalid value: false: must be true or undefined"
+    yield from _stated_kind(schema, MAP_TYPE, "object", _MAP_TYPES)
+    yield from _stated_kind(schema, LIST_TYPE, "array", _LIST_TYPES)
+    if isinstance(schema.get("items"), list):
+        yield ".items", "Forbidden: items must be a schema object and not an array"
+        return
+    items = schema.get("items") or {}
+    if schema.get(LIST_TYPE) == "set":
+        yield from _set(items)
+    if schema.get(LIST_TYPE) in {"set", "map"} and items.get("nullable"):
+        told = f"Forbidden: cannot be nullable when {LIST_TYPE} is {schema[LIST_TYPE]}"
+        yield ".items.nullable", told
+    yield from _keys(schema, items)
+
+
+def _stated_kind(
+    schema: Schema, keyword: str, kind: str, known: tuple[str, ...]
+) -> Iterator[Fault]:
+    if keyword not in schema:
+        return
+    told = f"must be {kind} if {keyword} is specified"
+    if not schema.get("type"):
+        yield ".type", f"Required value: {told}"
+    elif schema["type"] != kind:
+        yield ".type", f"Invalid value: {compact(schema['type'])}: {told}"
+    if schema[keyword] not in known:
+        listed = ", ".join(f'"{name}"' for name in known)
+        value = compact(schema[keyword])
+        yield f".{keyword}", f"Unsupported value: {value}: supported values: {listed}"
+
+
+def _set(items: Schema) -> Iterator[Fault]:
+    """What is in a set is compared as a whole, so it must be atomic."""
+    told = f"must be atomic as item of a list with {LIST_TYPE}=set"
+    if items.get("type") == "array" and items.get(LIST_TYPE, "atomic") != "atomic":
+        yield f".items.{LIST_TYPE}", f"Invalid value: {compact(items[LIST_TYPE])}: {told}"
+    if items.get("type") == "object" and items.get(MAP_TYPE) != "atomic":
+        yield f".items.{MAP_TYPE}", f"Invalid value: {compact(items.get(LIST_TYPE))}: {told}"
+
+
+def _keys(schema: Schema, items: Schema) -> Iterator[Fault]:
+    keys: list[Any] = schema.get(LIST_MAP_KEYS) or []
+    kind = schema.get(LIST_TYPE)
+    if keys and kind != "map":
+        told = f"must be map if {LIST_MAP_KEYS} is non-empty"
+        lead = "Required value" if kind is None else f"Invalid value: {compact(kind)}"
+        yield f".{LIST_TYPE}", f"{lead}: {told}"
+    if kind != "map":
+        return
+    if not keys:
+        yield f".{LIST_MAP_KEYS}", f"Required value: must not be empty if {LIST_TYPE} is map"
+    if "items" not in schema:
+        yield ".items", f"Required value: must have a schema if {LIST_TYPE} is map"
+    elif items.get("type") != "object":
+        told = f"must be object if parent array's {LIST_TYPE} is map"
+        yield ".items.type", f"Invalid value: {compact(items.get('type') or '')}: {told}"
+    else:
+        yield from _named_keys(keys, items)
+
+
+def _named_keys(keys: list[Any], items: Schema) -> Iterator[Fault]:
+    declared = items.get("properties") or {}
+    for index, key in enumerate(keys):
+        listed = f"Invalid value: {compact(keys)}"
+        if key not in declared:
+            yield f".{LIST_MAP_KEYS}", f"{listed}: entries must all be names of item properties"
+        elif declared[key].get("type") in {"array", "object"}:
+            told = f"must be a scalar type if parent array's {LIST_TYPE} is map"
+            yield f".items.properties[{key}].type", f'Invalid value: "object": {told}'
+        elif declared[key].get("nullable"):
+            told = f"this property is in {LIST_MAP_KEYS}, so it cannot be nullable"
+            yield f".items.properties[{key}].nullable", f"Forbidden: {told}"
+        if key in keys[:index]:
+            yield f".{LIST_MAP_KEYS}", f"{listed}: must not contain duplicate entries"

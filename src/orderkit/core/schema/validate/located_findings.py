@@ -1,0 +1,40 @@
+"""
+A finding and where it stands: file, line, column. Shared by every command that judges files.
+
+Called by ``flows.file.validating`` and by ``core.check``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.schema.cel import Gap
+from orderkit.core.schema.validate.findings import Finding
+from orderkit.core.schema.validate.hints import steps_of
+from orderkit.core.yaml.positions import Placed
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A finding, or a rule that was not evaluated, and where it stands."""
+
+    file: PurePath
+    line: int | None
+    column: int | None
+    subject: str
+    """Kind and name of the object; empty for a whole file."""
+    about: Finding | Gap
+
+
+def located(file: PurePath, placed: Placed, path: str, about: Finding | Gap) -> Located:
+    """Place something at a field of an object, or at the nearest field above it."""
+    mark = placed.find(steps_of(path))
+    line, column = mark or (placed.line, None)
+    return Located(file, line, column, subject_of(placed.manifest), about)
+
+
+def subject_of(manifest: Manifest) -> str:
+    """Return kind and name, as messages call an object."""
+    return f"{manifest.get('kind')} {metadata(manifest).get('name') or ''}".strip()

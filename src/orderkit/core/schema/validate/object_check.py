@@ -1,0 +1,208 @@
+"""
+Check objects of one XRD or CRD, all its versions.
+
+The order is the server's: unknown fields, defaults, structure, and rules only where the structure
+leaves them something to judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.objects.kube_objects import CRD, Kind, Manifest, dig, metadata
+from orderkit.core.schema import structural
+from orderkit.core.schema.cel import BLOCKING, Gap, RuleSet, has_rules
+from orderkit.core.schema.structural import SchemaProblem
+from orderkit.core.schema.validate import hints
+from orderkit.core.schema.validate.findings import DefaultedValue, Finding, Reason, ValidationReport
+from orderkit.core.schema.xrd import crd_for
+
+_REASONS = {
+    "FieldValueRequired": Reason.REQUIRED,
+    "FieldValueTypeInvalid": Reason.WRONG_TYPE,
+    "FieldValueNotSupported": Reason.NOT_ALLOWED,
+    "FieldValueTooLong": Reason.TOO_LONG,
+    "FieldValueTooMany": Reason.TOO_LONG,
+    "FieldValueDuplicate": Reason.DUPLICATE,
+}
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_NAME_MAX = 253
+_NAME_WAY_OUT = "lower-case letters, digits, '-' and '.'; start and end with a letter or digit"
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    schema: dict[str, Any]
+    rules: RuleSet
+    ruled: bool
+    """Whether there are rules at all."""
+
+
+class Validator:
+    """Checks any number of objects of one kind. Rules are compiled with the first object."""
+
+    def __init__(self, definition: Manifest) -> None:
+        """
+        Take an XRD (checked by the CRD that Crossplane makes of it) or a CRD.
+
+        Raises:
+            BrokenXrdError: A version of the XRD has no schema.
+        """
+        crd = definition if definition.get("kind") == CRD.kind else crd_for(definition)
+        spec = crd["spec"]
+        self.group: str = spec["group"]
+        self.kind: str = spec["names"]["kind"]
+        self._versions = {
+            version["name"]: _version(version) for version in spec["versions"] if version["served"]
+        }
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The served versions."""
+        return tuple(self._versions)
+
+    def schema(self, version: str) -> dict[str, Any]:
+        """Return the schema of a served version; raises KeyError for another."""
+        return self._versions[version].schema
+
+    def faults(self) -> tuple[tuple[str, str], ...]:
+        """Return path in the schema and sentence for each rule the server would refuse."""
+        return tuple(
+            (f"{name}: {path.removeprefix('.')}", told)
+            for name, version in self._versions.items()
+            for path, told in version.rules.faults()
+        )
+
+    def check(self, new: Manifest, old: Manifest | None = None) -> ValidationReport:
+        """
+        Judge an object, and its change from `old` if given.
+
+        The object is not changed. Both are read in the version that `new` names; `old` is taken
+        as it was stored, only its defaults are filled in.
+
+        Raises:
+            ValueError: It is no object of this kind (group and kind differ).
+        """
+        kind = Kind.of(new)
+        if (kind.group, kind.kind) != (self.group, self.kind):
+            raise ValueError(f"{kind} is no {self.kind}.{self.group}")
+        version = self._versions.get(kind.version)
+        if version is None:
+            return self._unknown_version(kind, new)
+        kept, pruned = structural.prune(version.schema, new)
+        result = structural.default(version.schema, kept)
+        problems = structural.problems(version.schema, result)
+        found = [_unknown(version.schema, new, path) for path in pruned]
+        found += [_structural(version.schema, result, problem) for problem in problems]
+        found += _name_findings(new)
+        gaps: tuple[Gap, ...] = ()
+        if not any(problem.reason in BLOCKING for problem in problems):
+            ruled, gaps = _ruled(version, result, old)
+            found += ruled
+        return ValidationReport(
+            kind=kind,
+            name=str(metadata(new).get("name") or ""),
+            findings=tuple(sorted(found)),
+            not_evaluated=gaps,
+            defaulted=tuple(_changes(kept, result, "")),
+            pruned=tuple(pruned),
+            result=result,
+        )
+
+    def _unknown_version(self, kind: Kind, new: Manifest) -> ValidationReport:
+        finding = Finding(
+            "apiVersion",
+            Reason.UNKNOWN_VERSION,
+            f'no matches for kind "{kind.kind}" in version "{kind.api_version}"',
+            value=hints.shown(kind.api_version),
+            hint=f"served: {', '.join(f'{self.group}/{name}' for name in self._versions)}",
+        )
+        name = str(metadata(new).get("name") or "")
+        return ValidationReport(kind, name, (finding,), (), (), (), new)
+
+
+def _version(version: dict[str, Any]) -> _Version:
+    schema = dig(version, "schema", "openAPIV3Schema", default=None) or {"type": "object"}
+    return _Version(schema, RuleSet(schema), has_rules(schema))
+
+
+def _unknown(schema: dict[str, Any], new: Manifest, path: str) -> Finding:
+    parent, _, name = path.rpartition(".")
+    known = hints.schema_at(schema, parent).get("properties") or {}
+    if not parent:
+        known = {**known, "apiVersion": {}, "kind": {}, "metadata": {}}
+    return Finding(
+        path,
+        Reason.UNKNOWN_FIELD,
+        f'unknown field "{path}"',
+        value=hints.shown(hints.value_at(new, path)),
+        hint=hints.nearest(name, known),
+    )
+
+
+def _structural(schema: dict[str, Any], result: Manifest, problem: SchemaProblem) -> Finding:
+    here = hints.schema_at(schema, problem.path)
+    rule = hints.rule_of(here, problem.message)
+    if problem.reason == "FieldValueRequired":
+        rule = "required"
+    return Finding(
+        problem.path,
+        _REASONS.get(problem.reason, Reason.INVALID),
+        problem.message,
+        rule=rule,
+        value=hints.shown(hints.value_at(result, problem.path)),
+        hint=hints.way_out(here, rule),
+    )
+
+
+def _name_findings(new: Manifest) -> Iterator[Finding]:
+    name = metadata(new).get("name")
+    if name is None and isinstance(metadata(new).get("generateName"), str):
+        return
+    if not isinstance(name, str) or not name:
+        told = "Required value: name or generateName is required"
+        yield Finding("metadata.name", Reason.REQUIRED, told, hint="give the object a name")
+    elif len(name) > _NAME_MAX or not _SUBDOMAIN.match(name):
+        told = f'Invalid value: "{name}": must be a lowercase RFC 1123 subdomain'
+        yield Finding(
+            "metadata.name", Reason.NAME, told, "RFC 1123", hints.shown(name), _NAME_WAY_OUT
+        )
+
+
+def _ruled(
+    version: _Version, result: Manifest, old: Manifest | None
+) -> tuple[list[Finding], tuple[Gap, ...]]:
+    if not version.ruled:
+        return [], ()
+    before = structural.default(version.schema, old) if old is not None else None
+    verdicts = version.rules.check(result, before)
+    found = []
+    for broken in verdicts.broken:
+        problem, here = broken.problem, hints.schema_at(version.schema, broken.problem.path)
+        finding = Finding(
+            problem.path,
+            Reason.TRANSITION if broken.is_transition else Reason.RULE,
+            problem.message,
+            rule=broken.rule,
+            value=hints.shown(hints.value_at(result, problem.path)),
+            hint=hints.way_out(here, ""),
+        )
+        found.append(finding)
+    return found, verdicts.gaps
+
+
+def _changes(before: Any, after: Any, path: str) -> Iterator[DefaultedValue]:
+    """Yield what `after` has and `before` has not."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name, value in after.items():
+            where = f"{path}.{name}" if path else name
+            if name not in before or before[name] is None is not value:
+                yield DefaultedValue(where, value)
+            else:
+                yield from _changes(before[name], value, where)
+    elif isinstance(before, list) and isinstance(after, list):
+        for index, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _changes(one, other, f"{path}[{index}]")

@@ -1,0 +1,170 @@
+"""
+What an XRD's schema says that is accepted and yet hardly meant.
+
+Defaults that never apply, objects that keep nothing, patterns that the form's engine reads
+otherwise, columns of fields that do not exist. Called by ``core.schema.validate.xrd_check`` with
+schemas that could be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orderkit.core.portal import js_regex
+from orderkit.core.schema import structural
+from orderkit.core.schema.structural.pruning import PRESERVE
+from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
+from orderkit.core.schema.structural.validators import INT_OR_STRING
+from orderkit.core.schema.validate.findings import Finding, FindingSeverity, Reason
+
+Schema = Mapping[str, Any]
+
+_COLUMN_PATH = re.compile(r"\.(spec|status)((?:\.[A-Za-z0-9_-]+)*)\Z")
+_UNLIKE = re.compile(r"(\\[sS])|\\.|\[(?:\\[^sS]|[^\\\]])*\]|(\.)")
+"""What RE2 and JavaScript both read, but not alike for a few characters: in its groups."""
+
+
+def schema_smells(schema: Schema, at: str) -> Iterator[Finding]:
+    """
+    Yield what is odd about the fields of a version.
+
+    Args:
+        schema: The author's, as Crossplane reads it (``core.schema.xrd.typed_schema``).
+        at: Path of the schema in its XRD.
+    """
+    for part in ("spec", "status"):
+        found = (schema.get("properties") or {}).get(part)
+        if found:
+            yield from _walk(found, f"{at}.properties[{part}]", part, is_part=True)
+
+
+def _walk(schema: Schema, path: str, field: str, *, is_part: bool = False) -> Iterator[Finding]:
+    yield from _pattern(schema, path, field)
+    yield from _multiple(schema, path, field)
+    if not is_part:
+        yield from _empty(schema, path, field)
+    for name, child in (schema.get("properties") or {}).items():
+        here, label = f"{path}.properties[{name}]", f"{field}.{name}"
+        if name not in (schema.get("required") or ()):
+            yield from _orphans(child, here, label)
+        yield from _walk(child, here, label)
+    for keyword, sign in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(schema.get(keyword), Mapping):
+            yield from _walk(schema[keyword], f"{path}.{keyword}", f"{field}{sign}")
+
+
+def _unmeant(
+    path: str,
+    message: str,
+    hint: str,
+    severity: FindingSeverity = FindingSeverity.WARNING,
+    **more: str,
+) -> Finding:
+    return Finding(path, Reason.UNMEANT, message, hint=hint, severity=severity, **more)
+
+
+def _orphans(schema: Schema, path: str, field: str) -> Iterator[Finding]:
+    """Find defaults below an object that may be missing and has no default itself."""
+    if schema.get("type") != "object" or "default" in schema or not schema.get("properties"):
+        return
+    shaped = structural.default(schema, {})
+    if shaped and not structural.problems(schema, shaped):
+        yield _unmeant(
+            path,
+            f"the defaults inside {field} do not apply where an XR leaves {field} out",
+            f"write default: {{}} at {field}",
+            rule="default",
+        )
+
+
+def _empty(schema: Schema, path: str, field: str) -> Iterator[Finding]:
+    has_content = any(
+        schema.get(key) not in (None, False) for key in ("properties", "additionalProperties")
+    )
+    embedded = schema.get("x-kubernetes-embedded-resource")
+    if schema.get("type") == "object" and not (has_content or schema.get(PRESERVE) or embedded):
+        yield _unmeant(
+            path,
+            f"{field} is an object without fields: whatever is written into it is dropped",
+            f"declare its fields, or set {PRESERVE}: true",
+            rule="properties",
+        )
+
+
+def _multiple(schema: Schema, path: str, field: str) -> Iterator[Finding]:
+    factor = schema.get("multipleOf")
+    if isinstance(factor, float) and not factor.is_integer():
+        yield _unmeant(
+            f"{path}.multipleOf",
+            f"the API server rounds {factor} down where {field} is a whole number, "
+            "and refuses it if nothing is left",
+            "count in a smaller unit, with an integer",
+            rule=f"multipleOf {factor}",
+        )
+
+
+def _pattern(schema: Schema, path: str, field: str) -> Iterator[Finding]:
+    pattern = schema.get("pattern")
+    if not isinstance(pattern, str) or schema.get(INT_OR_STRING):
+        return
+    try:
+        compile_pattern(pattern)
+    except PatternError:
+        return  # the server's own finding
+    try:
+        js_regex.compile_pattern(pattern)
+    except ValueError as error:
+        yield _unmeant(
+            f"{path}.pattern",
+            f"the API server (RE2) and forms (JavaScript) do not read {pattern!r} alike: {error}",
+            "generated forms get it translated where that is exact; for others write classes out: "
+            "[a-zA-Z] for [[:alpha:]] or (?i), $ for \\z, (…) for (?P<name>…)",
+            rule=f"pattern {pattern}",
+        )
+        return
+    unlike = next((m[1] or m[2] for m in _UNLIKE.finditer(pattern) if m[1] or m[2]), "")
+    if unlike:
+        yield _unmeant(
+            f"{path}.pattern",
+            f"{unlike} means other characters to the API server (RE2) than to forms "
+            f"(JavaScript): line ends and spaces beyond ASCII differ in {field}",
+            "list the characters that are allowed, if it matters",
+            FindingSeverity.NOTE,
+            rule=f"pattern {pattern}",
+        )
+
+
+def column_smells(columns: list[Any], schema: Schema, at: str) -> Iterator[Finding]:
+    """
+    Yield the author's printer columns that show a field the CRD does not have.
+
+    Args:
+        schema: The CRD's.
+        at: Path of the version in its XRD.
+    """
+    for index, column in enumerate(columns):
+        wanted = column.get("jsonPath") if isinstance(column, Mapping) else None
+        if isinstance(wanted, str) and not _exists(wanted, schema):
+            yield _unmeant(
+                f"{at}.additionalPrinterColumns[{index}].jsonPath",
+                f"the column {column.get('name')} shows {wanted}, which the schema does not have",
+                "name a field of spec or status, or declare it",
+                rule=f"jsonPath {wanted}",
+            )
+
+
+def _exists(wanted: str, schema: Schema) -> bool:
+    """Judge plain paths alone; filters and indices are taken for right."""
+    found = _COLUMN_PATH.match(wanted)
+    if found is None:
+        return True
+    here = schema["properties"][found[1]]
+    for step in found[2].split(".")[1:]:
+        if here.get(PRESERVE) or "additionalProperties" in here:
+            return True
+        if step not in (here.get("properties") or {}):
+            return False
+        here = here["properties"][step]
+    return True

@@ -1,0 +1,55 @@
+"""
+CompositeResourceDefinitions: what they define, the CRDs that Crossplane makes, what it cuts.
+
+`crd_for` and `claim_crd_for` are equal to Crossplane's (2.3), `cuts` says what vanishes in
+silence, `problems` what the API server would refuse, in its words. Both API versions, v1 and v2,
+and the three scopes.
+
+Not here: places in a file and advice on a whole XRD (``core.schema.validate.xrd_check``),
+connection secrets (only their keys are read), conversion between versions.
+"""
+
+from orderkit.core.schema.xrd.crd_refusals import claim_problem, problems
+from orderkit.core.schema.xrd.definition import (
+    GROUP,
+    XRD_KIND,
+    api_version_of,
+    claim_kind,
+    connection_secret_keys,
+    is_legacy,
+    machinery_path,
+    referenceable_version,
+    scope_of,
+    versions_of,
+    xr_kind,
+)
+from orderkit.core.schema.xrd.derived_crds import NAME_MAX, claim_crd_for, crd_for, schema_steps
+from orderkit.core.schema.xrd.dropped_keywords import Cut, cuts
+from orderkit.core.schema.xrd.own_schema import spec_schema
+from orderkit.core.schema.xrd.typed_schema import typed
+from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
+
+__all__ = [
+    "GROUP",
+    "NAME_MAX",
+    "XRD_KIND",
+    "BrokenXrdError",
+    "Cut",
+    "api_version_of",
+    "claim_crd_for",
+    "claim_kind",
+    "claim_problem",
+    "connection_secret_keys",
+    "crd_for",
+    "cuts",
+    "is_legacy",
+    "machinery_path",
+    "problems",
+    "referenceable_version",
+    "schema_steps",
+    "scope_of",
+    "spec_schema",
+    "typed",
+    "versions_of",
+    "xr_kind",
+]

@@ -1,0 +1,73 @@
+"""
+Why the API server would refuse the CRD of an XRD, in its words.
+
+Crossplane accepts such an XRD all the same and only tells in an event. CEL rules are compiled
+where the CEL library has a build; their cost is not estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.schema.xrd.derived_crds import claim_crd_for, crd_for
+from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
+
+
+def problems(xrd: Manifest) -> tuple[str, ...]:
+    """
+    Return one line per fault, ``path: sentence``; empty if the server would accept it.
+
+    Claims have none of their own but `claim_problem`: their CRD has the same schemas.
+    """
+    try:
+        crd = crd_for(xrd)
+    except BrokenXrdError as error:
+        return (str(error),)
+    return (*_name_problems(crd), *_version_problems(crd), *_schema_problems(crd))
+
+
+def claim_problem(xrd: Manifest) -> BrokenXrdError | None:
+    """Return why Crossplane makes no CRD for the claims of an XRD whose XRs are fine."""
+    try:
+        claim_crd_for(xrd)
+    except BrokenXrdError as error:
+        return error
+    return None
+
+
+def _name_problems(crd: Manifest) -> Iterator[str]:
+    name, spec = metadata(crd)["name"], crd["spec"]
+    if name != f"{spec['names'].get('plural')}.{spec['group']}":
+        yield (f'metadata.name: Invalid value: "{name}": must be spec.names.plural+"."+spec.group')
+
+
+def _version_problems(crd: Manifest) -> Iterator[str]:
+    versions = crd["spec"]["versions"]
+    if sum(version["storage"] for version in versions) != 1:
+        yield (
+            "spec.versions: Invalid value: must have exactly one version marked as storage version"
+        )
+    for index, version in enumerate(versions):
+        if "deprecationWarning" in version and not version.get("deprecated"):
+            yield (
+                f"spec.versions[{index}].deprecationWarning: Invalid value: "
+                f'"{version["deprecationWarning"]}": can only be set for deprecated versions'
+            )
+    names = [version["name"] for version in versions]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield f'spec.versions[{index}].name: Duplicate value: "{name}"'
+
+
+def _schema_problems(crd: Manifest) -> Iterator[str]:
+    from orderkit.core.schema.cel import RuleSet
+    from orderkit.core.schema.structural.structural_rules import check_schema  # lazy: jsonschema
+
+    for index, version in enumerate(crd["spec"]["versions"]):
+        path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        schema = version["schema"]["openAPIV3Schema"]
+        faults = check_schema(schema, at=path)
+        yield from faults
+        if not faults:
+            yield from (f"{where}: {told}" for where, told in RuleSet(schema).faults(at=path))

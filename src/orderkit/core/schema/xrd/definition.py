@@ -1,0 +1,92 @@
+"""
+What an XRD says of itself: scope, versions, the kinds it defines.
+
+Reads both API versions. Crossplane stores v1; defaults of the XRD's own fields are those of the
+version it is written in, then v1's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from orderkit.core.schema.xrd.crossplane_fields import LEGACY
+from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
+
+GROUP = "apiextensions.crossplane.io"
+XRD_KIND = Kind(GROUP, "v1", "CompositeResourceDefinition")
+"""The storage version: it reads what was written as v1 and as v2."""
+
+
+def api_version_of(xrd: Manifest) -> str:
+    """Return ``v1`` or ``v2``: the version part of ``apiVersion``."""
+    return str(xrd.get("apiVersion", "")).rpartition("/")[2]
+
+
+def scope_of(xrd: Manifest) -> str:
+    """Return ``Namespaced``, ``Cluster`` or ``LegacyCluster``; each API version has its default."""
+    default = LEGACY if api_version_of(xrd) == "v1" else "Namespaced"
+    return str(dig(xrd, "spec", "scope", default=None) or default)
+
+
+def is_legacy(xrd: Manifest) -> bool:
+    """Say whether XRs are as they were before Crossplane 2."""
+    return scope_of(xrd) == LEGACY
+
+
+def machinery_path(xrd: Manifest) -> tuple[str, ...]:
+    """Return where Crossplane keeps its fields in an XR: ``spec.crossplane``, legacy ``spec``."""
+    return ("spec",) if is_legacy(xrd) else ("spec", "crossplane")
+
+
+def versions_of(xrd: Manifest) -> list[dict[str, Any]]:
+    """Return ``spec.versions``; empty if there are none."""
+    return list(dig(xrd, "spec", "versions", default=None) or ())
+
+
+def referenceable_version(xrd: Manifest) -> dict[str, Any]:
+    """
+    Return the version that Compositions refer to, which is stored.
+
+    Raises:
+        BrokenXrdError: No version is referenceable, or several are.
+    """
+    found = [version for version in versions_of(xrd) if version.get("referenceable")]
+    if len(found) != 1:
+        told = ", ".join(str(version.get("name")) for version in found) or "none"
+        raise BrokenXrdError(
+            f"{metadata(xrd).get('name')}: must have exactly one version marked as storage "
+            f"version; referenceable: {told}",
+            hint="set referenceable: true on exactly one entry of spec.versions",
+            steps=("spec", "versions"),
+        )
+    return found[0]
+
+
+def xr_kind(xrd: Manifest) -> Kind:
+    """
+    Return the kind that Compositions refer to: the referenceable version's.
+
+    Raises:
+        BrokenXrdError: No version is referenceable, or several are.
+    """
+    spec = xrd["spec"]
+    return Kind(spec["group"], referenceable_version(xrd)["name"], spec["names"]["kind"])
+
+
+def claim_kind(xrd: Manifest) -> Kind | None:
+    """
+    Return the kind of the claims that a legacy XRD offers, None if it offers none.
+
+    Raises:
+        BrokenXrdError: No version is referenceable, or several are.
+    """
+    kind = dig(xrd, "spec", "claimNames", "kind", default=None)
+    if kind is None:
+        return None
+    return Kind(xrd["spec"]["group"], referenceable_version(xrd)["name"], str(kind))
+
+
+def connection_secret_keys(xrd: Manifest) -> tuple[str, ...]:
+    """Return the keys a legacy XR publishes; empty means all that its resources have."""
+    return tuple(dig(xrd, "spec", "connectionSecretKeys", default=None) or ())

@@ -1,0 +1,238 @@
+"""
+The CRDs that Crossplane makes of an XRD: the composite's, and the claim's of a legacy one.
+
+Three levels of the author's schema reach a CRD in part (``cutting`` says what does not), deeper
+ones as Kubernetes' type holds them (``typed``); then Crossplane's own fields go on top. Equal to
+the CRDs of Crossplane 2.3, recorded in ``tests/conformance/xrds``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.objects.kube_objects import (
+    CRD,
+    Manifest,
+    annotations_of,
+    dig,
+    labels_of,
+    metadata,
+)
+from orderkit.core.objects.plain_data import copied
+from orderkit.core.schema.xrd.crossplane_fields import (
+    claim_columns,
+    claim_fields,
+    printer_columns,
+    spec_fields,
+    status_fields,
+)
+from orderkit.core.schema.xrd.definition import XRD_KIND, is_legacy, scope_of, versions_of
+from orderkit.core.schema.xrd.typed_schema import PRESERVE, RULES, Schema, Steps, typed
+from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
+
+NAME_MAX = 63
+"""The XR's name becomes a label value."""
+KEPT_AT_TOP = ("description", RULES)
+KEPT_IN_STATUS = ("required", "properties", "description", "oneOf", RULES)
+KEPT_IN_SPEC = (*KEPT_IN_STATUS, PRESERVE)
+_NAMES = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
+_COLUMN = ("name", "type", "format", "description", "priority", "jsonPath")
+_SCALE = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+AUTOMATIC = "Automatic"
+
+
+def schema_steps(index: int) -> Steps:
+    """Return where the schema of the version with this index stands in its XRD."""
+    return ("spec", "versions", str(index), "schema", "openAPIV3Schema")
+
+
+def crd_for(xrd: Manifest) -> Manifest:
+    """
+    Return the CRD of the composite resource.
+
+    The XRD is its controller, so the CRD goes with it. A CRD is returned for broken XRDs too
+    (``problems`` judges them), as Crossplane renders it before the API server judges.
+
+    Raises:
+        BrokenXrdError: A version has no schema, or one that cannot be read.
+    """
+    policy = dig(xrd, "spec", "defaultCompositionUpdatePolicy", default=None) or AUTOMATIC
+    scope = scope_of(xrd)
+    made = _Definition(
+        xrd=xrd,
+        names=xrd["spec"].get("names") or {},
+        category="composite",
+        spec_fields=spec_fields(scope, str(policy)),
+        status_fields=status_fields(legacy=is_legacy(xrd)),
+        columns=printer_columns(legacy=is_legacy(xrd)),
+    )
+    return _crd(made, scope="Namespaced" if scope == "Namespaced" else "Cluster")
+
+
+def claim_crd_for(xrd: Manifest) -> Manifest | None:
+    """
+    Return the CRD of the claims a legacy XRD offers, None if it offers none.
+
+    Raises:
+        BrokenXrdError: As `crd_for`; or a claim has a name of the composite resource's.
+    """
+    names = dig(xrd, "spec", "claimNames", default=None)
+    if not names:
+        return None
+    for field in ("kind", "plural", "singular", "listKind"):
+        theirs = dig(xrd, "spec", "names", field, default=None)
+        if names.get(field) and names[field] == theirs:
+            raise BrokenXrdError(
+                f'invalid resource claim names: "{theirs}" conflicts with composite resource name',
+                hint="give the claim another name; composites often begin with X",
+                steps=("spec", "claimNames", field),
+            )
+    policy = dig(xrd, "spec", "defaultCompositeDeletePolicy", default=None) or "Background"
+    made = _Definition(
+        xrd=xrd,
+        names=names,
+        category="claim",
+        spec_fields=claim_fields(str(policy)),
+        status_fields=status_fields(legacy=True),
+        columns=claim_columns(),
+    )
+    return _crd(made, scope="Namespaced")
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """What is particular to one of the two CRDs."""
+
+    xrd: Manifest
+    names: dict[str, Any]
+    category: str
+    spec_fields: dict[str, Any]
+    status_fields: dict[str, Any]
+    columns: list[dict[str, Any]]
+
+
+def _crd(made: _Definition, *, scope: str) -> Manifest:
+    spec = made.xrd["spec"]
+    group, plural = spec.get("group", ""), made.names.get("plural", "")
+    name = metadata(made.xrd).get("name", "")
+    crd_spec: dict[str, Any] = {
+        "group": group,
+        "names": _names(made),
+        "scope": scope,
+        "versions": [
+            _version(made, version, index) for index, version in enumerate(versions_of(made.xrd))
+        ],
+    }
+    if spec.get("conversion"):
+        crd_spec["conversion"] = copied(spec["conversion"])
+    return {
+        "apiVersion": CRD.api_version,
+        "kind": CRD.kind,
+        "metadata": {
+            "name": name if made.category == "composite" else f"{plural}.{group}",
+            **_inherited(made.xrd),
+        },
+        "spec": crd_spec,
+    }
+
+
+def _names(made: _Definition) -> dict[str, Any]:
+    found = {key: copied(made.names[key]) for key in _NAMES if made.names.get(key)}
+    return {
+        "plural": "",
+        "kind": "",
+        **found,
+        "categories": [*found.get("categories", ()), made.category],
+    }
+
+
+def _inherited(xrd: Manifest) -> dict[str, Any]:
+    """Owner and labels of the XRD, ``spec.metadata`` on top; the XRD's annotations stay behind."""
+    owner = {
+        "apiVersion": XRD_KIND.api_version,
+        "kind": XRD_KIND.kind,
+        "name": metadata(xrd).get("name", ""),
+        "uid": metadata(xrd).get("uid", ""),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    extra = {"metadata": dig(xrd, "spec", "metadata", default=None) or {}}
+    labels = {**labels_of(xrd), **labels_of(extra)}
+    annotations = dict(annotations_of(extra))
+    return {
+        "ownerReferences": [owner],
+        **({"labels": labels} if labels else {}),
+        **({"annotations": annotations} if annotations else {}),
+    }
+
+
+def _version(made: _Definition, version: dict[str, Any], index: int) -> dict[str, Any]:
+    subresources: dict[str, Any] = {"status": {}}
+    scale = dig(version, "subresources", "scale", default=None)
+    if scale:
+        subresources["scale"] = {key: scale[key] for key in _SCALE if scale.get(key)}
+    columns = [_column(column) for column in version.get("additionalPrinterColumns") or ()]
+    found: dict[str, Any] = {
+        "name": version.get("name", ""),
+        "served": bool(version.get("served")),
+        "storage": bool(version.get("referenceable")),
+        "additionalPrinterColumns": [*columns, *copied(made.columns)],
+        "subresources": subresources,
+        "schema": {"openAPIV3Schema": _schema(made, version, index)},
+    }
+    if version.get("deprecated"):
+        found["deprecated"] = True
+    if version.get("deprecationWarning") is not None:
+        found["deprecationWarning"] = version["deprecationWarning"]
+    return found
+
+
+def _column(column: dict[str, Any]) -> dict[str, Any]:
+    found = {key: column[key] for key in _COLUMN if column.get(key)}
+    return {"name": "", "type": "", "jsonPath": "", **found}
+
+
+def _schema(made: _Definition, version: dict[str, Any], index: int) -> Schema:
+    author = _author_schema(made, version, index)
+    name_max = dig(author, "properties", "metadata", "properties", "name", "maxLength")
+    name = {
+        "type": "string",
+        "maxLength": NAME_MAX if name_max is None else min(name_max, NAME_MAX),
+    }
+    spec = _part(author, "spec", KEPT_IN_SPEC, made.spec_fields)
+    status = _part(author, "status", KEPT_IN_STATUS, made.status_fields)
+    return {
+        "type": "object",
+        **{key: author[key] for key in KEPT_AT_TOP if key in author},
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object", "properties": {"name": name}},
+            "spec": spec,
+            "status": status,
+        },
+    }
+
+
+def _author_schema(made: _Definition, version: dict[str, Any], index: int) -> Schema:
+    what = "Composite Resource" if made.category == "composite" else "Composite Resource Claim"
+    lead = f'cannot generate CRD for "{what}" "{metadata(made.xrd).get("name")}": '
+    if not isinstance(dig(version, "schema", "openAPIV3Schema"), dict):
+        raise BrokenXrdError(
+            f"{lead}custom resource validation cannot be nil",
+            hint=f"version {version.get('name')} needs schema.openAPIV3Schema",
+            steps=("spec", "versions", str(index)),
+        )
+    try:
+        return typed(copied(version["schema"]["openAPIV3Schema"]), schema_steps(index))
+    except BrokenXrdError as error:
+        raise BrokenXrdError(f"{lead}{error}", hint=error.hint, steps=error.steps) from error
+
+
+def _part(author: Schema, name: str, kept: tuple[str, ...], ours: Schema) -> Schema:
+    theirs = dig(author, "properties", name, default={})
+    found = {key: theirs[key] for key in kept if key in theirs}
+    properties = {**(found.get("properties") or {}), **copied(ours)}
+    return {"type": "object", **found, "properties": properties}

@@ -1,0 +1,256 @@
+"""
+A schema as Crossplane holds it: only keywords of Kubernetes' schema type, each of its own type.
+
+Crossplane reads the author's schema into Kubernetes' type and writes that into the CRD. What the
+type lacks (``const``, ``examples``, ``x-…`` of other tools) is lost at any depth, without a word;
+keywords are found whatever their case (``maxlength`` is read as ``maxLength``); empty texts and
+lists and ``false`` vanish, because they say nothing; an argument of another type ends the
+derivation. Which keywords the API server then refuses is ``core.schema.structural``'s business.
+
+Called by ``core.schema.xrd.derived_crds`` and ``core.schema.xrd.dropped_keywords``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
+
+Steps = tuple[str, ...]
+Schema = dict[str, Any]
+
+TEXTS = ("id", "$schema", "description", "type", "format", "title", "pattern")
+KEPT_TEXTS = ("$ref", "x-kubernetes-list-type", "x-kubernetes-map-type")
+"""These stay although empty."""
+FLAGS = (
+    *("exclusiveMaximum", "exclusiveMinimum", "uniqueItems", "nullable"),
+    *("x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"),
+)
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+RULES = "x-kubernetes-validations"
+COUNTS = (
+    *("maxLength", "minLength", "maxItems", "minItems"),
+    *("maxProperties", "minProperties"),
+)
+NUMBERS = ("maximum", "minimum", "multipleOf")
+LISTS_OF_TEXT = ("required", "x-kubernetes-list-map-keys")
+LISTS_OF_SCHEMAS = ("allOf", "oneOf", "anyOf")
+MAPS_OF_SCHEMAS = ("properties", "patternProperties", "definitions")
+_RULE_TEXTS = ("message", "messageExpression", "fieldPath")
+
+
+@dataclass(slots=True)
+class SchemaWalk:
+    """What was met on the way through a schema."""
+
+    unknown: list[Steps] = field(default_factory=list)
+    """Keywords that Kubernetes' type lacks: they are lost."""
+    recased: list[tuple[Steps, str]] = field(default_factory=list)
+    """Keywords written in another case, and what they are read as."""
+
+
+def typed(author: object, steps: Steps = (), reading: SchemaWalk | None = None) -> Schema:
+    """
+    Return what Crossplane holds of a schema. The argument is not changed.
+
+    Args:
+        steps: Where the schema stands; leads the steps in `reading` and in errors.
+        reading: Takes what was lost.
+
+    Raises:
+        BrokenXrdError: An argument has a type that cannot be read.
+    """
+    reading = reading if reading is not None else SchemaWalk()
+    if author is None:
+        return {}
+    if not isinstance(author, Mapping):
+        raise _wrong(steps, "a schema")
+    made: Schema = {}
+    for written in sorted(author):
+        keyword = _FOLDED.get(written.lower())
+        here = (*steps, written)
+        if keyword is None:
+            reading.unknown.append(here)
+            continue
+        if keyword != written:
+            reading.recased.append((here, keyword))
+        value = _READERS[keyword](author[written], here, reading)
+        if value is not None:
+            made[keyword] = value
+    return made
+
+
+def _wrong(steps: Steps, expected: str) -> BrokenXrdError:
+    return BrokenXrdError(
+        f"cannot parse validation schema: {steps[-1] if steps else 'openAPIV3Schema'} "
+        f"is not {expected}",
+        hint=f"write {expected} there",
+        steps=steps,
+    )
+
+
+def _text(value: object, steps: Steps, _: SchemaWalk) -> object:
+    if value is not None and not isinstance(value, str):
+        raise _wrong(steps, "a text")
+    return value or None
+
+
+def _kept_text(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    _text(value, steps, reading)
+    return value
+
+
+def _flag(value: object, steps: Steps, _: SchemaWalk) -> object:
+    if value is not None and not isinstance(value, bool):
+        raise _wrong(steps, "true or false")
+    return value or None
+
+
+def _kept_flag(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    _flag(value, steps, reading)
+    return value
+
+
+def _number(value: object, steps: Steps, _: SchemaWalk) -> object:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise _wrong(steps, "a number")
+    return value
+
+
+def _count(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    _number(value, steps, reading)
+    if isinstance(value, float):
+        if not value.is_integer():
+            raise _wrong(steps, "a whole number")
+        return int(value)
+    return value
+
+
+def _any(value: object, _steps: Steps, _: SchemaWalk) -> object:
+    return value
+
+
+def _list(value: object, steps: Steps) -> list[Any]:
+    if value is not None and not isinstance(value, list):
+        raise _wrong(steps, "a list")
+    return value or []
+
+
+def _values(value: object, steps: Steps, _: SchemaWalk) -> object:
+    return list(_list(value, steps)) or None
+
+
+def _texts(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    found = _list(value, steps)
+    for index, entry in enumerate(found):
+        _text(entry, (*steps, str(index)), reading)
+    return [entry or "" for entry in found] or None
+
+
+def _schema(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    return None if value is None else typed(value, steps, reading)
+
+
+def _schemas(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    found = _list(value, steps)
+    return [typed(v, (*steps, str(i)), reading) for i, v in enumerate(found)] or None
+
+
+def _map(value: object, steps: Steps) -> Mapping[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise _wrong(steps, "a map")
+    return value or {}
+
+
+def _schema_map(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    found = _map(value, steps)
+    return {name: typed(v, (*steps, name), reading) for name, v in found.items()} or None
+
+
+def _schema_or_flag(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    if isinstance(value, bool) or value is None:
+        return value
+    if not isinstance(value, Mapping):
+        raise _wrong(steps, "true, false or a schema")
+    return typed(value, steps, reading)
+
+
+def _schema_or_list(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    return (
+        _schemas(value, steps, reading)
+        if isinstance(value, list)
+        else _schema(value, steps, reading)
+    )
+
+
+def _dependencies(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    made = {
+        name: _texts(v, (*steps, name), reading)
+        if isinstance(v, list)
+        else typed(v, (*steps, name), reading)
+        for name, v in _map(value, steps).items()
+    }
+    return made or None
+
+
+def _documents(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    if value is None:
+        return None
+    return _fields(value, steps, reading, {"description": _text, "url": _text})
+
+
+def _rules(value: object, steps: Steps, reading: SchemaWalk) -> object:
+    readers: dict[str, _Reader] = {
+        "rule": _text,
+        "reason": _kept_text,
+        "optionalOldSelf": _kept_flag,
+        **dict.fromkeys(_RULE_TEXTS, _text),
+    }
+    made = []
+    for index, entry in enumerate(_list(value, steps)):
+        read = _fields(entry, (*steps, str(index)), reading, readers)
+        made.append({"rule": "", **read})
+    return made or None
+
+
+def _fields(
+    value: object, steps: Steps, reading: SchemaWalk, readers: Mapping[str, _Reader]
+) -> dict[str, Any]:
+    folded = {name.lower(): name for name in readers}
+    made = {}
+    for name, entry in _map(value, steps).items():
+        known = folded.get(name.lower())
+        if known is None:
+            reading.unknown.append((*steps, name))
+            continue
+        found = readers[known](entry, (*steps, name), reading)
+        if found is not None:
+            made[known] = found
+    return made
+
+
+_Reader = Callable[[object, Steps, SchemaWalk], object]
+_READERS: dict[str, _Reader] = {
+    **dict.fromkeys(TEXTS, _text),
+    **dict.fromkeys(KEPT_TEXTS, _kept_text),
+    **dict.fromkeys(FLAGS, _flag),
+    PRESERVE: _kept_flag,
+    **dict.fromkeys(COUNTS, _count),
+    **dict.fromkeys(NUMBERS, _number),
+    "default": _any,
+    "example": _any,
+    "enum": _values,
+    **dict.fromkeys(LISTS_OF_TEXT, _texts),
+    "not": _schema,
+    **dict.fromkeys(LISTS_OF_SCHEMAS, _schemas),
+    **dict.fromkeys(MAPS_OF_SCHEMAS, _schema_map),
+    "additionalProperties": _schema_or_flag,
+    "additionalItems": _schema_or_flag,
+    "items": _schema_or_list,
+    "dependencies": _dependencies,
+    "externalDocs": _documents,
+    RULES: _rules,
+}
+_FOLDED = {keyword.lower(): keyword for keyword in _READERS}

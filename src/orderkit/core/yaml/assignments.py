@@ -1,0 +1,124 @@
+r"""
+Read the edits that people write on a command line: ``field=value``, ``+=``, ``-=``, ``field-``.
+
+| Written | Meaning |
+|---|---|
+| ``spec.stage=stage3`` | set it; a missing key is added |
+| ``spec.hosts+=a.example.org`` | append to the list |
+| ``spec.hosts-=a.example.org`` | take that item out of the list |
+| ``spec.lease-`` | take the key away |
+
+A path is keys joined by dots; ``[0]`` is an item of a list, ``["a.b/c"]`` or ``a\.b/c`` a key with
+dots in it. A value has the type that YAML 1.2 gives it: ``3`` is a number, ``true`` a boolean,
+``null`` nothing, ``yes`` text, ``[a, b]`` and ``{a: 1}`` a list and a map. Quotes force a text:
+``version="1.10"`` with the quotes in the value. After ``=`` nothing is the empty text.
+
+Called by ``orderkit edit``, ``orderkit change`` and the flow that changes orders.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.yaml import yaml12
+from orderkit.core.yaml.edit import Edit, Op, Step, Value
+from orderkit.core.yaml.edit.readers import is_json, read_12
+
+_STEP = re.compile(
+    r"""
+      \[ (?P<index> -?[0-9]+ ) \]
+    | \[ (?: "(?P<double> [^"]* )" | '(?P<single> [^']* )' ) \]
+    | \.? (?P<key> (?: \\. | [^.\[\]\\="'+-] | [+-](?!=|\Z) )+ )
+    """,
+    re.VERBOSE,
+)
+_OPERATORS = {"=": Op.SET, "+=": Op.ADD, "-=": Op.REMOVE}
+_HINT = "for example spec.stage=stage3, spec.hosts+=a, spec.hosts-=a, spec.lease-"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One edit as a person wrote it."""
+
+    path: tuple[Step, ...]
+    op: Op
+    value: Value = None
+
+    def edit(self, document: int | None = None) -> Edit:
+        """Return it as an edit of a file."""
+        return Edit(self.path, self.op, self.value, document)
+
+
+def parse(text: str, *, as_text: bool = False) -> Assignment:
+    """
+    Read one edit.
+
+    Args:
+        as_text: The value is text, whatever it looks like.
+
+    Raises:
+        InvalidInputError: It is none, or its value is no readable YAML.
+    """
+    path, end = _path(text)
+    rest = text[end:]
+    if rest == "-" and path:
+        return Assignment(path, Op.UNSET)
+    operator = next((sign for sign in ("+=", "-=", "=") if rest.startswith(sign)), None)
+    if operator is None or not path:
+        raise InvalidInputError("edit", text, "is no edit", hint=_HINT)
+    written = rest[len(operator) :]
+    value = written if as_text else parse_value(written, shown=text)
+    return Assignment(path, _OPERATORS[operator], value)
+
+
+def parse_path(text: str) -> tuple[Step, ...]:
+    """
+    Read a path alone.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    path, end = _path(text)
+    if not path or end != len(text):
+        raise InvalidInputError(
+            "path", text, "is no path", hint='for example spec.hosts[0] or metadata["a.b/c"]'
+        )
+    return path
+
+
+def _path(text: str) -> tuple[tuple[Step, ...], int]:
+    steps: list[Step] = []
+    at = 0
+    while found := _STEP.match(text, at):
+        if found["key"] is not None:
+            if bool(steps) != found[0].startswith("."):
+                break
+            steps.append(re.sub(r"\\(.)", r"\1", found["key"]))
+        elif found["index"] is not None:
+            steps.append(int(found["index"]))
+        else:
+            steps.append(found["double"] if found["double"] is not None else found["single"])
+        at = found.end()
+    return tuple(steps), at
+
+
+def parse_value(written: str, *, shown: str = "") -> Value:
+    """
+    Return the value that YAML 1.2 reads; after nothing, the empty text.
+
+    Raises:
+        InvalidInputError: Quotes or brackets are not closed, or JSON cannot hold it.
+    """
+    if not written:
+        return ""
+    if written[0] in "[{\"'":
+        value: Value = yaml12.load(written.encode(), name=shown or "value")
+    else:
+        value = read_12(written)
+    if not is_json(value):
+        raise InvalidInputError(
+            "edit", shown or written, "has a value that JSON cannot hold", hint="put it in quotes"
+        )
+    return value

@@ -1,0 +1,111 @@
+"""
+Carry out edits on the bytes of a file: locate, splice, prove, one edit after the other.
+
+All edits or none: the bytes that come back have every edit in them. Called through the package.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from orderkit.core.yaml.edit import locating, writing
+from orderkit.core.yaml.edit.draft import Proposal, missing, plan
+from orderkit.core.yaml.edit.edits import Edit, EditRefusal, EditRefusedError, Step, Value
+from orderkit.core.yaml.edit.proving import prove
+from orderkit.core.yaml.edit.site import EditSite, Splicing
+from orderkit.core.yaml.edit.stream import LIMITS, Stream, YamlLimits, check, decode, read, scan
+
+_BOM = b"\xef\xbb\xbf"
+_CHANGES_MAX = 500
+
+
+def edit(
+    data: bytes, edits: Sequence[Edit], *, name: str = "", limits: YamlLimits = LIMITS
+) -> bytes:
+    """
+    Return the bytes with all edits made, everything else as it was.
+
+    Each change is proved: besides the intended node nothing differs for a parser, and readers of
+    YAML 1.1, YAML 1.2 and Kubernetes see the intended value. A value that all of them see
+    already is left as it is written. Comments inside a value that is removed go with it.
+
+    Args:
+        name: What to call the file in messages.
+
+    Raises:
+        EditRefusedError: One of the edits cannot be made or not be proved. Nothing was changed.
+    """
+    try:
+        text = decode(data, limits)
+        stream = read(text, limits)
+        for wish in edits:
+            stream = _edited(stream, wish, limits)
+    except EditRefusedError as error:
+        raise error.named(name) from error
+    bom = _BOM if data.startswith(_BOM) else b""
+    return bom + stream.text.encode()
+
+
+def read_value(
+    data: bytes, path: Sequence[Step], *, document: int | None = None, limits: YamlLimits = LIMITS
+) -> Value:
+    """
+    Return the plain data at a path as YAML 1.2 reads it.
+
+    Raises:
+        EditRefusedError: It is not there, or an edit there would be refused too.
+    """
+    stream = read(decode(data, limits), limits)
+    place = locating.locate(stream, locating.root(stream, document), path)
+    if place.missing:
+        raise missing(stream, place, path)
+    found: Value = locating.data(stream, place.node)
+    return found
+
+
+def _edited(stream: Stream, wish: Edit, limits: YamlLimits) -> Stream:
+    """Make one edit; a map or list in place of another is several changes."""
+    writing.check(wish.value)
+    todo, changes = deque([wish]), 0
+    while todo:
+        changes += 1
+        if changes > _CHANGES_MAX:
+            raise EditRefusedError(EditRefusal.LIMITS, f"more than {_CHANGES_MAX} changes at once")
+        if not stream.documents:
+            check(stream, limits)
+        step = plan(stream, todo.popleft())
+        if isinstance(step, Proposal):
+            stream = _carried_out(stream, step, limits)
+        else:
+            todo.extendleft(reversed(step))
+    return stream
+
+
+def _carried_out(stream: Stream, proposal: Proposal, limits: YamlLimits) -> Stream:
+    """Make a change that can be proved; texts of several lines may be written in two ways."""
+    first = EditSite(stream, proposal.place)
+    try:
+        return _proved(stream, proposal.act(first), limits)
+    except EditRefusedError as error:
+        if error.code is not EditRefusal.UNPROVED:
+            raise
+    second = EditSite(stream, proposal.place, literal=False)
+    return _proved(stream, proposal.act(second), limits)
+
+
+def _proved(stream: Stream, change: Splicing, limits: YamlLimits) -> Stream:
+    text = change.apply(stream.text)
+    if len(text) > limits.size_bytes:
+        raise EditRefusedError(
+            EditRefusal.LIMITS, f"would be larger than {limits.size_bytes} bytes"
+        )
+    try:
+        after = scan(text, limits)
+    except EditRefusedError as error:
+        if error.code is EditRefusal.LIMITS:
+            raise
+        message = f"the result would be no good YAML ({error.reason})"
+        raise EditRefusedError(EditRefusal.UNPROVED, message) from error
+    prove(stream, after, change.expected)
+    return after

@@ -1,0 +1,257 @@
+"""
+How a text is laid out around its nodes: lines, columns, indicators, indentation.
+
+Answers questions about positions and changes nothing. Called through ``site``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from orderkit.core.yaml.edit.edits import EditRefusal
+from orderkit.core.yaml.edit.locating import CollectionEntry, NodeLocation, children
+from orderkit.core.yaml.edit.stream import EventKind, Stream
+from orderkit.core.yaml.edit.writing import Style
+
+_ANCHOR = re.compile(r"&[^\s,\[\]{}]+[ \t]*")
+
+
+class TextLayout:
+    """The geometry of one text."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream, self._text, self._events = stream, stream.text, stream.events
+
+    def line_start(self, position: int) -> int:
+        """Return where the line of a position begins."""
+        return self._text.rfind("\n", 0, position) + 1
+
+    def line_end(self, position: int) -> int:
+        """Return where the line of a position ends, before its line break."""
+        at = self._text.find("\n", position)
+        if at < 0:
+            return len(self._text)
+        return at - 1 if at > position and self._text[at - 1] == "\r" else at
+
+    def next_line(self, position: int) -> int:
+        """Return where the line after that of a position begins; the text's end if none."""
+        at = self._text.find("\n", position)
+        return len(self._text) if at < 0 else at + 1
+
+    def column(self, position: int) -> int:
+        """Return a position's column, counted from 0."""
+        return position - self.line_start(position)
+
+    def end(self, node: int) -> int:
+        """Return where the characters of a node end, without blank lines behind it."""
+        at = self._stream.end(node)
+        event = self._events[at]
+        while event.kind is EventKind.END:
+            if not self.is_silent(at):
+                break  # a bracket
+            at -= 1
+            event = self._events[at]
+        if self.is_block_scalar(at):
+            return self._block_scalar_end(at)
+        return self._stream.stop(at)
+
+    def is_block_scalar(self, at: int) -> bool:
+        """Say whether event `at` is a block scalar."""
+        event = self._events[at]
+        return event.kind is EventKind.SCALAR and event.style in ("|", ">")
+
+    def ends_in_block_scalar(self) -> bool:
+        """Say whether the text's last scalar is a block scalar that ends with the text."""
+        last = self.last_before(len(self._events))
+        return self.is_block_scalar(last) and self._stream.stop(last) == len(self._text)
+
+    def last_before(self, at: int) -> int:
+        """Return the last event before `at` that has characters: scalar, alias or bracket."""
+        silent = (EventKind.END, EventKind.OTHER, EventKind.DOCUMENT)
+        at -= 1
+        while at and self._events[at].kind in silent and self.is_silent(at):
+            at -= 1
+        return at
+
+    def is_silent(self, at: int) -> bool:
+        """Say whether an event has no characters."""
+        return self._stream.start(at) == self._stream.stop(at)
+
+    def keeps_blank_lines(self, at: int) -> bool:
+        """Say whether blank lines behind the block scalar at event `at` are part of it."""
+        start = self._stream.start(at)
+        return "+" in self._text[start : self.line_end(start)].split("#")[0]
+
+    def _block_scalar_end(self, at: int) -> int:
+        start, end = self._stream.start(at), self._stream.stop(at)
+        raw = self._text[start:end]
+        ends_blank = self._events[at].value.rstrip("\n").endswith((" ", "\t"))
+        if ends_blank or self.keeps_blank_lines(at):
+            return start + len(raw.removesuffix("\n").removesuffix("\r"))
+        return start + len(raw.rstrip())
+
+    def after_anchor(self, node: int) -> int:
+        """Return where a node's anchor ends; where the node begins if it has none."""
+        start = self._stream.start(node)
+        if self._events[node].anchor is None:
+            return start
+        found = _ANCHOR.match(self._text, start)
+        return start + len(found[0].rstrip()) if found else start
+
+    def body(self, node: int) -> int:
+        """
+        Return where a node begins behind its anchor.
+
+        Raises:
+            EditRefusedError: Something else stands between.
+        """
+        event = self._events[node]
+        start = self._stream.start(node)
+        if event.anchor is None:
+            return start
+        if event.style == "block":
+            first = children(self._stream, node)[0]
+            return self.entry_start(node, [first], 0)
+        found = _ANCHOR.match(self._text, start)
+        end = start + len(found[0]) if found else start
+        if found is None or self._text[end : end + 1] in ("#", "!"):
+            raise self._stream.refuse(EditRefusal.ANCHOR_IN_USE, "an anchor stands apart", node)
+        return min(end, self._stream.stop(node))
+
+    def indicator_end(self, place: NodeLocation) -> int:
+        """Return where the colon or the dash in front of the place's node ends."""
+        parent, child = place.parents[-1]
+        if child.key is not None:
+            return self._text.index(":", self._stream.stop(child.key)) + 1
+        found = children(self._stream, parent)
+        return self.entry_start(parent, found, found.index(child)) + 1
+
+    def column_of(self, node: int) -> int:
+        """
+        Return the column of a block collection's keys or dashes.
+
+        Raises:
+            EditRefusedError: There are tabs in front of them.
+        """
+        found = children(self._stream, node)
+        start = self.entry_start(node, found, 0)
+        if "\t" in self._text[self.line_start(start) : start]:
+            raise self._stream.refuse(EditRefusal.TABS, "the lines are indented with tabs", node)
+        return self.column(start)
+
+    def entry_start(self, node: int, found: list[CollectionEntry], at: int) -> int:
+        """
+        Return where an entry of a block collection begins: at its key or its dash.
+
+        Raises:
+            EditRefusedError: The key is written with ``?``.
+        """
+        child = found[at]
+        start = self._stream.start(child.first)
+        if child.key is not None:
+            if self._text[self.line_start(start) : start].rstrip().endswith("?"):
+                raise self._stream.refuse(EditRefusal.EXPLICIT_KEY, "the key has a '?'", child.key)
+            return start
+        begin = self.end(found[at - 1].value) if at else self._stream.start(node)
+        return self._dash_before(begin, start)
+
+    def _dash_before(self, begin: int, start: int) -> int:
+        """Return the last dash before `start` that is the first sign of its line."""
+        end = start
+        while end > begin:
+            line = max(self.line_start(end), begin)
+            part = self._text[line:end]
+            stripped = part.lstrip(" ")
+            if stripped.startswith("-"):
+                return line + len(part) - len(stripped)
+            end = line - 1
+        return begin
+
+    def entry_end(self, child: CollectionEntry) -> int:
+        """Return where an entry of a flow collection ends; ``{a}`` has no value there."""
+        end = self.end(child.value)
+        if child.key is not None and end == self._stream.start(child.value):
+            between = self._text[self.end(child.key) : end]
+            return self.end(child.key) + len(between.rstrip())
+        return end
+
+    def gap_after_dash(self, node: int, found: list[CollectionEntry]) -> str:
+        """Return the blanks between the last item and its dash: new items get them too."""
+        at = len(found) - 1
+        dash = self.entry_start(node, found, at) + 1
+        gap = self._text[dash : self._stream.start(found[at].value)]
+        return gap if gap and not gap.strip(" ") else " "
+
+    def block_indent(self, node: int) -> int:
+        """Return the indentation of a block scalar's lines."""
+        lines = self._text[self._stream.start(node) : self._stream.stop(node)].split("\n")[1:]
+        for line in lines:
+            if line.strip():
+                return len(line) - len(line.lstrip(" "))
+        raise self._stream.refuse(EditRefusal.BLOCK_SCALAR, "the block scalar is empty", node)
+
+    def style(self, around: Sequence[int]) -> Style:
+        """Return how to write on a line near these nodes: line breaks, JSON or not."""
+        position = self._stream.start(around[-1])
+        at = self._text.find("\n", position)
+        at = self._text.rfind("\n", 0, position) if at < 0 else at
+        return Style(
+            newline="\r\n" if at > 0 and self._text[at - 1] == "\r" else "\n",
+            json=any(self._is_json(node) for node in around),
+        )
+
+    def block_style(self, style: Style, around: Sequence[int]) -> Style:
+        """Return how to write lines near these nodes: also their indentation."""
+        return replace(
+            style,
+            step=self._step(around),
+            list_offset=self._list_offset(),
+            literal=style.literal and self._text.endswith("\n"),
+        )
+
+    def _is_json(self, node: int) -> bool:
+        event = self._events[node]
+        if event.kind is not EventKind.MAP or event.style != "flow":
+            return False
+        first = self._events[node + 1]
+        return first.kind is EventKind.SCALAR and first.style == '"'
+
+    def _step(self, nodes: Sequence[int]) -> int:
+        """Return by how much maps are indented, from the nearest to the place."""
+        for above, below in self._nested(reversed(nodes)):
+            return below - above
+        every = (at for at in sorted(self._stream.ends) if at not in nodes)
+        return next((below - above for above, below in self._nested(every)), 2)
+
+    def _nested(self, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
+        """Yield columns of block maps and of block maps that are values in them."""
+        for node in nodes:
+            if not self._is_block_map(node):
+                continue
+            for child in children(self._stream, node):
+                if self._is_block_map(child.value):
+                    one = self._key_column(node)
+                    other = self._key_column(child.value)
+                    if other > one:
+                        yield one, other
+
+    def _is_block_map(self, node: int) -> bool:
+        event = self._events[node]
+        return event.kind is EventKind.MAP and event.style == "block"
+
+    def _key_column(self, node: int) -> int:
+        return self.column(self._stream.start(node + 1))
+
+    def _list_offset(self) -> int:
+        """Return how far dashes stand right of the key above them, from the first such list."""
+        for node in sorted(self._stream.ends):
+            if not self._is_block_map(node):
+                continue
+            for child in children(self._stream, node):
+                event = self._events[child.value]
+                if event.kind is EventKind.LIST and event.style == "block":
+                    dash = self.entry_start(child.value, children(self._stream, child.value), 0)
+                    return self.column(dash) - self._key_column(node)
+        return 2

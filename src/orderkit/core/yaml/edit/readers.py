@@ -1,0 +1,97 @@
+"""
+What three readers make of a plain scalar: YAML 1.1, YAML 1.2, Kubernetes.
+
+YAML 1.1 is PyYAML's resolver, YAML 1.2 the core schema, Kubernetes ``core.yaml.go_scalars``
+(``kubectl``, Argo CD and the API server have a dialect of their own). A text is written without
+quotes only if all three read it as text; a number only if all three read that number.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from typing import Any
+
+import yaml
+
+from orderkit.core.yaml import go_scalars
+from orderkit.core.yaml.edit.edits import Value
+
+_TAG = "tag:yaml.org,2002:"
+_FIRST_11 = yaml.SafeLoader.yaml_implicit_resolvers
+_BUILD_11 = yaml.constructor.SafeConstructor
+_UNREADABLE = object()
+
+_NULL_12 = frozenset(("", "~", "null", "Null", "NULL"))
+_BOOL_12 = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INT_12 = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT_12 = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE_12 = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_DIGITS_MAX = 400
+
+
+def is_json(value: object) -> bool:
+    """Say whether a reading is something JSON can hold."""
+    return value is not _UNREADABLE and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def same(one: object, other: object) -> bool:
+    """Compare two scalars with their types: 1, 1.0 and true are three values."""
+    return type(one) is type(other) and one == other
+
+
+@functools.lru_cache(maxsize=4096)
+def readings(text: str) -> tuple[Any, Any, Any]:
+    """Return what YAML 1.1, YAML 1.2 and Kubernetes read; an object of its own: not JSON."""
+    return read_11(text), read_12(text), _read_kubernetes(text)
+
+
+def is_read_alike(text: str) -> bool:
+    """Say whether all readers see the same in the plain scalar `text`, whatever it is."""
+    first, *others = readings(text)
+    return first is not _UNREADABLE and all(same(first, other) for other in others)
+
+
+def agree(text: str, value: Value) -> bool:
+    """Say whether all readers see exactly `value` in the plain scalar `text`."""
+    return all(same(found, value) for found in readings(text))
+
+
+def read_11(text: str) -> Any:
+    """Return what PyYAML's safe loader would."""
+    candidates = (*_FIRST_11.get(text[:1], ()), *_FIRST_11.get(None, ()))
+    tag = next((tag for tag, pattern in candidates if pattern.match(text)), None)
+    if tag is None:
+        return text
+    if tag.removeprefix(_TAG) not in ("null", "bool", "int", "float"):
+        return _UNREADABLE
+    try:
+        return _BUILD_11().construct_object(yaml.ScalarNode(tag, text))
+    except (ValueError, OverflowError):
+        return _UNREADABLE
+
+
+def read_12(text: str) -> Any:
+    """Return what the core schema of YAML 1.2 says."""
+    if text in _NULL_12:
+        return None
+    if text in _BOOL_12:
+        return _BOOL_12[text]
+    if len(text) > _DIGITS_MAX:
+        return text
+    if _INT_12.fullmatch(text):
+        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+    if _FLOAT_12.fullmatch(text):
+        return float(text)
+    return _UNREADABLE if _NOT_FINITE_12.fullmatch(text) else text
+
+
+def _read_kubernetes(text: str) -> Any:
+    try:
+        return go_scalars.resolve(text)
+    except ValueError:
+        return _UNREADABLE

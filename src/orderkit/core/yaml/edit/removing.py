@@ -1,0 +1,75 @@
+"""
+Take an entry out of a map or list that has others.
+
+Whole lines go where the entry has lines of its own, with the comment behind it; comments above it
+stay. Called through ``planning``.
+"""
+
+from __future__ import annotations
+
+from orderkit.core.yaml.edit.edits import EditRefusal
+from orderkit.core.yaml.edit.locating import CollectionEntry
+from orderkit.core.yaml.edit.proving import ExpectedEvents
+from orderkit.core.yaml.edit.site import EditSite, Splice, Splicing
+
+
+def remove(site: EditSite, child: CollectionEntry) -> Splicing:
+    """
+    Take an entry out of the map or list that the site's node is; it is not the only one.
+
+    Raises:
+        EditRefusedError: A comment stands in between, a key has a ``?``, or a block scalar above
+            would swallow what stands behind.
+    """
+    expected = ExpectedEvents(child.first, site.stream.end(child.value) + 1, [])
+    found = site.children()
+    at = found.index(child)
+    if site.takes_flow:
+        return Splicing((_from_brackets(site, found, at),), expected)
+    layout = site.layout
+    start = layout.entry_start(site.node, found, at)
+    line = layout.line_start(start)
+    if not site.text[line:start].strip(" "):
+        end = layout.next_line(layout.end(child.value))
+        _check_above(site, child, start, end)
+        return Splicing((Splice(line, end, ""),), expected)
+    following = layout.entry_start(site.node, found, at + 1) if at + 1 < len(found) else start
+    _check_comments(site, layout.end(child.value), following, child)
+    return Splicing((Splice(start, following, ""),), expected)
+
+
+def _check_above(site: EditSite, child: CollectionEntry, start: int, end: int) -> None:
+    """Refuse if a block scalar above would swallow what stands behind the removed lines."""
+    above = site.layout.last_before(child.first)
+    if not site.layout.is_block_scalar(above):
+        return
+    behind = site.text[end:]
+    words = behind.lstrip(" \r\n")
+    column = site.layout.column(len(site.text) - len(words)) if words else 0
+    is_blank = not behind.split("\n", 1)[0].strip()
+    if column > site.layout.column(start) or (is_blank and site.layout.keeps_blank_lines(above)):
+        raise site.stream.refuse(
+            EditRefusal.BLOCK_SCALAR,
+            "what stands behind it would become part of the block scalar above",
+            child.first,
+        )
+
+
+def _from_brackets(site: EditSite, found: list[CollectionEntry], at: int) -> Splice:
+    """Cut an entry out of a flow map or list, with one comma."""
+    child = found[at]
+    start, end = site.stream.start(child.first), site.layout.entry_end(child)
+    if at + 1 < len(found):
+        following = site.stream.start(found[at + 1].first)
+        _check_comments(site, end, following, child)
+        return Splice(start, following, "")
+    before = site.layout.entry_end(found[at - 1])
+    _check_comments(site, before, start, child)
+    return Splice(before, end, "")
+
+
+def _check_comments(site: EditSite, start: int, end: int, child: CollectionEntry) -> None:
+    if "#" in site.text[start:end]:
+        raise site.stream.refuse(
+            EditRefusal.COMMENT, "a comment stands beside what would be removed", child.first
+        )

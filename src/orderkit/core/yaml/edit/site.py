@@ -1,0 +1,101 @@
+"""
+A place in a text where something is to be written, with all that decides how.
+
+Gathers the stream, the place, the layout and the style; ``replacing``, ``inserting`` and
+``removing`` turn it and a value into a ``Splicing``, which ``proving`` then judges.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from orderkit.core.yaml.edit.edits import EditRefusal
+from orderkit.core.yaml.edit.layout import TextLayout
+from orderkit.core.yaml.edit.locating import CollectionEntry, NodeLocation, children
+from orderkit.core.yaml.edit.proving import ExpectedEvents
+from orderkit.core.yaml.edit.stream import ParserEvent, Stream
+from orderkit.core.yaml.edit.writing import Style
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """Put `text` in place of the characters from `start` up to `end`."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Splicing:
+    """What to splice, and what the events must be afterwards."""
+
+    splices: tuple[Splice, ...]
+    expected: ExpectedEvents
+
+    def apply(self, text: str) -> str:
+        """Return the text with all splices made."""
+        parts, at = [], 0
+        for splice in sorted(self.splices, key=lambda splice: (splice.start, splice.end)):
+            parts += [text[at : splice.start], splice.text]
+            at = splice.end
+        return "".join([*parts, text[at:]])
+
+
+class EditSite:
+    """
+    The node at a place, and how to write there.
+
+    With `literal` false, texts of several lines are put in quotes: what stands behind them could
+    become part of a literal block.
+    """
+
+    def __init__(self, stream: Stream, place: NodeLocation, *, literal: bool = True) -> None:
+        self.stream, self.place, self.node = stream, place, place.node
+        self.text, self.layout = stream.text, TextLayout(stream)
+        self._around = [*(node for node, _ in place.parents), place.node]
+        self.style = replace(self.layout.style(self._around), literal=literal)
+        self.in_flow = any(stream.events[node].style == "flow" for node in self._around[:-1])
+
+    @property
+    def event(self) -> ParserEvent:
+        """The node's first event."""
+        return self.stream.events[self.node]
+
+    @property
+    def takes_flow(self) -> bool:
+        """Say whether entries of the node stand in brackets."""
+        return self.in_flow or self.event.style == "flow"
+
+    @functools.cached_property
+    def block_style(self) -> Style:
+        """How to write lines of their own; it takes a look at the whole text."""
+        return self.layout.block_style(self.style, self._around)
+
+    def children(self) -> list[CollectionEntry]:
+        """Return the entries of the node."""
+        return children(self.stream, self.node)
+
+    def joined(self, lines: Iterable[str]) -> str:
+        """Return lines with the text's line breaks between them."""
+        return self.style.newline.join(lines)
+
+    def below(self, lines: Sequence[str]) -> str:
+        """Return lines with a line break in front of each."""
+        return "".join(self.style.newline + line for line in lines)
+
+    def after_line(self, position: int, lines: Sequence[str]) -> Splice:
+        """
+        Insert whole lines behind the line of `position`, keeping how the text ends.
+
+        Raises:
+            EditRefusedError: A line break would become part of a block scalar.
+        """
+        at = self.layout.line_end(position)
+        if lines and at == len(self.text) and self.layout.ends_in_block_scalar():
+            raise self.stream.refuse(
+                EditRefusal.BLOCK_SCALAR, "the text ends in a block scalar without a line break", 0
+            )
+        return Splice(at, at, self.below(lines))

@@ -1,0 +1,313 @@
+"""
+Read a YAML text as parser events, within limits, without composing anything.
+
+A ``Stream`` holds the events of a text, for each collection the event that ends it, and where
+its documents begin. Hostile text ends here: parsing stops as soon as a limit is passed, so that
+neither depth (it crashes composers) nor aliases (they multiply) reach anything behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+import yaml
+
+from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError
+from orderkit.core.yaml.edit.readers import agree, readings
+
+
+@dataclass(frozen=True, slots=True)
+class YamlLimits:
+    """What a file may hold that is edited."""
+
+    size_bytes: int = 1_000_000
+    depth: int = 64
+    events: int = 50_000
+    """Also of what the aliases stand for, written out."""
+
+
+LIMITS = YamlLimits()
+
+_NO_TEXT = frozenset(("", *"~0123456789+-.nNyYtTfFoO=<"))
+"""How plain scalars begin that a reader may take for something else than text."""
+_AMBIGUOUS_BREAKS = ("\x85", "\u2028", "\u2029")
+
+
+class EventKind(Enum):
+    """What an event says."""
+
+    SCALAR = "a scalar"
+    MAP = "a map"
+    LIST = "a list"
+    ALIAS = "an alias"
+    END = "the end of a map or list"
+    DOCUMENT = "the start of a document"
+    OTHER = "an end of a document, or of the stream"
+
+
+class ParserEvent(NamedTuple):
+    """
+    One parser event, without its position: equal events say the same.
+
+    `style` is a scalar's mark (empty: plain), or ``flow`` or ``block``; `plain` says that readers
+    resolve the scalar's type themselves.
+    """
+
+    kind: EventKind
+    value: str = ""
+    style: str = ""
+    anchor: str | None = None
+    tag: str | None = None
+    plain: bool = False
+
+
+@dataclass(slots=True)
+class Stream:
+    """The events of a text and, once it is checked, how they belong together."""
+
+    text: str
+    events: list[ParserEvent] = field(default_factory=list)
+    found: list[yaml.Event] = field(default_factory=list)
+    """The same as the parser gave them, with their marks."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """Index of a collection's start event to that of its end event."""
+    documents: list[int] = field(default_factory=list)
+    """Index of each document's root node."""
+    aliases: set[str] = field(default_factory=set)
+
+    def end(self, at: int) -> int:
+        """Return the index of the last event of the node that begins at event `at`."""
+        return self.ends.get(at, at)
+
+    def start(self, at: int) -> int:
+        """Return where the characters of event `at` begin."""
+        mark = self.found[at].start_mark
+        return mark.index if mark else 0
+
+    def stop(self, at: int) -> int:
+        """Return where they end; blank lines behind a block scalar belong to it."""
+        mark = self.found[at].end_mark
+        return mark.index if mark else 0
+
+    def is_block(self, at: int) -> bool:
+        """Say whether a map or list written in lines begins at event `at`."""
+        return self.events[at].style == "block"
+
+    def refuse(self, code: EditRefusal, message: str, at: int) -> EditRefusedError:
+        """Return a refusal that names the line of event `at`."""
+        line = self.text.count("\n", 0, self.start(at)) + 1
+        return EditRefusedError(code, message, line=line)
+
+
+def decode(data: bytes, limits: YamlLimits = LIMITS) -> str:
+    """
+    Return the text without its byte order mark.
+
+    Raises:
+        EditRefusedError: Too large, not UTF-8, or its lines end in ways that readers count
+            differently.
+    """
+    if len(data) > limits.size_bytes:
+        raise EditRefusedError(EditRefusal.LIMITS, f"larger than {limits.size_bytes} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise EditRefusedError(EditRefusal.ENCODING, f"not UTF-8 at byte {error.start}") from error
+    text = text.removeprefix("\ufeff")
+    if "\ufeff" in text:
+        raise EditRefusedError(EditRefusal.ENCODING, "has a byte order mark in its midst")
+    if any(mark in text for mark in _AMBIGUOUS_BREAKS) or text.count("\r") != text.count("\r\n"):
+        raise EditRefusedError(
+            EditRefusal.LINE_BREAK, "ends a line as YAML 1.1 and 1.2 read differently"
+        )
+    return text
+
+
+def read(text: str, limits: YamlLimits = LIMITS) -> Stream:
+    """
+    Return the events of `text`, checked.
+
+    Raises:
+        EditRefusedError: No YAML, beyond the limits, or a key is given twice.
+    """
+    return check(scan(text, limits), limits)
+
+
+def scan(text: str, limits: YamlLimits = LIMITS) -> Stream:
+    """
+    Return the events of `text` as far as the limits allow, nothing said of keys and aliases.
+
+    Raises:
+        EditRefusedError: No YAML, too deep or too many events.
+    """
+    stream = Stream(text)
+    try:
+        _take_all(stream, limits)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        reason = str(error.problem or error.context)
+        line = mark.line + 1 if mark else None
+        raise EditRefusedError(
+            EditRefusal.NOT_YAML, f"no readable YAML: {reason}", line=line
+        ) from error
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        raise EditRefusedError(EditRefusal.NOT_YAML, f"no readable YAML: {error}") from error
+    return stream
+
+
+def _take_all(stream: Stream, limits: YamlLimits) -> None:
+    """Take the parser's events until its end: the one loop whose speed counts."""
+    take = yaml.CSafeLoader(stream.text).get_event
+    keep, keep_found = stream.events.append, stream.found.append
+    depth, scalar, make = 0, EventKind.SCALAR, ParserEvent._make
+    for _ in range(limits.events):
+        found: Any = take()
+        kind = found.__class__
+        keep_found(found)
+        if kind is yaml.ScalarEvent:
+            tag, plain = found.tag, found.implicit[0]
+            keep(make((scalar, found.value, found.style or "", found.anchor, tag, plain)))
+            continue
+        event = _OTHERS[kind](found)
+        keep(event)
+        if event.kind is EventKind.END:
+            depth -= 1
+        elif event.style:
+            depth += 1
+            if depth > limits.depth:
+                raise _beyond(stream, f"nested deeper than {limits.depth} levels")
+        elif event is _STREAM_END:
+            return
+    raise _beyond(stream, f"more than {limits.events} YAML events")
+
+
+def _beyond(stream: Stream, message: str) -> EditRefusedError:
+    return stream.refuse(EditRefusal.LIMITS, message, len(stream.events) - 1)
+
+
+_STREAM_END = ParserEvent(EventKind.OTHER, "end")
+_MAP_END, _LIST_END = ParserEvent(EventKind.END, "map"), ParserEvent(EventKind.END, "list")
+
+
+def _collection(kind: EventKind) -> Callable[[Any], ParserEvent]:
+    def taken(found: Any) -> ParserEvent:
+        style = "flow" if found.flow_style else "block"
+        return ParserEvent(kind, "", style, found.anchor, found.tag)
+
+    return taken
+
+
+_OTHERS: dict[type, Callable[[Any], ParserEvent]] = {
+    yaml.MappingStartEvent: _collection(EventKind.MAP),
+    yaml.SequenceStartEvent: _collection(EventKind.LIST),
+    yaml.MappingEndEvent: lambda _: _MAP_END,
+    yaml.SequenceEndEvent: lambda _: _LIST_END,
+    yaml.AliasEvent: lambda found: ParserEvent(EventKind.ALIAS, found.anchor),
+    yaml.DocumentStartEvent: lambda found: ParserEvent(
+        EventKind.DOCUMENT, f"{found.explicit} {found.version} {found.tags}"
+    ),
+    yaml.DocumentEndEvent: lambda found: ParserEvent(EventKind.OTHER, f"document {found.explicit}"),
+    yaml.StreamStartEvent: lambda _: ParserEvent(EventKind.OTHER, "start"),
+    yaml.StreamEndEvent: lambda _: _STREAM_END,
+}
+
+
+def check(stream: Stream, limits: YamlLimits = LIMITS) -> Stream:
+    """
+    Find out how the events belong together, and return the stream.
+
+    Raises:
+        EditRefusedError: A key is given twice, or the aliases stand for too much, or for nothing.
+    """
+    checker = _Checker(stream, limits)
+    for at, event in enumerate(stream.events):
+        checker.take(at, event)
+    return stream
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection whose end is not reached; `keys` of a map, `None` of a list."""
+
+    start: int
+    keys: set[object] | None
+    anchor: str | None
+    size: int = 1
+    at_key: bool = True
+
+
+class _Checker:
+    """Takes events one by one, in their order."""
+
+    def __init__(self, stream: Stream, limits: YamlLimits) -> None:
+        self._stream, self._limits = stream, limits
+        self._open: list[_Open] = []
+        self._sizes: dict[str, int] = {}
+        self._written_out = 0
+
+    def take(self, at: int, event: ParserEvent) -> None:
+        """
+        Take one event.
+
+        Raises:
+            EditRefusedError: It repeats a key, or is an alias of nothing or of too much.
+        """
+        kind = event.kind
+        if kind is EventKind.SCALAR:
+            self._node(event.anchor, 1, event, at)
+        elif kind is EventKind.MAP or kind is EventKind.LIST:
+            self._open.append(_Open(at, set() if kind is EventKind.MAP else None, event.anchor))
+        elif kind is EventKind.END:
+            closed = self._open.pop()
+            self._stream.ends[closed.start] = at
+            self._node(closed.anchor, closed.size, None, at)
+        elif kind is EventKind.ALIAS:
+            self._alias(event.value, at)
+        elif kind is EventKind.DOCUMENT:
+            self._stream.documents.append(at + 1)
+            self._sizes = {}
+
+    def _alias(self, anchor: str, at: int) -> None:
+        if anchor not in self._sizes:
+            raise self._stream.refuse(EditRefusal.NOT_YAML, f"nothing is called &{anchor}", at)
+        self._stream.aliases.add(anchor)
+        size = self._sizes[anchor]
+        self._written_out += size
+        if self._written_out > self._limits.events:
+            raise self._stream.refuse(
+                EditRefusal.LIMITS, "the aliases stand for too many nodes", at
+            )
+        self._node(None, size, None, at)
+
+    def _node(self, anchor: str | None, size: int, scalar: ParserEvent | None, at: int) -> None:
+        """Note a finished node in the collection around it."""
+        if anchor is not None:
+            self._sizes[anchor] = size
+        if not self._open:
+            return
+        parent = self._open[-1]
+        parent.size += size
+        if parent.keys is None:
+            return
+        if parent.at_key and scalar is not None:
+            self._key(parent.keys, scalar, at)
+        parent.at_key = not parent.at_key
+
+    def _key(self, keys: set[object], scalar: ParserEvent, at: int) -> None:
+        """Note a key, also what each reader takes it for: ``yes`` is ``true`` to some."""
+        value = scalar.value
+        if value in keys:
+            raise self._stream.refuse(
+                EditRefusal.DUPLICATE_KEY, f"key {value!r} is given twice", at
+            )
+        keys.add(value)
+        if scalar.plain and value[:1] in _NO_TEXT and not agree(value, value):
+            others = {(reader, type(found), found) for reader, found in enumerate(readings(value))}
+            if keys & others:
+                raise self._stream.refuse(
+                    EditRefusal.DUPLICATE_KEY, f"key {value!r} equals another one for a reader", at
+                )
+            keys |= others

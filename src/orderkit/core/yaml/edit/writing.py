@@ -1,0 +1,227 @@
+"""
+Write values as YAML text: scalars in a wanted style, maps and lists as block or flow.
+
+A text stays without quotes only if every reader takes it for text; otherwise it gets single quotes,
+or double ones where it has line breaks or characters that cannot be printed. Called by
+``replacing``, ``inserting`` and ``layout``; what is written here is judged again by ``proving``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError, Value
+from orderkit.core.yaml.edit.readers import agree
+
+_PLAIN = re.compile(r"(?:[^\W_]|[_./+(<$^=;~\\]|-(?=[^\W_]))[^:#]*(?:(?::(?=\S)|(?<=\S)#)[^:#]*)*")
+_FLOW_MARKS = re.compile(r"[,\[\]{}:?#]")
+_INT_MIN, _UINT_MAX = -(2**63), 2**64 - 1
+_DEPTH_MAX = 32
+_KEY_MAX = 1000
+"""A parser looks for the colon of a key no further than 1,024 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """
+    How to write: what surrounds the value in the file.
+
+    `quote` is the mark that texts get where they may choose: ``'``, ``"`` or none.
+    """
+
+    newline: str = "\n"
+    step: int = 2
+    list_offset: int = 2
+    """How far a list's dashes stand right of the key above them."""
+    quote: str = ""
+    literal: bool = True
+    """Several lines may be a literal block: not at the end of a text without a line break."""
+    json: bool = False
+    """Everything in double quotes, also keys: the text around is JSON."""
+
+
+def check(value: object) -> None:
+    """
+    Make sure that `value` is what JSON can hold.
+
+    Raises:
+        EditRefusedError: It is not; or a number that readers read differently, half a character,
+            or deeper than any file.
+    """
+    level: list[object] = [value]
+    for _ in range(_DEPTH_MAX):
+        level = [child for node in level for child in _checked(node)]
+        if not level:
+            return
+    raise EditRefusedError(EditRefusal.VALUE, f"the new value has more than {_DEPTH_MAX} levels")
+
+
+def _checked(node: object) -> Iterable[object]:
+    """Return what is in a value, the value itself being good."""
+    if isinstance(node, dict):
+        if not all(isinstance(key, str) for key in node):
+            raise EditRefusedError(EditRefusal.VALUE, "a key of the new value is no text")
+        return [*node, *node.values()]
+    if isinstance(node, list):
+        return node
+    if isinstance(node, str):
+        _check_text(node)
+    elif isinstance(node, float) and not math.isfinite(node):
+        raise EditRefusedError(EditRefusal.VALUE, f"{node} cannot be written as JSON")
+    elif isinstance(node, int) and not _INT_MIN <= node <= _UINT_MAX:
+        raise EditRefusedError(EditRefusal.VALUE, f"{node} has more than 64 bits")
+    elif node is not None and not isinstance(node, int | float):
+        raise EditRefusedError(EditRefusal.VALUE, f"{type(node).__name__} is no YAML value")
+    return ()
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise EditRefusedError(EditRefusal.VALUE, "the new value has half a character") from error
+
+
+def scalar(value: Value, style: Style, *, flow: bool) -> str:
+    """Return a scalar on one line."""
+    if isinstance(value, str):
+        return _text(value, style, flow=flow)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float(value)
+    return str(value)
+
+
+def _float(value: float) -> str:
+    digits, mark, exponent = repr(value).partition("e")
+    return f"{digits}{'' if '.' in digits else '.0'}{mark}{exponent}"
+
+
+def _text(text: str, style: Style, *, flow: bool) -> str:
+    if style.json or style.quote == '"' or not text.isprintable():
+        return double_quoted(text)
+    if style.quote != "'" and _is_plain(text, flow=flow):
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _is_plain(text: str, *, flow: bool) -> bool:
+    if not _PLAIN.fullmatch(text) or text.endswith(" ") or text.startswith("..."):
+        return False
+    if flow and _FLOW_MARKS.search(text):
+        return False
+    return agree(text, text)
+
+
+def double_quoted(text: str) -> str:
+    """Return the text in double quotes, as JSON escapes it, on one line."""
+    parts = []
+    for character in text:
+        if character in '"\\' or character in "\n\t\r":
+            parts.append(json.dumps(character)[1:-1])
+        elif character.isprintable():
+            parts.append(character)
+        else:
+            code = ord(character)
+            parts.append(f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")  # noqa: PLR2004 - four hexadecimal digits
+    return '"' + "".join(parts) + '"'
+
+
+def key(text: str, style: Style, *, flow: bool) -> str:
+    """
+    Return a map's key.
+
+    Raises:
+        EditRefusedError: It is longer than parsers look for a key's colon.
+    """
+    written = scalar(text, style, flow=flow)
+    if len(written) > _KEY_MAX:
+        raise EditRefusedError(EditRefusal.VALUE, f"a key of more than {_KEY_MAX} characters")
+    return written
+
+
+def flow(value: Value, style: Style) -> str:
+    """Return any value on one line."""
+    if isinstance(value, dict):
+        pairs = (f"{key(k, style, flow=True)}: {flow(v, style)}" for k, v in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(flow(item, style) for item in value) + "]"
+    return scalar(value, style, flow=True)
+
+
+def is_block(value: Value) -> bool:
+    """Say whether a value takes lines of its own: a map or list that is not empty."""
+    return isinstance(value, dict | list) and bool(value)
+
+
+def block(value: Value, indent: int, style: Style) -> Iterator[str]:
+    """Yield the lines of a map or a list that is not empty, indented, without line breaks."""
+    pad = " " * indent
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _entry(f"{pad}{key(name, _keys(style), flow=False)}:", item, indent, style)
+    elif isinstance(value, list):
+        for item in value:
+            lines = item_lines(item, indent + 2, style)
+            yield f"{pad}- {next(lines)}"
+            yield from lines
+
+
+def _keys(style: Style) -> Style:
+    return replace(style, quote="")
+
+
+def _entry(head: str, value: Value, indent: int, style: Style) -> Iterator[str]:
+    if is_block(value):
+        yield head
+        deeper = style.list_offset if isinstance(value, list) else style.step
+        yield from block(value, indent + deeper, style)
+    elif isinstance(value, str) and "\n" in value:
+        first, *rest = inline(value, indent + style.step, style)
+        yield f"{head} {first}"
+        yield from rest
+    else:
+        yield (
+            f"{head} {flow(value, style)}"
+            if isinstance(value, dict | list)
+            else (f"{head} {scalar(value, style, flow=False)}")
+        )
+
+
+def item_lines(value: Value, indent: int, style: Style) -> Iterator[str]:
+    """Yield the lines of a list's item, the first without its indentation."""
+    if is_block(value):
+        lines = block(value, indent, style)
+        yield next(lines).removeprefix(" " * indent)
+        yield from lines
+    else:
+        yield from inline(value, indent, style)
+
+
+def inline(value: Value, indent: int, style: Style) -> list[str]:
+    """Return a scalar, or an empty collection, as it stands after its key: some lines."""
+    if isinstance(value, str) and "\n" in value and style.literal:
+        lines = literal(value, indent)
+        if lines is not None:
+            return ["|" if value.endswith("\n") else "|-", *lines]
+    if isinstance(value, dict | list):
+        return [flow(value, style)]
+    return [scalar(value, style, flow=False)]
+
+
+def literal(text: str, indent: int) -> list[str] | None:
+    """Return the lines of a literal block's body; none if the text would not stand there well."""
+    lines = text.removesuffix("\n").split("\n")
+    if not lines[0] or not lines[-1] or lines[0].startswith((" ", "\t")):
+        return None
+    if not all(line.isprintable() and line == line.rstrip() for line in lines):
+        return None
+    return [" " * indent + line if line else "" for line in lines]

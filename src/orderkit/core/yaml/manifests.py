@@ -1,0 +1,333 @@
+"""
+Read manifests from files that anybody may have pushed.
+
+One file gives the Kubernetes objects it holds, or one error with file and line. YAML is read as
+Kubernetes reads it (``core.yaml.go_scalars``) from a stream of parser events with limits on size,
+depth, events and aliases, because loading hostile YAML can hang or crash the process. Stricter than
+Kubernetes in one point: a key given twice is refused. No templating, no I/O.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from orderkit.core.errors import OrderkitError, shorten
+from orderkit.core.objects.kube_objects import Kind, Manifest
+from orderkit.core.yaml.go_scalars import Scalar, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestLimits:
+    """What one file may hold."""
+
+    size_bytes: int = 1_000_000
+    depth: int = 64
+    events: int = 50_000
+    aliases: int = 20
+
+
+DEFAULT_LIMITS = ManifestLimits()
+
+_CORE_TAGS = "tag:yaml.org,2002:"
+_MERGE = "<<"
+
+
+class ManifestError(OrderkitError):
+    """A file that should hold manifests cannot be read as such."""
+
+    def __init__(self, path: str, reason: str, *, line: int | None = None) -> None:
+        where = f"{path}: line {line}" if line else path
+        super().__init__(
+            f"{where}: {reason}", hint="correct the file and commit it; nothing was taken from it"
+        )
+        self.path, self.reason, self.line = path, reason, line
+
+
+def parse_manifests(
+    path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
+) -> tuple[Manifest, ...]:
+    """
+    Return the objects of one YAML stream or (name ending in ``.json``) of one JSON file.
+
+    Empty documents are skipped and objects of kind List give their items. Nothing is returned
+    unless all of it is good.
+
+    Args:
+        path: Names the file in messages.
+
+    Raises:
+        ManifestError: It is no YAML or JSON, beyond the limits, repeats a key, or a document is
+            no Kubernetes object.
+    """
+    documents = parse_documents(path, data, limits=limits)
+    return tuple(
+        manifest
+        for document, line in documents
+        if document is not None
+        for manifest in objects_in(path, document, line)
+    )
+
+
+def parse_documents(
+    path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
+) -> list[tuple[object, int]]:
+    """
+    Return every document of a file, empty ones (None) too, with the line it begins on.
+
+    Raises:
+        ManifestError: It is no YAML or JSON, beyond the limits, or repeats a key.
+    """
+    text = _decode(path, data, limits)
+    if path.endswith(".json"):
+        return [(_parse_json(path, text, limits), 1)]
+    return list(_parse_yaml(path, text, limits))
+
+
+def looks_like_manifest(data: bytes) -> bool:
+    """Say whether a broken file was meant as a manifest; Argo CD ignores it otherwise."""
+    return all(key in data for key in (b"apiVersion:", b"kind:", b"metadata:"))
+
+
+def _decode(path: str, data: bytes, limits: ManifestLimits) -> str:
+    if len(data) > limits.size_bytes:
+        raise ManifestError(path, f"larger than {limits.size_bytes} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ManifestError(path, f"not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def objects_in(path: str, document: object, line: int) -> Iterator[Manifest]:
+    """
+    Yield the document, or the items of a List.
+
+    Raises:
+        ManifestError: It is no Kubernetes object.
+    """
+    if not isinstance(document, dict):
+        raise ManifestError(path, "a document is no map", line=line)
+    try:
+        kind = Kind.of(document)
+    except ValueError as error:
+        raise ManifestError(path, str(error), line=line) from error
+    items = document.get("items")
+    if kind.kind.endswith("List") and isinstance(items, list):
+        for item in items:
+            yield from objects_in(path, item, line)
+        return
+    if not isinstance(document.get("metadata", {}), dict):
+        raise ManifestError(path, f"metadata of {kind} is no map", line=line)
+    yield document
+
+
+def _parse_json(path: str, text: str, limits: ManifestLimits) -> object:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ManifestError(path, f"key {shorten(twice)!r} is given twice")
+        return found
+
+    def refuse(constant: str) -> object:
+        raise ManifestError(path, f"{constant} is no JSON")
+
+    try:
+        document = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise ManifestError(path, error.msg, line=error.lineno) from error
+    except ValueError as error:  # a number of thousands of digits
+        raise ManifestError(path, shorten(str(error))) from error
+    except RecursionError as error:
+        raise ManifestError(path, f"nested deeper than {limits.depth} levels") from error
+    if _depth_exceeds(document, limits.depth):
+        raise ManifestError(path, f"nested deeper than {limits.depth} levels")
+    if "\\ud" in text.lower() and not _is_encodable(document):
+        raise ManifestError(path, "a \\ud… escape that is half a character")
+    return document
+
+
+def _is_encodable(document: object) -> bool:
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _depth_exceeds(value: object, allowed: int) -> bool:
+    level: list[object] = [value]
+    for _ in range(allowed + 1):
+        level = [
+            child
+            for node in level
+            if isinstance(node, dict | list)
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _parse_yaml(path: str, text: str, limits: ManifestLimits) -> Iterator[tuple[object, int]]:
+    composer = _Composer(path, limits)
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            if composer.take(event):
+                yield composer.document, composer.document_line
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        reason = str(error.problem or error.context)
+        raise ManifestError(path, reason, line=mark.line + 1 if mark else None) from error
+    except yaml.YAMLError as error:
+        raise ManifestError(path, shorten(str(error))) from error
+
+
+@dataclass(slots=True)
+class _Open:
+    """A map or list whose end is not reached."""
+
+    value: dict[str, Any] | list[Any]
+    line: int
+    key: str | None = None
+    merges: list[Any] | None = None
+    anchor: str | None = None
+
+
+class _Composer:
+    """Builds plain data from parser events, one document at a time, never recursing."""
+
+    def __init__(self, path: str, limits: ManifestLimits) -> None:
+        self._path, self._limits = path, limits
+        self._events = self._aliases = 0
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, Any] = {}
+        self.document: Any = None
+        self.document_line = 1
+
+    def take(self, event: yaml.Event) -> bool:
+        """Take one event; True when it ended a document."""
+        line = _line(event)
+        self._count(1, line)
+        if isinstance(event, yaml.DocumentStartEvent):
+            self.document, self.document_line, self._anchors = None, line, {}
+        elif isinstance(event, yaml.ScalarEvent):
+            self._put(self._scalar(event, line), event.anchor, line)
+        elif isinstance(event, yaml.AliasEvent):
+            self._put(self._aliased(event, line), None, line)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            self._open(event, line)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._close(line)
+        return isinstance(event, yaml.DocumentEndEvent)
+
+    def _fail(self, reason: str, line: int) -> ManifestError:
+        return ManifestError(self._path, reason, line=line)
+
+    def _count(self, nodes: int, line: int) -> None:
+        self._events += nodes
+        if self._events > self._limits.events:
+            raise self._fail(f"more than {self._limits.events} YAML events", line)
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> Scalar:
+        tag = (event.tag or "").removeprefix(_CORE_TAGS)
+        if tag == "str" or (tag in ("", "!") and not event.implicit[0]):
+            return str(event.value)
+        if tag not in ("", "!", "null", "bool", "int", "float"):
+            raise self._fail(f"tag {shorten(str(event.tag))} is not supported", line)
+        try:
+            value = resolve(event.value)
+        except ValueError as error:
+            raise self._fail(str(error), line) from error
+        if tag and tag != "!" and not _fits(tag, value):
+            raise self._fail(f"{shorten(event.value)!r} is no {tag}", line)
+        return value
+
+    def _aliased(self, event: yaml.AliasEvent, line: int) -> object:
+        self._aliases += 1
+        if self._aliases > self._limits.aliases:
+            raise self._fail(f"more than {self._limits.aliases} aliases", line)
+        if event.anchor not in self._anchors:
+            raise self._fail(f"unknown anchor {shorten(str(event.anchor))!r}", line)
+        value = self._anchors[event.anchor]
+        if _depth_exceeds(value, self._limits.depth - len(self._stack)):
+            raise self._fail(f"nested deeper than {self._limits.depth} levels", line)
+        self._count(_size(value), line)
+        return copy.deepcopy(value)
+
+    def _open(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent, line: int) -> None:
+        if len(self._stack) >= self._limits.depth:
+            raise self._fail(f"nested deeper than {self._limits.depth} levels", line)
+        top = self._stack[-1] if self._stack else None
+        if top is not None and isinstance(top.value, dict) and top.key is None:
+            raise self._fail("a key that is a map or a list", line)
+        if event.tag not in (None, "!", f"{_CORE_TAGS}map", f"{_CORE_TAGS}seq"):
+            raise self._fail(f"tag {shorten(str(event.tag))} is not supported", line)
+        empty: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
+        self._stack.append(_Open(empty, line, anchor=event.anchor))
+
+    def _close(self, line: int) -> None:
+        done = self._stack.pop()
+        for merged in done.merges or ():
+            self._merge(done, merged)
+        self._put(done.value, done.anchor, line)
+
+    def _merge(self, into: _Open, merged: object) -> None:
+        """Add what a ``<<`` brings; keys that are written out win, earlier merges win."""
+        for source in merged if isinstance(merged, list) else [merged]:
+            if not isinstance(source, dict) or not isinstance(into.value, dict):
+                raise self._fail("'<<' merges something that is no map", into.line)
+            for key, value in source.items():
+                into.value.setdefault(key, value)
+
+    def _put(self, value: Any, anchor: str | None, line: int) -> None:
+        if anchor:
+            self._anchors[anchor] = value
+        if not self._stack:
+            self.document = value
+            return
+        top = self._stack[-1]
+        if isinstance(top.value, list):
+            top.value.append(value)
+        elif top.key is None:
+            top.key = self._key(value, top, line)
+        elif top.key == _MERGE:
+            top.merges = [*(top.merges or []), value]
+            top.key = None
+        else:
+            top.value[top.key] = value
+            top.key = None
+
+    def _key(self, value: Any, top: _Open, line: int) -> str:
+        if isinstance(value, dict | list):
+            raise self._fail("a key that is a map or a list", line)
+        key = value if isinstance(value, str) else json.dumps(value)
+        if isinstance(top.value, dict) and key in top.value:
+            raise self._fail(f"key {shorten(key)!r} is given twice", line)
+        return key
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
+
+
+def _fits(tag: str, value: Scalar) -> bool:
+    if tag == "null":
+        return value is None
+    if isinstance(value, bool) or tag == "bool":
+        return isinstance(value, bool) and tag == "bool"
+    return isinstance(value, int) or (tag == "float" and isinstance(value, float))
+
+
+def _size(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(1 + _size(child) for child in value.values())
+    if isinstance(value, list):
+        return 1 + sum(_size(child) for child in value)
+    return 1

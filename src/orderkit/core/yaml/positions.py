@@ -1,0 +1,124 @@
+"""
+Where in a file a field stands: manifests together with the line and column of each value.
+
+`core.yaml.manifests` reads the file first, with all its limits, so a file that gets here is
+harmless. Then the parser's events are walked once more for their marks. JSON is walked as YAML,
+which it is; where that fails, places are simply not known. Called by ``flows.file.validating``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import yaml
+
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.yaml.manifests import DEFAULT_LIMITS, ManifestLimits, objects_in, parse_documents
+
+Steps = tuple[str, ...]
+Mark = tuple[int, int]
+"""Line and column, both from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An object and where its parts stand."""
+
+    manifest: Manifest
+    line: int
+    """The line its document begins on."""
+    marks: Mapping[Steps, Mark]
+    root: Steps = ()
+    """Where the object begins in its document: not at the top if it is an item of a List."""
+
+    def find(self, steps: Sequence[str]) -> Mark | None:
+        """Return where a field stands, or the nearest field above it; None if not known."""
+        wanted = (*self.root, *steps)
+        for length in range(len(wanted), len(self.root) - 1, -1):
+            if wanted[:length] in self.marks:
+                return self.marks[wanted[:length]]
+        return None
+
+
+def placed_manifests(
+    path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
+) -> tuple[Placed, ...]:
+    """
+    Return the objects of a file with their places.
+
+    Raises:
+        ManifestError: As ``core.yaml.manifests.parse_manifests``.
+    """
+    documents = parse_documents(path, data, limits=limits)
+    marks = _marks(data.decode("utf-8-sig"))
+    found: list[Placed] = []
+    for index, (document, line) in enumerate(documents):
+        if document is None:
+            continue
+        known = marks[index] if index < len(marks) else {}
+        objects = list(objects_in(path, document, line))
+        alone = len(objects) == 1 and objects[0] is document
+        for number, manifest in enumerate(objects):
+            root = () if alone else ("items", str(number))
+            found.append(Placed(manifest, line, known, root))
+    return tuple(found)
+
+
+def _marks(text: str) -> list[dict[Steps, Mark]]:
+    walk = _Walk()
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            walk.take(event)
+    except yaml.YAMLError:
+        return []
+    return walk.documents
+
+
+@dataclass(slots=True)
+class _Open:
+    """A map or list that is being walked."""
+
+    steps: Steps
+    is_map: bool
+    key: str | None = None
+    key_mark: Mark = (1, 1)
+    count: int = 0
+
+
+@dataclass(slots=True)
+class _Walk:
+    documents: list[dict[Steps, Mark]] = field(default_factory=list)
+    _stack: list[_Open] = field(default_factory=list)
+
+    def take(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.DocumentStartEvent):
+            self.documents.append({})
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._stack.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            self._node(event)
+
+    def _node(self, event: yaml.NodeEvent) -> None:
+        start = event.start_mark
+        mark = (start.line + 1, start.column + 1) if start else (1, 1)
+        top = self._stack[-1] if self._stack else None
+        if top is not None and top.is_map and top.key is None:
+            top.key, top.key_mark = getattr(event, "value", ""), mark
+            return
+        steps = self._step(top, mark)
+        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            self._stack.append(_Open(steps, isinstance(event, yaml.MappingStartEvent)))
+
+    def _step(self, top: _Open | None, mark: Mark) -> Steps:
+        """Note where a value stands: a map's at its key, which is what a person looks for."""
+        if top is None:
+            steps: Steps = ()
+        elif top.is_map:
+            steps, mark = (*top.steps, top.key or ""), top.key_mark
+            top.key = None
+        else:
+            steps = (*top.steps, str(top.count))
+            top.count += 1
+        self.documents[-1][steps] = mark
+        return steps

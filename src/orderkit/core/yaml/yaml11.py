@@ -1,0 +1,149 @@
+"""
+Read and write small YAML documents of our own: pack.yaml, kit.yaml, platform.yaml, records.
+
+Reading is YAML 1.1 without dates (a timestamp stays text) and checks a JSON Schema, so a
+misspelt key is an error that names the key. Writing quotes every text that YAML 1.1 or 1.2
+would read as something else. Files from repositories of others go through
+``core.yaml.manifests``, which adds limits.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any
+
+import yaml
+
+from orderkit.core.errors import InvalidInputError
+
+Steps = tuple[str | int, ...]
+"""Keys and list positions that lead to a value."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """Safe loader, libyaml's, that leaves dates as text: JSON has none."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Safe dumper with indented lists and quotes around everything ambiguous."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - PyYAML's signature
+        super().increase_indent(flow, indentless=False)
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
+        return True
+
+
+# YAML 1.2 reads 0o17 and 1e3 as numbers and PyYAML does not; go-yaml, with which Kubernetes
+# reads, takes y and n for booleans. A plain scalar must be text for all of them.
+_AMBIGUOUS = re.compile(
+    r"^(?:[yYnN]|[-+]?0[xob][0-9a-fA-F_]+|[-+]?[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?)$"
+)
+
+
+_SENTINEL = "__ORDERKIT_"
+"""What is baked in its place may look like a number."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    quoted = _AMBIGUOUS.match(value) or _SENTINEL in value
+    style = "|" if "\n" in value else ("'" if quoted else None)
+    if not value.isprintable() and not value.replace("\n", "").isprintable():
+        style = '"'  # YAML 1.1 breaks lines at U+0085 and U+2028, YAML 1.2 does not
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """
+    Read one document and check it against a JSON Schema.
+
+    A ``description`` in the part of the schema that refuses a value is the way out that is told.
+
+    Args:
+        name: What to call the file in messages.
+
+    Raises:
+        InvalidInputError: Not YAML, not one map, or a key or value the schema refuses.
+    """
+    import jsonschema
+
+    try:
+        found = yaml.load(text, _Loader)  # noqa: S506 - a subclass of SafeLoader
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InvalidInputError(name, "", f"is no readable YAML: {error}") from error
+    problem = jsonschema.exceptions.best_match(
+        jsonschema.Draft202012Validator(schema).iter_errors(found)
+    )
+    if problem is not None:
+        raise _invalid(name, text, problem)
+    if not isinstance(found, dict):
+        raise InvalidInputError(name, found, "is no map")
+    return found
+
+
+def _invalid(name: str, text: str | bytes, problem: Any) -> InvalidInputError:
+    steps = tuple(problem.absolute_path)
+    if problem.validator == "additionalProperties":
+        known = list(problem.schema.get("properties", ()))
+        unknown = next(key for key in problem.instance if key not in known)
+        near = difflib.get_close_matches(str(unknown), known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+        field = place(name, text, steps, line_at=(*steps, unknown))
+        return InvalidInputError(field, unknown, "is no known key", hint=hint)
+    field = place(name, text, steps)
+    hint = str(problem.schema.get("description", ""))
+    return InvalidInputError(field, problem.instance, f"is refused: {problem.message}", hint=hint)
+
+
+def place(name: str, text: str | bytes, steps: Steps, *, line_at: Steps | None = None) -> str:
+    """Return ``file:line: key.key`` for messages; `line_at` if another key's line is meant."""
+    path = ".".join(str(step) for step in steps)
+    where = f"{name}:{line_of(text, steps if line_at is None else line_at)}"
+    return f"{where}: {path}" if path else where
+
+
+def line_of(text: str | bytes, steps: Steps) -> int:
+    """Return the line, from 1, of a key or list entry; of the nearest above it if it is absent."""
+    node = yaml.compose(text, _Loader)
+    line = 0
+    for step in steps:
+        if isinstance(node, yaml.MappingNode):
+            entry = next((e for e in node.value if e[0].value == str(step)), None)
+            if entry is None:
+                break
+            line, node = entry[0].start_mark.line, entry[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            node = node.value[step]
+            line = node.start_mark.line
+        else:
+            break
+    return line + 1
+
+
+def dump(value: dict[str, Any], *, width: int = 100) -> str:
+    """Write one document, keys in their order, ``---`` first, a newline last."""
+    return dump_all([value], width=width)
+
+
+def dump_all(values: list[dict[str, Any]], *, width: int = 100) -> str:
+    """Write a stream of documents; lines are broken at blanks where they get wider."""
+    return yaml.dump_all(
+        values,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        explicit_start=True,
+        width=width,
+        default_flow_style=False,
+    )

@@ -1,0 +1,1 @@
+"""Argo CD as flows use it: refresh it, wait for layers, explain what blocks a delivery."""

@@ -1,0 +1,98 @@
+"""
+Say what keeps an Application from being delivered, down to the object on which it waits.
+
+The Application alone names that object; here it is looked up, and if it is an Application itself,
+what keeps that one. Called by the flows that report (``flows.order.listing``, ``tracing``,
+``flows.install.diagnosis``) and that end an order. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from orderkit.core.argocd.application import Hindrance, hindrance
+from orderkit.core.names import TeamName
+from orderkit.core.objects.kube_objects import APPLICATION, Manifest, ObjectKey, condition, dig
+from orderkit.core.order import ledger, order_state
+from orderkit.core.order.order_state import OrderState
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.platform import Platform, get_object
+
+_DEEPEST = 5
+"""Applications in Applications: a bound, should two wait for each other."""
+
+
+def obstacle(
+    platform: Platform, application: Manifest, commit: str | None = None
+) -> Hindrance | None:
+    """
+    Say why an Application is not delivered at `commit`; None when it is.
+
+    One read of the cluster for each object that is waited for.
+    """
+    return _obstacle(platform, application, commit, _DEEPEST)
+
+
+def explained(
+    platform: Platform, application: Manifest | None, state: OrderState, team: TeamName
+) -> OrderState:
+    """Return an order's state with what its Application, or the team's, waits for looked up."""
+    if application is not None:
+        if state.phase not in ("Delivering", "Failing"):
+            return state
+        found = obstacle(platform, application, state.head)
+        return replace(state, reason=found.reason, advice=found.advice) if found else state
+    if state.phase != "Registered":
+        return state
+    parent = get_object(platform, application_key(ledger.team_application(team)))
+    found = obstacle(platform, parent) if parent else None
+    if parent is None or found is None:
+        return state
+    told = f"{state.reason}; {ledger.team_application(team)}: {found.reason}"
+    return replace(state, reason=told, advice=found.advice)
+
+
+def _obstacle(
+    platform: Platform, application: Manifest, commit: str | None, deeper: int
+) -> Hindrance | None:
+    found = hindrance(application, commit)
+    if found is None or found.waits_for is None or not deeper:
+        return found
+    why = _why_unready(platform, found.waits_for, deeper)
+    told = f"{found.reason}: {why.reason}" if why.reason else found.reason
+    return replace(
+        found,
+        reason=told,
+        advice=why.advice or found.advice,
+        failing=found.failing or why.failing,
+    )
+
+
+def _why_unready(platform: Platform, key: ObjectKey, deeper: int) -> Hindrance:
+    waited = get_object(platform, key)
+    if waited is None:
+        return Hindrance("it is not in the cluster")
+    if (key.kind.group, key.kind.kind) == (APPLICATION.group, APPLICATION.kind):
+        return _obstacle(platform, waited, None, deeper - 1) or _health(waited)
+    if dig(waited, "metadata", "deletionTimestamp"):
+        held = ", ".join(dig(waited, "metadata", "finalizers", default=()))
+        return Hindrance(f"it is being deleted, held by {held}" if held else "it is being deleted")
+    if condition(waited, "Synced") or condition(waited, "Ready"):
+        problem = order_state.xr_failure(waited)
+        return Hindrance(problem or order_state.xr_unready(waited), failing=bool(problem))
+    return Hindrance(_told(waited))
+
+
+def _health(application: Manifest) -> Hindrance:
+    health = dig(application, "status", "health", default={})
+    words = filter(None, (health.get("status"), health.get("message")))
+    return Hindrance(": ".join(map(str, words)))
+
+
+def _told(waited: Manifest) -> str:
+    """Return the first condition that does not hold."""
+    for entry in dig(waited, "status", "conditions", default=()) or ():
+        if entry.get("status") != "True":
+            state = f"{entry.get('type')} is {entry.get('status')}"
+            return ": ".join(map(str, filter(None, (state, entry.get("message")))))
+    return "" if dig(waited, "status") else "it has no status yet"

@@ -1,0 +1,140 @@
+"""
+Tell Argo CD to look at Git now instead of at its next poll, and end what is in a commit's way.
+
+The annotation ``argocd.argoproj.io/refresh: normal`` re-resolves the revision without cache;
+the controller removes it when done (read from source, observed on Argo CD 3.2.11).
+"""
+
+from __future__ import annotations
+
+from orderkit.core.argocd.application import automated, pinned
+from orderkit.core.errors import ConflictError, NotFoundError
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    Manifest,
+    ObjectKey,
+    dig,
+    metadata,
+)
+from orderkit.flows.argocd.ancestry import Ancestry
+from orderkit.flows.platform import Platform, get_object
+
+REFRESH = "argocd.argoproj.io/refresh"
+OWNER = "orderkit"
+"""Field manager of what flows write into the cluster."""
+_GRACE_S = 2.0
+"""How long an operation for another commit may go on while nothing fails."""
+_AGAIN_S = 5.0
+
+
+def application_key(name: str) -> ObjectKey:
+    """Return where an Application lives."""
+    return ObjectKey(APPLICATION, name, ARGOCD_NAMESPACE)
+
+
+def refresh(platform: Platform, application: str) -> bool:
+    """Ask for a refresh. Idempotent. False if the Application does not exist (yet)."""
+    patch = {"metadata": {"annotations": {REFRESH: "normal"}}}
+    try:
+        platform.cluster.patch(application_key(application), patch, owner=OWNER)
+    except NotFoundError:
+        return False
+    return True
+
+
+def nudge(platform: Platform, application: str, commit: str) -> None:
+    """
+    Ask for a refresh after a write, and end an operation that retries an older commit.
+
+    Idempotent. A first try at an older commit is left to end by itself.
+    """
+    found = get_object(platform, application_key(application))
+    if found is None:
+        return
+    if dig(found, "status", "operationState", "retryCount", default=0):
+        end_older_operation(platform, found, commit)
+    refresh(platform, application)
+
+
+def end_older_operation(platform: Platform, application: Manifest, commit: str) -> bool:
+    """
+    End a running operation that pins another commit than `commit`. Idempotent.
+
+    An operation that retries a bad commit, or waits in a wave, keeps newer ones from being
+    applied; setting its phase to Terminating lets the newest through in 0.5 s (observed on Argo CD
+    3.2.11). Only auto-sync's own operations are ended, and only the very one that was read: what
+    somebody began by hand, or what began since, is left alone.
+    """
+    state = dig(application, "status", "operationState", default={})
+    if state.get("phase") != "Running" or pinned(application) in ("", commit):
+        return False
+    if not automated(application):
+        return False
+    seen = {"resourceVersion": metadata(application).get("resourceVersion")}
+    patch = {"metadata": seen, "status": {"operationState": {"phase": "Terminating"}}}
+    try:
+        platform.cluster.patch(ObjectKey.of(application), patch, owner=OWNER)
+    except (ConflictError, NotFoundError):
+        return False  # it changed since: whoever looks again sees whether it is still needed
+    return True
+
+
+class RepeatedRefresh:
+    """
+    Asks for a refresh again every few seconds, for as long as somebody looks.
+
+    One request can be lost: having compared, the controller takes the annotation away, also one
+    that was set meanwhile, for a commit that it did not see yet (read from Argo CD's source, 3.2;
+    observed on 3.2.11 with several orders of one team in the same seconds).
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._asked_s = platform.clock.monotonic_s()
+
+    def look(self, application: str) -> None:
+        """Ask, if that was not done just now."""
+        now_s = self._platform.clock.monotonic_s()
+        if now_s - self._asked_s > _AGAIN_S:
+            self._asked_s = now_s
+            refresh(self._platform, application)
+
+
+class StuckOperationEnder:
+    """
+    Keeps at one Application, look after look, until it takes a commit up.
+
+    Where Argo CD has not seen the commit, it is asked again now and then: a repository it could
+    not read stays unread for minutes otherwise (observed). An operation on an older commit is
+    ended, at once if it failed before, else after a moment's grace. One that applies the commit,
+    or a later one that contains it, is left alone.
+    """
+
+    def __init__(self, platform: Platform, repository: RepoId, commit: CommitSha) -> None:
+        self._platform, self._commit = platform, commit
+        self._ancestry = Ancestry(platform.forge, repository)
+        self._began_s = platform.clock.monotonic_s()
+        self._asking = RepeatedRefresh(platform)
+
+    def reached(self, revision: str) -> bool:
+        """Say whether a revision is the commit, or a later one that contains it."""
+        return self._ancestry.contains(revision, self._commit)
+
+    def seen(self, application: Manifest) -> bool:
+        """Say whether Argo CD has compared the commit, or a later one, with the cluster."""
+        sync = dig(application, "status", "sync", default={})
+        return sync.get("status") != "Unknown" and self.reached(str(sync.get("revision") or ""))
+
+    def look(self, application: Manifest) -> None:
+        """Do what one look at the Application asks for."""
+        now_s = self._platform.clock.monotonic_s()
+        if not self.seen(application):
+            self._asking.look(str(metadata(application)["name"]))
+        applied = pinned(application)
+        if not applied or self.reached(applied):
+            return
+        retries = dig(application, "status", "operationState", "retryCount", default=0)
+        if retries or now_s - self._began_s > _GRACE_S:
+            end_older_operation(self._platform, application, self._commit)

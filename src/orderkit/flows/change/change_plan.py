@@ -1,0 +1,96 @@
+"""
+The plan of a change, as the change itself carries it: in its pull request and its answer.
+
+A plan that cannot be made stops no change; why it could not is told in its place. A change that
+would delete data, or leave an order that nothing is wrong with one that is refused, is not
+committed until it is said that this is meant.
+
+Called by the other modules of this package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orderkit.core.errors import OrderkitError, RefusedError
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.plan import Code, Fault, Plan
+from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.flows.order.live_order import LiveOrder
+from orderkit.flows.plan import forecast
+from orderkit.flows.platform import Platform
+
+_NAMED = 3
+"""So many faults are named in a refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What a change will do, or why that is not known."""
+
+    plan: Plan | None
+    why_not: str = ""
+
+    @property
+    def markdown(self) -> str:
+        """The plan for a pull request."""
+        if self.plan is None:
+            return f"No plan: {self.why_not}"
+        return to_markdown(self.plan)
+
+
+def foretell(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> Foretold:
+    """Return what a step does; never raises for what only the plan needs."""
+    try:
+        return Foretold(forecast(platform, live.kit, old, new))
+    except OrderkitError as error:
+        return Foretold(None, str(error))
+
+
+def refuse_losses(live: LiveOrder, told: Foretold) -> None:
+    """
+    Check that a change deletes no data.
+
+    Raises:
+        RefusedError: It does; what is lost is named.
+    """
+    dangers = told.plan.dangers if told.plan else ()
+    lost = [danger.message for danger in dangers if danger.code is Code.DATA_LOSS]
+    if lost:
+        raise RefusedError(
+            f"{live.entry.order}: {'; '.join(lost)}",
+            hint="if that is meant, say so: --accept-loss; 'orderkit plan' shows everything",
+        )
+
+
+def refuse_faults(platform: Platform, live: LiveOrder, told: Foretold, old: Manifest) -> None:
+    """
+    Check that an order that gets through now does so after the change.
+
+    One that does not may be changed in any way: it may take several steps to mend it. So may one
+    of which that cannot be found out.
+
+    Args:
+        old: Its XR as it is.
+
+    Raises:
+        RefusedError: It would be refused; where and why is named.
+    """
+    if told.plan is None or not told.plan.faults:
+        return
+    as_it_is = foretell(platform, live, old, old).plan
+    if as_it_is is None or as_it_is.faults:
+        return
+    found = told.plan.faults
+    named = "; ".join(_named(fault) for fault in found[:_NAMED])
+    more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
+    raise RefusedError(
+        f"{live.entry.order}: the change would be committed, but what comes of it refused:"
+        f" {named}{more}",
+        hint="'orderkit plan' shows everything; --pr (how: review) proposes it all the same,"
+        " --direct (how: direct) commits it",
+    )
+
+
+def _named(fault: Fault) -> str:
+    return f"{fault.where}: {fault.message}" if fault.where else fault.message

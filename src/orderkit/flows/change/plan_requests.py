@@ -1,0 +1,93 @@
+"""What may be planned of an order: edits, a whole other XR, or the step between two commits."""
+
+from __future__ import annotations
+
+from orderkit.core.errors import RefusedError
+from orderkit.core.names import CommitSha
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.plan import Plan
+from orderkit.flows.change.edit_draft import Planner
+from orderkit.flows.change.form_entry import Entered, entered_request
+from orderkit.flows.change.request import ChangeRequest, tidied
+from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
+from orderkit.flows.plan.bounds import check_same, within_limits
+from orderkit.flows.plan.order_plan import USUAL, Basis, forecast
+from orderkit.flows.platform import Platform
+
+
+def plan_edits(platform: Platform, wanted: ChangeRequest, *, basis: Basis = USUAL) -> Plan:
+    """
+    Return what a change does. It is judged as `flows.change.change` judges it.
+
+    Raises:
+        OrderkitError: Whatever a change that is not carried out raises.
+    """
+    live = find_living(platform, wanted.order)
+    planner = Planner(platform, live, tidied(wanted))
+    edited = planner.plan(planner.read(planner.head()), planner.targets)
+    return forecast(platform, live.kit, edited.seen.xr, edited.xr, basis=basis)
+
+
+def plan_entered(
+    platform: Platform, live: LiveOrder, entered: Entered, wanted: ChangeRequest
+) -> Plan:
+    """Return what a form's values do; raises like `plan_edits`."""
+    return plan_edits(platform, entered_request(platform, live, entered, wanted))
+
+
+def plan_xr(platform: Platform, order: str, new: Manifest, *, basis: Basis = USUAL) -> Plan:
+    """
+    Return what replacing the order's XR by a whole other one does.
+
+    What the API server would refuse, and what the team may not have, is part of the plan; the
+    kit's rules are not applied.
+
+    Raises:
+        NotFoundError: No such order, or no XR in it.
+        RefusedError: It is another object than the order's XR.
+    """
+    live = find_living(platform, order)
+    head = platform.forge.head(live.repository)
+    if head is None:
+        raise RefusedError(f"{live.repository} has no commit: nothing to compare with")
+    old = read_xr(platform, live, head).xr
+    check_same(live, old, new)
+    return within_limits(live, old, forecast(platform, live.kit, old, new, basis=basis))
+
+
+def plan_between(
+    platform: Platform,
+    order: str,
+    base: str | None,
+    head: str,
+    *,
+    basis: Basis = USUAL,
+) -> Plan:
+    """
+    Return what the step between two commits does: of a pull request, or of history.
+
+    Args:
+        base: None: the head of main.
+        head: A commit, or a branch.
+
+    Raises:
+        NotFoundError, InvalidInputError: No such order or commit.
+    """
+    live = find_living(platform, order)
+    old = read_xr(platform, live, _commit(platform, live, base or "main", "base")).xr
+    new = read_xr(platform, live, _commit(platform, live, head, "head")).xr
+    check_same(live, old, new)
+    return within_limits(live, old, forecast(platform, live.kit, old, new, basis=basis))
+
+
+def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> CommitSha:
+    """Return the commit that a branch, a whole id or the beginning of one names."""
+    branch = platform.forge.head(live.repository, name)
+    if branch is not None:
+        return branch
+    if len(name) in _FULL_LENGTHS and platform.forge.commits(live.repository, ref=name, limit=1):
+        return CommitSha(name)
+    return find_commit(platform, live, name, field=field).id
+
+
+_FULL_LENGTHS = (40, 64)

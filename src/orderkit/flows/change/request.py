@@ -1,0 +1,111 @@
+"""What is asked for, and what it came to: the values of this package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.model import How
+from orderkit.core.names import CommitSha, OrderId
+from orderkit.core.order.change import FieldDifference, FieldEdit
+from orderkit.core.plan.plan_json import plan_json
+from orderkit.flows.change.change_plan import Foretold
+from orderkit.ports.forge import PullRequest
+from orderkit.ports.requesters import Requester
+
+_REASON_MAX = 500
+
+State = Literal["unchanged", "planned", "committed", "proposed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRequest:
+    """What to change in which order, for whom, and seen from which commit."""
+
+    order: str
+    edits: tuple[FieldEdit, ...]
+    requester: Requester
+    base: str | None = None
+    """The commit the person looked at, whole or shortened. None: the head when this begins."""
+    reason: str = ""
+    change: str | None = None
+    """The kit's name for it. None: found by the fields."""
+    how: How | None = None
+    """None: as the kit says."""
+    operation: str | None = None
+    """Makes a repetition recognisable; one id for one request. None: a new one."""
+    dry_run: bool = False
+    accept_loss: bool = False
+    """Carry it out although the plan says that data is deleted."""
+    ends: bool = False
+    """Part of an end whose id was typed: committed, also where a living order's is reviewed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What a change came to."""
+
+    order: OrderId
+    state: State
+    operation: str
+    commit: CommitSha | None = None
+    """On the main branch; None for what is proposed or planned."""
+    pull: PullRequest | None = None
+    diff: str = ""
+    edits: tuple[FieldDifference, ...] = ()
+    """What differs now, or would."""
+    change: str = ""
+    how: How = How.DIRECT
+    warnings: tuple[str, ...] = ()
+    others: tuple[PullRequest, ...] = ()
+    """Open pull requests of this order that are not this one."""
+    foretold: Foretold | None = None
+    """What it does, or will do; None where nothing was planned."""
+    repeated: bool = False
+    """The same operation had been carried out before; nothing was done."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape that command line and service both answer with."""
+        return {
+            "order": self.order,
+            "state": self.state,
+            "repeated": self.repeated,
+            "operation": self.operation,
+            "change": self.change,
+            "how": self.how.value,
+            "edits": [edit.to_json() for edit in self.edits],
+            "diff": self.diff,
+            "commit": self.commit,
+            "pull": _pull_json(self.pull) if self.pull else None,
+            "otherPulls": [_pull_json(pull) for pull in self.others],
+            "warnings": list(self.warnings),
+            "plan": plan_json(self.foretold.plan) if self.foretold and self.foretold.plan else None,
+            "planWhyNot": self.foretold.why_not if self.foretold else "",
+        }
+
+
+def _pull_json(pull: PullRequest) -> dict[str, Any]:
+    return {
+        "number": pull.number,
+        "title": pull.title,
+        "state": pull.state,
+        "url": pull.web_url,
+        "requester": pull.requester,
+    }
+
+
+def tidied(wanted: ChangeRequest) -> ChangeRequest:
+    """
+    Return the request as it can be written into a commit: the reason on one line.
+
+    Raises:
+        InvalidInputError: The reason is too long, or the operation's id is none.
+    """
+    reason = " ".join(wanted.reason.split()).replace("-->", "→")
+    if len(reason) > _REASON_MAX:
+        raise InvalidInputError("reason", reason, f"is longer than {_REASON_MAX} characters")
+    operation = wanted.operation
+    if operation is not None and (not operation or any(map(str.isspace, operation))):
+        raise InvalidInputError("operation", operation, "is empty or holds a space")
+    return replace(wanted, reason=reason)

@@ -1,0 +1,92 @@
+"""
+Take back what one commit did to an order, as a change like any other.
+
+The fields that the commit changed get the values they had before it, if they still have those
+that it gave them: what somebody changed since is a conflict. The same checks hold as for every
+change, so a revert may become a pull request or be refused. Called by ``orderkit revert``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orderkit.core.errors import RefusedError, UsageError
+from orderkit.core.kit.model import How
+from orderkit.core.order.change import ABSENT, FieldConflictError, FieldDifference, FieldEdit
+from orderkit.core.order.order_state import short
+from orderkit.flows.change import Changed, ChangeRequest, change
+from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living
+from orderkit.flows.order.order_history import deed_of
+from orderkit.flows.platform import Platform
+from orderkit.ports.forge import Commit
+from orderkit.ports.requesters import Requester
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevertRequest:
+    """Which commit of which order to take back, for whom. See `ChangeRequest`."""
+
+    order: str
+    commit: str
+    """Whole or shortened."""
+    requester: Requester
+    reason: str = ""
+    how: How | None = None
+    operation: str | None = None
+    dry_run: bool = False
+    accept_loss: bool = False
+
+
+def revert(platform: Platform, wanted: RevertRequest) -> Changed:
+    """
+    Take a commit back. Idempotent: what was taken back already is unchanged.
+
+    Raises:
+        InvalidInputError: No such commit.
+        RefusedError: It placed the order, or it cannot be read; or what `change` says.
+        UsageError: It changed no field.
+        FieldConflictError: A field was changed again since.
+    """
+    live = find_living(platform, wanted.order)
+    commit = find_commit(platform, live, wanted.commit, field="commit")
+    edits = tuple(map(_back, _deeds(platform, live, commit)))
+    request = ChangeRequest(
+        order=wanted.order,
+        edits=edits,
+        requester=wanted.requester,
+        base=commit.id,
+        reason=wanted.reason or f"reverts {short(commit.id)}: {commit.summary}",
+        how=wanted.how,
+        operation=wanted.operation,
+        dry_run=wanted.dry_run,
+        accept_loss=wanted.accept_loss,
+    )
+    try:
+        return change(platform, request)
+    except FieldConflictError as error:
+        error.hint = "it was changed again since; use 'orderkit change' if you know better"
+        raise
+
+
+def _deeds(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[FieldDifference, ...]:
+    deed = deed_of(platform, live, commit)
+    name = f"{live.entry.order} at {short(commit.id)}"
+    if deed.unreadable:
+        raise RefusedError(f"{name} cannot be reverted: {deed.unreadable}")
+    if deed.first:
+        raise RefusedError(
+            f"{name} placed the order: there is nothing before it",
+            hint=f"to end the order: orderkit destroy {live.entry.order}",
+        )
+    if not deed.fields:
+        raise UsageError(
+            f"{name} changed no field of the order: {commit.summary}",
+            hint=f"see 'orderkit history {live.entry.order}'",
+        )
+    return deed.fields
+
+
+def _back(found: FieldDifference) -> FieldEdit:
+    if found.old is ABSENT:
+        return FieldEdit(found.path, "unset")
+    return FieldEdit(found.path, "set", found.old)

@@ -1,0 +1,1 @@
+"""End an order and prove that it is gone."""

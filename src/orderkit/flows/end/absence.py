@@ -1,0 +1,102 @@
+"""
+See that every part of an ended order is gone, and say what is left and why.
+
+Two ways of looking, so that nothing slips through: each object that was known when the end
+began, and every object of a kind the kit composes that carries the order's label
+``crossplane.io/composite`` and belongs to one of them, also one that was composed later. (The
+label is a name alone, and another kit's XR may have the same.) Called by ``flows.end.destroying``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, labels_of, metadata
+from orderkit.flows.platform import Platform, get_object
+from orderkit.ports.cluster import NoSuchKindError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Remaining:
+    """An object that is still there, and what it waits for."""
+
+    key: ObjectKey
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.key} ({self.why})"
+
+
+class Absence:
+    """What to look for."""
+
+    def __init__(self, platform: Platform, keys: Sequence[ObjectKey], kit: Kit | None) -> None:
+        """`kit` None: the pack has no such kit any more, so only the known objects are sought."""
+        self._platform, self._keys = platform, tuple(keys)
+        composed = [Kind.parse(each.api_version, each.kind) for each in kit.composes] if kit else []
+        xrs = [key for key in keys if kit and key.kind == kit.kind]
+        self._kinds = sorted({*composed, *(key.kind for key in keys)}) if xrs else []
+        self._roots = {self._root(xr) for xr in xrs[:1]}
+
+    def left(self) -> list[Remaining]:
+        """Return what is still there, each object once, in order."""
+        found = {ObjectKey.of(each): each for each in self._found()}
+        return [Remaining(key, _why(found[key])) for key in sorted(found)]
+
+    def told(self) -> str:
+        """Say in words what is still there; empty: nothing."""
+        left = self.left()
+        return "still there: " + ", ".join(map(str, left)) if left else ""
+
+    def _found(self) -> Iterator[Manifest]:
+        for key in self._keys:
+            found = get_object(self._platform, key)
+            if found is not None:
+                yield found
+        ours = {(key.kind.kind, key.name) for key in self._keys}
+        labelled = self._all_labelled()
+        while owned := [each for each in labelled if _controller(each) in ours]:
+            yield from owned
+            ours |= {(each["kind"], metadata(each)["name"]) for each in owned}
+            labelled = [each for each in labelled if each not in owned]
+
+    def _all_labelled(self) -> list[Manifest]:
+        return [
+            each
+            for root, namespace in self._roots
+            for kind in self._kinds
+            for each in self._labelled(kind, root, namespace)
+        ]
+
+    def _labelled(self, kind: Kind, root: str, namespace: str) -> Sequence[Manifest]:
+        try:
+            wanted = {COMPOSITE_LABEL: root}
+            found = self._platform.cluster.list(kind, namespace=namespace or None, labels=wanted)
+        except NoSuchKindError:
+            return ()
+        return found.items
+
+    def _root(self, xr: ObjectKey) -> tuple[str, str]:
+        """Return the label's value and the namespace; a namespaced XR composes only in its own."""
+        living = get_object(self._platform, xr)
+        label = labels_of(living or {}).get(COMPOSITE_LABEL, xr.name)
+        return label, xr.namespace
+
+
+def _controller(manifest: Manifest) -> tuple[str, str]:
+    for owner in dig(manifest, "metadata", "ownerReferences", default=()):
+        if owner.get("controller"):
+            return owner["kind"], owner["name"]
+    return "", ""
+
+
+def _why(manifest: Manifest) -> str:
+    if not metadata(manifest).get("deletionTimestamp"):
+        return "not deleted yet"
+    finalizers = dig(manifest, "metadata", "finalizers", default=())
+    if finalizers:
+        return f"its deletion waits for {', '.join(map(str, finalizers))}"
+    return "is being deleted"

@@ -1,0 +1,411 @@
+"""
+End an order and prove that it is gone.
+
+Removing the only manifest does not prune it: Argo CD answers "app path does not exist" or
+"auto-sync will wipe out all resources" (observed on 3.2.11). Hence the order of steps, each
+recorded in the ledger before it is taken:
+
+    marked         end mark; the Application without self-heal and allowed to become empty
+    emptying       the manifests replaced by .gitkeep; everything seen to be gone, twice
+    removing       the Application out of the ledger, seen to be gone
+    unregistering  the entity out of the catalog
+    closing        the repository archived or deleted; the tombstone
+
+Called by ``orderkit destroy``, by the service and by the probe of a bootstrap. Repeating it goes on
+at the recorded step. Functions do not run for deleted XRs, so nothing here depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TypeVar
+
+from orderkit.core.errors import NotFoundError, RefusedError
+from orderkit.core.kit.model import End, Kit
+from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey, dig, metadata
+from orderkit.core.order import ledger, order_state
+from orderkit.core.order.end_record import EndRecord, Phase, Survivor, parse
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.obstacles import obstacle
+from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key, refresh
+from orderkit.flows.end.absence import Absence, Remaining
+from orderkit.flows.end.before_end import first_of, make_first, survivors
+from orderkit.flows.end.guard_check import check_may_end
+from orderkit.flows.order import listing, tracing
+from orderkit.flows.platform import (
+    Platform,
+    get_object,
+    ledger_snapshot,
+    published_kit,
+    read_text,
+    snapshot,
+    write_ledger,
+)
+from orderkit.flows.waiting import until
+from orderkit.ports.forge import REASON_TRAILER, FileChange, Operation
+
+_LOOKS = 2
+"""How often in a row an object must be absent: one read may come from a stale cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndRequest:
+    """What to end, for whom, and what becomes of the repository."""
+
+    order: str
+    requester: str
+    repository: Survivor | None = None
+    """None: as the kit says."""
+    timeout_s: float = 300.0
+    proof: str = ""
+    """What proves the requester; empty: a claim."""
+    reason: str = ""
+    take: tuple[str, ...] = ()
+    """What goes too although it would outlive the order, by the kit's names (``end.survives``)."""
+
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """What commits say besides who asked."""
+        told = " ".join(self.reason.split())
+        return ((REASON_TRAILER, told),) if told else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The tombstone, and whether this call wrote it."""
+
+    record: EndRecord
+    team: TeamName
+    changed: bool
+
+
+T = TypeVar("T")
+OnStep = Callable[[Phase, str], None]
+
+
+def destroy(platform: Platform, wanted: EndRequest, *, on_step: OnStep) -> Ended:
+    """
+    End an order, or go on ending it. Idempotent, resumable.
+
+    Raises:
+        NotFoundError: There is no such order, and no tombstone of one.
+        RefusedError: It is protected, or another order needs it.
+        IncompleteError: Something is not gone in time; the message lists it.
+    """
+    check_requester(wanted.requester)
+    paths = ledger_snapshot(platform).blobs
+    entry = ledger.ending(paths, wanted.order)
+    tombstones = ledger.tombstones(paths, wanted.order)
+    if entry is None and tombstones and ledger.holder(paths, wanted.order) is None:
+        return _already_ended(platform, wanted, tombstones[-1])
+    entry = entry or listing.find(wanted.order, paths)
+    return _End(platform, entry, wanted, on_step).run(_record(platform, entry, wanted, on_step))
+
+
+def _already_ended(platform: Platform, wanted: EndRequest, tombstone: PurePosixPath) -> Ended:
+    """Only the repository may still change: from archived to deleted, and then the tombstone."""
+    entry = OrderEntry(TeamName(tombstone.parts[1]), OrderId(wanted.order))
+    text = read_text(platform, platform.ledger, tombstone, "main") or ""
+    record = parse(text, name=str(tombstone))
+    if wanted.repository != "delete":
+        return Ended(record, entry.team, changed=False)
+    deleted = platform.forge.delete_repo(entry.repository)
+    noted = record.repository == "delete"  # not yet if a run was killed in between
+    if not noted:
+        record = replace(record, repository="delete")
+        _write_tombstone(platform, entry, record, wanted)
+    return Ended(record, entry.team, changed=deleted or not noted)
+
+
+def _write_tombstone(
+    platform: Platform, entry: OrderEntry, record: EndRecord, wanted: EndRequest
+) -> None:
+    """Replace the end mark by the tombstone, in one commit."""
+    write_ledger(
+        platform,
+        {entry.tombstone_path(record.started_at): record.to_yaml(), entry.end_path: None},
+        Operation(
+            f"end-{entry.order}-tombstone-{record.repository}-{record.started_at}",
+            wanted.requester,
+            f"{entry.order}: ended, repository {record.repository}d",
+            wanted.proof,
+            wanted.notes,
+        ),
+    )
+
+
+def _record(
+    platform: Platform, entry: OrderEntry, wanted: EndRequest, on_step: OnStep
+) -> EndRecord:
+    text = read_text(platform, platform.ledger, entry.end_path, "main")
+    if text is not None:
+        record = parse(text, name=str(entry.end_path))
+        _check_taken(platform, record, wanted)
+        return replace(record, repository="delete") if wanted.repository == "delete" else record
+    found = tracing.trace(platform, entry.order)
+    check_may_end(platform, entry, found.report.xr)
+    kit = _kit(platform, found.report.kit)
+    end = kit.end if kit else End()
+    xr = found.report.xr
+    firsts = first_of(kit, wanted.take) if kit else ()
+    asked, timeout_s = wanted.requester, wanted.timeout_s
+    if xr and firsts:
+        for first in firsts:
+            order = entry.order
+            done = make_first(platform, order, first, xr, requester=asked, timeout_s=timeout_s)
+            on_step("first", done)
+        found = tracing.trace(platform, entry.order)
+    return EndRecord(
+        order=entry.order,
+        kit=found.report.kit,
+        requester=wanted.requester,
+        repository=wanted.repository or end.repository,
+        step="marked",
+        started_at=platform.clock.now().isoformat(timespec="seconds"),
+        must_be_gone=_parts(found),
+        survives=survivors(platform, entry.order, kit) if kit else (),
+    )
+
+
+def _check_taken(platform: Platform, record: EndRecord, wanted: EndRequest) -> None:
+    """Refuse to ask for more once the end is under way: no station runs any more."""
+    kit = _kit(platform, record.kit) if wanted.take else None
+    for each in kit.end.survives if kit else ():
+        if each.name in wanted.take and each.text in record.survives:
+            raise RefusedError(
+                f"{record.order} is ending already, without '{each.name}'",
+                hint=f"repeat it without that; {each.text} stays and is yours to remove",
+            )
+
+
+def _kit(platform: Platform, name: str) -> Kit | None:
+    """Return the kit; None if the pack has it no more: its orders must still be able to end."""
+    try:
+        return published_kit(platform, name)
+    except NotFoundError:
+        return None
+
+
+def _parts(found: tracing.Trace) -> tuple[ObjectKey, ...]:
+    """Return everything below the Application."""
+    return tuple(node.key for _, node in found.root.walk() if node.key != found.root.key)
+
+
+class _End:
+    """One run through the steps that are not done yet."""
+
+    def __init__(
+        self, platform: Platform, entry: OrderEntry, wanted: EndRequest, on_step: OnStep
+    ) -> None:
+        self._platform, self._entry, self._wanted = platform, entry, wanted
+        self._on_step = on_step
+
+    def run(self, record: EndRecord) -> Ended:
+        if not record.passed("marked"):
+            self._mark(record)
+            record = self._note(self._with_newcomers(record).at("emptying"))
+        if not record.passed("emptying"):
+            record = self._empty(record)
+            record = self._note(record.at("removing"))
+        if not record.passed("removing"):
+            self._remove()
+            record = self._note(record.at("unregistering"))
+        if not record.passed("unregistering"):
+            self._unregister()
+            record = self._note(record.at("closing"))
+        return Ended(self._close(record), self._entry.team, changed=True)
+
+    def _operation(self, record: EndRecord, summary: str) -> Operation:
+        digest = f"{record.step}-{record.started_at}-{record.emptied_at[:8]}"
+        return Operation(
+            f"end-{self._entry.order}-{digest}",
+            self._wanted.requester,
+            f"{self._entry.order}: {summary}",
+            self._wanted.proof,
+            self._wanted.notes,
+        )
+
+    def _note(self, record: EndRecord) -> EndRecord:
+        """Record that a step begins."""
+        write_ledger(
+            self._platform,
+            {self._entry.end_path: record.to_yaml()},
+            self._operation(record, record.step),
+        )
+        return record
+
+    def _mark(self, record: EndRecord) -> None:
+        """Commit end mark and relaxed Application, wait until the cluster shows exactly that."""
+        application = ledger.order_application(
+            self._entry,
+            kit=record.kit,
+            forge_url=self._platform.forge.base_url,
+            ending=True,
+        )
+        written = write_ledger(
+            self._platform,
+            {
+                self._entry.end_path: record.to_yaml(),
+                self._entry.application_path: yaml11.dump(application),
+            },
+            self._operation(record, "ends"),
+        )
+        wanted = application["spec"]["syncPolicy"]["automated"]
+        self._until_taken_over(
+            written.commit,
+            lambda found: found is None or dig(found, "spec", "syncPolicy", "automated") == wanted,
+            what="Argo CD taking over the end mark",
+        )
+        self._on_step("marked", "self-heal is off, the Application may become empty")
+
+    def _with_newcomers(self, record: EndRecord) -> EndRecord:
+        """Add what was assembled while the end mark travelled, so that it is seen to go too."""
+        now = _parts(tracing.trace(self._platform, self._entry.order))
+        return replace(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
+
+    def _application(self) -> Manifest | None:
+        return get_object(self._platform, application_key(self._entry.order))
+
+    def _empty(self, record: EndRecord) -> EndRecord:
+        """Commit the order without manifests, wait until everything is seen to be gone, twice."""
+        kit = _kit(self._platform, record.kit)
+        absence = Absence(self._platform, record.must_be_gone, kit)
+        commit = self._empty_repository(record)
+        refresh(self._platform, self._entry.order)
+        if commit and self._application() is not None:
+            urging = StuckOperationEnder(self._platform, self._entry.repository, commit)
+
+            def missing(found: Manifest) -> str:
+                """Say what is missing for the commit, or a later one, to be delivered."""
+                at = dig(found, "status", "sync", "revision") if urging.seen(found) else commit
+                return order_state.undelivered(found, at)
+
+            self._until(
+                self._application,
+                lambda found: found is None or not missing(found),
+                what=f"delivery of {order_state.short(commit)}",
+                why_not=lambda found: "; ".join(
+                    filter(None, (missing(found or {}), absence.told()))
+                ),
+                on_look=lambda found: urging.look(found) if found else None,
+            )
+        self._until_gone(absence)
+        self._on_step("emptying", f"{len(record.must_be_gone)} objects seen to be gone, twice")
+        return replace(record, emptied_at=commit or "")
+
+    def _empty_repository(self, record: EndRecord) -> CommitSha | None:
+        seen = snapshot(self._platform, self._entry.repository)
+        if seen is None:
+            return None  # it was never written, or somebody deleted it
+        keep = MANIFESTS / ledger.KEEP
+        old = [p for p in seen.blobs if p.is_relative_to(MANIFESTS) and p != keep]
+        changes = [FileChange(path, None, seen.blobs[path]) for path in sorted(old)]
+        if keep not in seen.blobs:
+            changes.append(FileChange(keep, b"", None))
+        if not changes:
+            return seen.commit
+        operation = self._operation(record, "ends, nothing to deliver any more")
+        try:
+            return self._platform.forge.write(self._entry.repository, changes, operation).commit
+        except RefusedError:
+            return seen.commit  # archived by hand; what is gone is judged by the cluster
+
+    def _until_gone(self, absence: Absence) -> None:
+        absent_looks = 0
+
+        def look() -> list[Remaining]:
+            nonlocal absent_looks
+            left = absence.left()
+            absent_looks = 0 if left else absent_looks + 1
+            return left
+
+        self._until(
+            look,
+            lambda left: not left and absent_looks >= _LOOKS,
+            what="the removal of every part",
+            why_not=lambda _: absence.told(),
+        )
+
+    def _remove(self) -> None:
+        """Take the Application out of the ledger and see it go."""
+        record = Operation(
+            f"end-{self._entry.order}-application",
+            self._wanted.requester,
+            f"{self._entry.order}: Application removed",
+            self._wanted.proof,
+            self._wanted.notes,
+        )
+        written = write_ledger(self._platform, {self._entry.application_path: None}, record)
+        self._until_taken_over(
+            written.commit, lambda found: found is None, what="the removal of the Application"
+        )
+        self._on_step("removing", "the Application is gone")
+
+    def _unregister(self) -> None:
+        found = False
+        for location in self._platform.catalog.locations():
+            prefix = f"{self._platform.forge.base_url}/{self._entry.repository}/"
+            if location.target.startswith(prefix):
+                found = self._platform.catalog.unregister(location.target) or found
+        done = "the catalog forgot it" if found else "the catalog did not know it"
+        self._on_step("unregistering", done)
+
+    def _close(self, record: EndRecord) -> EndRecord:
+        repo = self._entry.repository
+        if record.repository == "delete":
+            self._platform.forge.delete_repo(repo)
+        else:
+            try:
+                self._platform.forge.archive(repo)
+            except NotFoundError:
+                record = replace(record, repository="delete")
+        ended = replace(record, ended_at=self._platform.clock.now().isoformat(timespec="seconds"))
+        _write_tombstone(self._platform, self._entry, ended, self._wanted)
+        done = "deleted" if record.repository == "delete" else "archived"
+        self._on_step("closing", f"repository {repo} {done}, tombstone written")
+        return ended
+
+    def _until_taken_over(
+        self, commit: CommitSha, done: Callable[[Manifest | None], bool], *, what: str
+    ) -> None:
+        """Wait until the team's Application made of the order's what a ledger commit says."""
+        team = application_key(ledger.team_application(self._entry.team))
+        urging = StuckOperationEnder(self._platform, self._platform.ledger, commit)
+
+        def urge(_: Manifest | None) -> None:
+            if parent := get_object(self._platform, team):
+                urging.look(parent)
+
+        def why_not(found: Manifest | None) -> str:
+            parent = get_object(self._platform, team)
+            for each in filter(None, (parent, found)):
+                if why := obstacle(self._platform, each):
+                    return f"{metadata(each)['name']}: {why.reason}"
+            return ""
+
+        refresh(self._platform, team.name)
+        self._until(self._application, done, what=what, why_not=why_not, on_look=urge)
+
+    def _until(
+        self,
+        look: Callable[[], T],
+        done: Callable[[T], bool],
+        *,
+        what: str,
+        why_not: Callable[[T], str] = lambda _: "",
+        on_look: Callable[[T], object] = lambda _: None,
+    ) -> None:
+        until(
+            self._platform.clock,
+            look,
+            done,
+            timeout_s=self._wanted.timeout_s,
+            what=f"{self._entry.order}: {what}",
+            why_not=why_not,
+            on_look=on_look,
+        )

@@ -1,0 +1,92 @@
+"""
+Refuse to end an order that is protected, or that another order still needs.
+
+Asked before the first step of an end, never once it is under way: an end that was begun is
+finished. Called by ``flows.end.destroying``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderkit.core.errors import RefusedError
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.kube_objects import TRACKING_ID, Manifest, ObjectKey, dig
+from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED, needs, protection
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.yaml.manifests import ManifestError, parse_manifests
+from orderkit.flows.platform import Platform, get_object, published_pack, snapshot
+from orderkit.ports.cluster import NoSuchKindError
+
+_YAML = (".yaml", ".yml", ".json")
+
+
+def check_may_end(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -> None:
+    """
+    Check that nothing speaks against ending an order.
+
+    Protection is read from Git; only if the repository is gone, from the living XR. Who needs
+    the order is read from the XRs of all kits in the cluster.
+
+    Raises:
+        RefusedError: It is protected, or another order needs it; the message names which.
+    """
+    said = protection(_written(platform, entry, xr))
+    if said:
+        raise RefusedError(
+            f"{entry.order} is protected against its end: {said}",
+            hint=f"remove the annotation {PROTECTED} from its XR in {entry.repository} first",
+        )
+    users = sorted(_users(platform, entry, xr)) if xr else []
+    if users:
+        raise RefusedError(
+            f"{entry.order} is needed by {', '.join(users)}",
+            hint=f"end or change those first; {DEPENDS_ON} is an annotation of their XR",
+        )
+
+
+def _written(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -> Iterator[Manifest]:
+    seen = snapshot(platform, entry.repository)
+    if seen is None:
+        living = get_object(platform, xr) if xr else None
+        if living is not None:
+            yield living
+        return
+    for path in sorted(seen.blobs):
+        if path.is_relative_to(MANIFESTS) and path.suffix in _YAML:
+            found = platform.forge.read(entry.repository, path, seen.commit)
+            try:
+                yield from parse_manifests(str(path), found.data) if found else ()
+            except ManifestError:
+                continue  # what Argo CD cannot read protects nothing, and must not bar the end
+
+
+def _users(platform: Platform, entry: OrderEntry, xr: ObjectKey) -> Iterator[str]:
+    for kit in published_pack(platform).kits():
+        reads_kind = _reads(kit, xr)
+        for other in _living(platform, kit):
+            if ObjectKey.of(other) == xr:
+                continue
+            how = needs(other, entry.order, xr.name, reads_kind=reads_kind)
+            if how:
+                yield f"{_order_of(other)} ({how})"
+
+
+def _reads(kit: Kit, xr: ObjectKey) -> bool:
+    wanted = (xr.kind.api_version, xr.kind.kind)
+    return any((each.api_version, each.kind) == wanted for each in kit.requires)
+
+
+def _living(platform: Platform, kit: Kit) -> tuple[Manifest, ...]:
+    try:
+        found = platform.cluster.list(kit.kind).items
+    except NoSuchKindError:
+        return ()
+    return tuple(each for each in found if not each["metadata"].get("deletionTimestamp"))
+
+
+def _order_of(xr: Manifest) -> str:
+    """Name the order that delivers an XR; one that nobody delivers by its kind and name."""
+    tracker = str(dig(xr, "metadata", "annotations", TRACKING_ID, default="")).partition(":")[0]
+    return tracker or str(ObjectKey.of(xr))

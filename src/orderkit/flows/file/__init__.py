@@ -1,0 +1,1 @@
+"""Judge and edit files, without a platform."""

@@ -1,0 +1,126 @@
+"""
+Edit a YAML file: read it, make the edits with their proof, say the difference, write it back.
+
+Writing is atomic: a new file of the same mode beside the old one takes its name, so that nobody
+ever reads half of it. A symbolic link stays one: what it points to is replaced. A file that
+somebody changed between reading and writing is left alone.
+
+Called by ``orderkit edit``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, UsageError
+from orderkit.core.yaml import edit
+from orderkit.core.yaml.edit import LIMITS, Edit
+
+
+@dataclass(frozen=True, slots=True)
+class EditedText:
+    """A text before and after its edits."""
+
+    name: str
+    before: bytes
+    after: bytes
+
+    @property
+    def changed(self) -> bool:
+        """Say whether the edits changed anything."""
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """Return the difference as ``diff -u`` writes it; empty if there is none."""
+        lines = difflib.unified_diff(
+            _lines(self.before), _lines(self.after), f"a/{self.name}", f"b/{self.name}"
+        )
+        return "".join(
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+            for line in lines
+        )
+
+
+def _lines(data: bytes) -> list[str]:
+    lines = data.decode().split("\n")
+    whole = [line + "\n" for line in lines[:-1]]
+    return [*whole, lines[-1]] if lines[-1] else whole
+
+
+def edit_bytes(name: str, before: bytes, edits: Sequence[Edit]) -> EditedText:
+    """
+    Make all edits, or none.
+
+    Raises:
+        EditRefusedError: One of them cannot be made, or not be proved.
+    """
+    return EditedText(name, before, edit.edit(before, edits, name=name))
+
+
+def read_file(path: Path) -> bytes:
+    """
+    Return a file's bytes, one more than the editor takes at most.
+
+    Raises:
+        NotFoundError: It is not there, or may not be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(LIMITS.size_bytes + 1)
+    except OSError as error:
+        raise NotFoundError(f"{path}: {error.strerror}", hint="check the path") from error
+
+
+def write_file(path: Path, edited: EditedText) -> None:
+    """
+    Put the new text in the file's place at once, with its mode.
+
+    Raises:
+        ConflictError: The file changed after it was read. Nothing was written.
+        UsageError: It is no regular file.
+        OrderkitError: It cannot be written.
+    """
+    target = path.resolve()
+    found = target.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise UsageError(f"{path} is no regular file", hint="edit it with - and redirect")
+    try:
+        _replace(path, target, found, edited)
+    except OSError as error:
+        raise OrderkitError(f"{path}: {error.strerror}; nothing was written") from error
+
+
+def _replace(path: Path, target: Path, found: os.stat_result, edited: EditedText) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(edited.after)
+            _take_over(handle, found)
+            file.flush()
+            os.fsync(handle)
+        _check_unchanged(path, edited)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _check_unchanged(path: Path, edited: EditedText) -> None:
+    if read_file(path) != edited.before:
+        raise ConflictError(
+            f"{path} changed while it was edited; nothing was written",
+            hint="run the same command again",
+        )
+
+
+def _take_over(handle: int, found: os.stat_result) -> None:
+    """Give the new file the mode and the owner of the old one; who may not, fails here."""
+    if (found.st_uid, found.st_gid) != (os.getuid(), os.getgid()):
+        os.fchown(handle, found.st_uid, found.st_gid)
+    os.fchmod(handle, stat.S_IMODE(found.st_mode))

@@ -1,0 +1,323 @@
+"""
+Validate files against the XRDs of a pack: for repositories and for CI, without any platform.
+
+Reads files and folders (of an order's repository, its ``manifests/``), finds each object's XRD
+by group and kind, and puts every finding where it stands in the file. XRDs among the files are
+judged themselves. Objects of other kinds are counted and left alone. Nothing is written.
+
+Called by ``orderkit validate``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orderkit.core.errors import InvalidInputError, UsageError
+from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, metadata
+from orderkit.core.schema.validate import (
+    Finding,
+    FindingSeverity,
+    Reason,
+    ValidationReport,
+    Validator,
+)
+from orderkit.core.schema.validate.located_findings import Located, located
+from orderkit.core.schema.validate.xrd_check import definition_findings
+from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for
+from orderkit.core.yaml.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
+from orderkit.core.yaml.positions import Placed, placed_manifests
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_MANIFESTS = "manifests"
+
+Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file's bytes under the name that messages give it."""
+
+    path: Path
+    data: bytes | None
+    """None if it is larger than a file of manifests may be."""
+    named: bool
+    """Asked for by name, not met in a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedObject:
+    """One object that was validated."""
+
+    file: Path
+    line: int
+    report: ValidationReport
+
+
+@dataclass(slots=True)
+class ValidationOutcome:
+    """All that was found, by file and line. `skipped` counts objects of other kinds."""
+
+    @property
+    def errors(self) -> int:
+        """How many findings are errors; the rest are warnings and notes about XRDs."""
+        return sum(
+            isinstance(entry.about, Finding) and entry.about.severity is FindingSeverity.ERROR
+            for entry in self.findings
+        )
+
+    @property
+    def warnings(self) -> int:
+        """How many findings are warnings."""
+        return sum(
+            isinstance(entry.about, Finding) and entry.about.severity is FindingSeverity.WARNING
+            for entry in self.findings
+        )
+
+    files: int = 0
+    definitions: int = 0
+    """XRDs that were judged themselves."""
+    skipped: int = 0
+    objects: list[ValidatedObject] = field(default_factory=list)
+    findings: list[Located] = field(default_factory=list)
+    not_evaluated: list[Located] = field(default_factory=list)
+
+
+class Definitions:
+    """The XRDs (and CRDs) to validate against, by group and kind."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], tuple[Path, Placed]] = {}
+        self._made: dict[tuple[str, str], Validator] = {}
+
+    @classmethod
+    def of(cls, sources: Iterable[SourceFile]) -> Definitions:
+        """
+        Read definition files; what else is in them is ignored.
+
+        Raises:
+            InvalidInputError: One cannot be read, or two define the same kind.
+        """
+        made = cls()
+        for source in sources:
+            for placed in _read_definition(source):
+                if placed.manifest.get("kind") in {XRD.kind, CRD.kind}:
+                    made.add(source.path, placed)
+        return made
+
+    def add(self, file: Path, placed: Placed) -> None:
+        """
+        Take one definition.
+
+        Raises:
+            InvalidInputError: It lacks group, kind or versions, or its kind is defined already.
+        """
+        spec = placed.manifest.get("spec")
+        try:
+            key = (spec["group"], spec["names"]["kind"])  # type: ignore[index]  # judged below
+            sound = all(isinstance(v, dict) for v in spec["versions"])  # type: ignore[index]
+        except (KeyError, TypeError):
+            sound, key = False, ("", "")
+        if not sound:
+            raise InvalidInputError(str(file), metadata(placed.manifest).get("name"), _INCOMPLETE)
+        if key in self._found:
+            told = f"is defined in {self._found[key][0]} too"
+            raise InvalidInputError(str(file), f"{key[1]}.{key[0]}", told)
+        self._found[key] = (file, placed)
+        claim = self._claim(placed.manifest)
+        if claim is not None:
+            self._found[key[0], claim["spec"]["names"]["kind"]] = (file, placed)
+            self._made[key[0], claim["spec"]["names"]["kind"]] = Validator(claim)
+
+    @staticmethod
+    def _claim(definition: Manifest) -> Manifest | None:
+        """Return the CRD of the claims a legacy XRD offers; a broken one offers none."""
+        if definition.get("kind") != XRD.kind:
+            return None
+        try:
+            return claim_crd_for(definition)
+        except BrokenXrdError:
+            return None
+
+    def validator(self, kind: Kind) -> Validator | None:
+        """Return the validator of a kind; None if nothing defines it."""
+        key = (kind.group, kind.kind)
+        if key in self._found and key not in self._made:
+            self._made[key] = Validator(self._found[key][1].manifest)
+        return self._made.get(key)
+
+    def place(self, kind: Kind) -> tuple[Path, Placed]:
+        """Return the file of a kind's definition, and its places."""
+        return self._found[kind.group, kind.kind]
+
+    def kinds_of(self, group: str) -> list[str]:
+        """Return the kinds that are defined in a group."""
+        return sorted(kind for owner, kind in self._found if owner == group)
+
+
+_INCOMPLETE = "is no whole definition: it needs spec.group, spec.names.kind and spec.versions"
+
+
+def definition_sources(files: Mapping[Path, bytes]) -> list[SourceFile]:
+    """Return the XRDs of a pack's files: ``gitops/apis/<kit>/definition.yaml``."""
+    return [
+        SourceFile(path, data, named=True)
+        for path, data in sorted(files.items())
+        if path.parts[-4:-2] == ("gitops", "apis") and path.name == "definition.yaml"
+    ]
+
+
+def sources(paths: Sequence[Path]) -> Iterator[SourceFile]:
+    """
+    Yield the files that are meant: each named one, and of folders all YAML and JSON.
+
+    A folder with ``manifests/`` is an order's repository: only that is read. Symbolic links
+    and hidden folders inside a folder are passed by.
+
+    Raises:
+        UsageError: A path does not exist.
+    """
+    for path in paths:
+        if path.is_dir():
+            root = path / _MANIFESTS if (path / _MANIFESTS).is_dir() else path
+            yield from (_source(file, named=root != path) for file in _files(root))
+        elif path.is_file():
+            yield _source(path, named=True)
+        else:
+            raise UsageError(f"{path} does not exist", hint="give files or folders that exist")
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for file in sorted(root.rglob("*")):
+        hidden = any(part.startswith(".") for part in file.relative_to(root).parts)
+        plain = file.is_file() and not file.is_symlink()
+        if file.suffix in _SUFFIXES and plain and not hidden:
+            yield file
+
+
+def _source(path: Path, *, named: bool) -> SourceFile:
+    size_bytes = path.stat().st_size
+    data = path.read_bytes() if size_bytes <= DEFAULT_LIMITS.size_bytes else None
+    return SourceFile(path, data, named=named)
+
+
+def validate(
+    wanted: Iterable[SourceFile], definitions: Definitions, old: Iterable[SourceFile] = ()
+) -> ValidationOutcome:
+    """
+    Judge every object of the files.
+
+    Args:
+        old: Files as they were; an object of the same kind and name there is what the change
+            starts from.
+
+    Raises:
+        InvalidInputError: A file of `old` cannot be read.
+    """
+    before = {_key(placed.manifest): placed.manifest for s in old for placed in _read_old(s)}
+    outcome = ValidationOutcome()
+    judged_kinds: set[Kind] = set()
+    for source in wanted:
+        outcome.files += 1
+        for placed in _read(source, outcome):
+            kind = Kind.of(placed.manifest)
+            if kind.kind == XRD.kind and kind.group == XRD.group:
+                outcome.definitions += 1
+                _judge_xrd(source.path, placed, outcome)
+                continue
+            validator = definitions.validator(kind)
+            if validator is None:
+                _judge_unknown(source.path, placed, definitions, outcome)
+                continue
+            report = validator.check(placed.manifest, before.get(_key(placed.manifest)))
+            outcome.objects.append(ValidatedObject(source.path, placed.line, report))
+            _locate(source.path, placed, report, outcome)
+            judged_kinds.add(Kind(kind.group, "", kind.kind))
+    for kind in sorted(judged_kinds):
+        _judge_definition(kind, definitions, outcome)
+    for found in (outcome.findings, outcome.not_evaluated):
+        found.sort(key=lambda entry: (str(entry.file), entry.line or 0, entry.column or 0))
+    return outcome
+
+
+def _read(source: SourceFile, outcome: ValidationOutcome) -> tuple[Placed, ...]:
+    """Read a file; a broken one is a finding if it was meant as manifests."""
+    try:
+        return _placed(source)
+    except ManifestError as error:
+        if source.named or source.data is None or looks_like_manifest(source.data):
+            finding = Finding("", Reason.UNREADABLE, error.reason, hint=error.hint)
+            outcome.findings.append(Located(source.path, error.line, None, "", finding))
+        return ()
+
+
+def _placed(source: SourceFile) -> tuple[Placed, ...]:
+    if source.data is None:
+        raise ManifestError(str(source.path), f"larger than {DEFAULT_LIMITS.size_bytes} bytes")
+    return placed_manifests(str(source.path), source.data)
+
+
+def _read_definition(source: SourceFile) -> tuple[Placed, ...]:
+    try:
+        return _placed(source)
+    except ManifestError as error:
+        raise InvalidInputError(str(source.path), error.line, error.reason) from error
+
+
+def _read_old(source: SourceFile) -> tuple[Placed, ...]:
+    return _read_definition(source) if source.named else _read(source, ValidationOutcome())
+
+
+def _key(manifest: Manifest) -> Key:
+    kind, meta = Kind.of(manifest), metadata(manifest)
+    return kind.group, kind.kind, str(meta.get("namespace") or ""), str(meta.get("name"))
+
+
+def _locate(
+    file: Path, placed: Placed, report: ValidationReport, outcome: ValidationOutcome
+) -> None:
+    for finding in report.findings:
+        outcome.findings.append(located(file, placed, finding.path, finding))
+    for gap in report.not_evaluated:
+        outcome.not_evaluated.append(located(file, placed, gap.path, gap))
+
+
+def _judge_xrd(file: Path, placed: Placed, outcome: ValidationOutcome) -> None:
+    for finding in definition_findings(placed.manifest):
+        outcome.findings.append(located(file, placed, finding.path, finding))
+
+
+def _judge_definition(kind: Kind, definitions: Definitions, outcome: ValidationOutcome) -> None:
+    """Tell of rules that the API server would refuse: they judge nothing, here or there."""
+    validator = definitions.validator(kind)
+    file, placed = definitions.place(kind)
+    for path, message in validator.faults() if validator else ():
+        version, _, field_path = path.partition(": ")
+        finding = Finding(field_path, Reason.BROKEN_SCHEMA, f"version {version}: {message}")
+        index = next(
+            (i for i, v in enumerate(placed.manifest["spec"]["versions"]) if v["name"] == version),
+            0,
+        )
+        at = f"spec.versions[{index}].schema.openAPIV3Schema.{field_path}"
+        outcome.findings.append(located(file, placed, at, finding))
+
+
+def _judge_unknown(
+    file: Path, placed: Placed, definitions: Definitions, outcome: ValidationOutcome
+) -> None:
+    """An unknown kind of a known group is a mistake; other groups are passed by."""
+    kind = Kind.of(placed.manifest)
+    known = definitions.kinds_of(kind.group)
+    if not known:
+        outcome.skipped += 1
+        return
+    near = difflib.get_close_matches(kind.kind, known, n=1)
+    finding = Finding(
+        "kind",
+        Reason.UNKNOWN_KIND,
+        f"no XRD defines {kind}",
+        hint=f"did you mean '{near[0]}'?" if near else f"kinds of {kind.group}: {', '.join(known)}",
+    )
+    outcome.findings.append(located(file, placed, "kind", finding))

@@ -1,0 +1,1 @@
+"""Install and maintain a platform: bootstrap, upgrade, drift, doctor, webhooks."""

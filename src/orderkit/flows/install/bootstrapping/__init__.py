@@ -1,0 +1,39 @@
+"""
+Bring a platform up to the point where teams can order, or say what that would take.
+
+One list of steps for every target (`steps_of`): each can be looked at without a write (`plan`)
+and be made sure of (`bootstrap`). Repeating the whole finishes what a crash left and otherwise
+changes nothing. Argo CD is driven through its custom resources only.
+
+Called by ``orderkit bootstrap``, by ``orderkit up`` and by tests.
+"""
+
+from orderkit.flows.install.bootstrapping.bootstrap_run import (
+    Bootstrapped,
+    bootstrap,
+    plan,
+    steps_of,
+)
+from orderkit.flows.install.bootstrapping.probe_order import ProbeWanted
+from orderkit.flows.install.bootstrapping.steps import (
+    BootstrapRequest,
+    BootstrapStep,
+    Look,
+    RepositoryAccess,
+    StepDone,
+    StepVerdict,
+)
+
+__all__ = [
+    "BootstrapRequest",
+    "BootstrapStep",
+    "Bootstrapped",
+    "Look",
+    "ProbeWanted",
+    "RepositoryAccess",
+    "StepDone",
+    "StepVerdict",
+    "bootstrap",
+    "plan",
+    "steps_of",
+]

@@ -1,0 +1,144 @@
+"""The story of a bootstrap: which steps there are, and how they are looked at and carried out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.names import CommitSha
+from orderkit.core.objects.kube_objects import metadata
+from orderkit.core.platform.installation import PlatformTarget
+from orderkit.flows.install.bootstrapping import idpbuilder_steps
+from orderkit.flows.install.bootstrapping.argocd_settings import InForceStep, SettingsStep
+from orderkit.flows.install.bootstrapping.layer_steps import LayerStep, RootStep, layers
+from orderkit.flows.install.bootstrapping.platform_repositories import LedgerStep, PackStep
+from orderkit.flows.install.bootstrapping.portal_steps import PortalStep
+from orderkit.flows.install.bootstrapping.probe_order import ProbeStep
+from orderkit.flows.install.bootstrapping.reach_steps import (
+    ArgoCdStep,
+    ClusterStep,
+    CrossplaneStep,
+    ForgeStep,
+)
+from orderkit.flows.install.bootstrapping.repository_access import AccessStep
+from orderkit.flows.install.bootstrapping.steps import (
+    BootstrapContext,
+    BootstrapRequest,
+    BootstrapStep,
+    Look,
+    StepDone,
+    StepVerdict,
+)
+from orderkit.flows.install.bootstrapping.team_steps import TeamStep
+from orderkit.flows.platform import Platform
+
+OnStep = Callable[[str, str], None]
+OnDone = Callable[[StepDone], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrapped:
+    """`layers` are the Applications of the app-of-apps, in the order of their waves."""
+
+    pack_commit: CommitSha
+    layers: tuple[str, ...]
+    steps: tuple[StepDone, ...] = ()
+
+
+def steps_of(platform: Platform, wanted: BootstrapRequest) -> Sequence[BootstrapStep]:
+    """
+    Return the steps for this target in their order. Nothing is asked of the platform.
+
+    Raises:
+        InvalidInputError: The pack is broken.
+    """
+    return _steps(BootstrapContext(platform, wanted))
+
+
+def _steps(site: BootstrapContext) -> Sequence[BootstrapStep]:
+    on_idpbuilder = site.wanted.installation.target is PlatformTarget.IDPBUILDER
+    return [
+        ForgeStep(site),
+        ClusterStep(site),
+        ArgoCdStep(site),
+        CrossplaneStep(site),
+        *([idpbuilder_steps.AddressesStep(site)] if on_idpbuilder else []),
+        idpbuilder_steps.IdpbuilderSettingsStep(site) if on_idpbuilder else SettingsStep(site),
+        AccessStep(site),
+        PackStep(site),
+        LedgerStep(site),
+        RootStep(site),
+        *(LayerStep(site, layer) for layer in layers(site)),
+        InForceStep(site),
+        *(TeamStep(site, team) for team in site.platform.teams),
+        idpbuilder_steps.TemplatesStep(site) if on_idpbuilder else PortalStep(site),
+        *([ProbeStep(site)] if site.wanted.probe else []),
+    ]
+
+
+def plan(platform: Platform, wanted: BootstrapRequest) -> Iterator[StepDone]:
+    """
+    Look at every step and yield what would be done. Changes nothing.
+
+    A step that fails is yielded as such and the next one is looked at all the same.
+
+    Raises:
+        InvalidInputError: The pack is broken.
+    """
+    for step in steps_of(platform, wanted):
+        began_s = time.monotonic()
+        try:
+            found = step.look()
+        except OrderkitError as error:
+            found = Look(StepVerdict.FAIL, str(error), error.hint)
+        yield _done(step, found, began_s)
+
+
+def bootstrap(
+    platform: Platform,
+    wanted: BootstrapRequest,
+    *,
+    on_step: OnStep,
+    on_done: OnDone = lambda _: None,
+) -> Bootstrapped:
+    """
+    Make sure the platform serves this pack. Idempotent, resumable.
+
+    Args:
+        on_step: Told each finished step, and what a step waits for: its name and a sentence.
+        on_done: Told each finished step as a value, also the one that fails.
+
+    Raises:
+        InvalidInputError: The pack is broken or lacks ``gitops/root.yaml``.
+        AccessError, UnreachableError: Forge or cluster does not let us, or does not answer.
+        RefusedError: Argo CD is missing or too old, or the pack's repository is another's.
+        IncompleteError: A layer does not become healthy in time, or the probe failed; the
+            message says why.
+    """
+    site = BootstrapContext(platform, wanted)
+    found: list[StepDone] = []
+    for step in _steps(site):
+        began_s = time.monotonic()
+        try:
+            made = _ensure(step, on_step)
+        except OrderkitError as error:
+            on_done(_done(step, Look(StepVerdict.FAIL, str(error), error.hint), began_s))
+            error.args = (f"{step.name}: {error}",)
+            raise
+        found.append(_done(step, made, began_s))
+        on_done(found[-1])
+        on_step(step.name, made.detail)
+    head = platform.forge.head(platform.pack_repo) or CommitSha("")
+    names = tuple(str(metadata(layer)["name"]) for layer in layers(site))
+    return Bootstrapped(head, names, tuple(found))
+
+
+def _ensure(step: BootstrapStep, on_step: OnStep) -> Look:
+    return step.ensure(lambda told: on_step(step.name, f"… {told}"))
+
+
+def _done(step: BootstrapStep, found: Look, began_s: float) -> StepDone:
+    seconds = round(time.monotonic() - began_s, 3)
+    return StepDone(step.name, found.verdict, found.detail, seconds, found.advice)

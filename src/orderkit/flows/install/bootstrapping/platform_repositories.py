@@ -1,0 +1,173 @@
+"""
+The platform's two repositories: the pack as rendered for it, and the ledger.
+
+A commit of the pack names the platform it was rendered for, so that two platforms on one forge
+do not publish over each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import RefusedError
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.names import BlobSha, RepoId
+from orderkit.core.order import order_state
+from orderkit.core.platform import idpbuilder
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot
+from orderkit.ports.forge import FileChange, Operation
+
+PLATFORM_TRAILER = "Orderkit-Platform"
+"""In a commit of the pack: the platform it was rendered for."""
+_SEARCHED = 50
+"""How many commits of the pack are searched for that trailer."""
+_PACK_FILE = PurePosixPath("pack.yaml")
+_LEDGER_README = """# Ledger
+
+Who may order (`teams/`), what is ordered (`apps/<team>/`), what ended (`data/`).
+Written by Orderkit, delivered by Argo CD, read by everybody.
+"""
+
+
+def blob_sha(data: bytes) -> BlobSha:
+    """Return git's id of a file's bytes."""
+    digest = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
+    digest.update(data)
+    return BlobSha(digest.hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class PackDifference:
+    """What publishing would do to the pack's repository; None as `seen`: there is none."""
+
+    seen: RepositorySnapshot | None
+    changed: tuple[PurePosixPath, ...]
+    removed: tuple[PurePosixPath, ...]
+
+
+def pack_difference(site: BootstrapContext) -> PackDifference:
+    """
+    Compare the pack's repository with the pack as rendered.
+
+    Raises:
+        InvalidInputError: The pack is broken.
+    """
+    files = site.files
+    seen = snapshot(site.platform, site.platform.pack_repo)
+    blobs = seen.blobs if seen else {}
+    changed = [path for path in sorted(files) if blobs.get(path) != blob_sha(files[path])]
+    return PackDifference(seen, tuple(changed), tuple(p for p in sorted(blobs) if p not in files))
+
+
+@dataclass(frozen=True, slots=True)
+class PackStep:
+    """The pack's repository holds exactly what was rendered."""
+
+    site: BootstrapContext
+    name: str = "pack"
+
+    def look(self) -> Look:
+        found, repo = pack_difference(self.site), self.site.platform.pack_repo
+        if found.seen is None:
+            return Look(StepVerdict.CREATE, f"{repo} with {len(self.site.files)} files")
+        if not found.changed and not found.removed:
+            return Look(StepVerdict.DONE, f"{repo} at {order_state.short(found.seen.commit)}")
+        self._check_ours(found)
+        told = f"{len(found.changed)} files written, {len(found.removed)} removed"
+        return Look(StepVerdict.CHANGE, f"{repo}: {told}")
+
+    def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
+        before, platform = self.look(), self.site.platform
+        if before.verdict is StepVerdict.DONE:
+            return before
+        repo, files = platform.pack_repo, self.site.files
+        _ensure_repository(
+            platform, repo, "The platform's pack: kits, forms, delivery tree", self.site
+        )
+        seen = snapshot(platform, repo)
+        old = seen.blobs if seen else {}
+        changes = [FileChange(path, files[path], old.get(path)) for path in sorted(files)]
+        changes += [FileChange(path, None, old[path]) for path in sorted(old) if path not in files]
+        commit = platform.forge.write(repo, changes, self._operation(seen)).commit
+        told = f"{len(files)} files at {order_state.short(commit)} in {repo}"
+        return Look(before.verdict, told)
+
+    def _operation(self, seen: RepositorySnapshot | None) -> Operation:
+        files, wanted = self.site.files, self.site.wanted
+        digest = hashlib.sha256(b"".join(bytes(p) + files[p] for p in sorted(files))).hexdigest()
+        return Operation(
+            f"pack-{digest[:20]}-on-{seen.commit[:8] if seen else 'nothing'}",
+            wanted.requester,
+            f"pack at {wanted.values.pack_commit[:8]}",
+            notes=((PLATFORM_TRAILER, self.site.platform.name),),
+        )
+
+    def _check_ours(self, found: PackDifference) -> None:
+        """Refuse to publish over another pack or another platform's."""
+        if self.site.wanted.replace_pack or found.seen is None:
+            return
+        platform = self.site.platform
+        repo, hint = platform.pack_repo, "name another spec.packRepository, or --replace-pack"
+        published = platform.forge.read(repo, _PACK_FILE, found.seen.commit)
+        if published is None:
+            raise RefusedError(f"{repo} holds files and no pack", hint=hint)
+        theirs = read_pack({_PACK_FILE: published.data}).name
+        ours = read_pack(self.site.files).name
+        if theirs != ours:
+            raise RefusedError(f"{repo} holds pack '{theirs}', not '{ours}'", hint=hint)
+        owner = published_for(platform)
+        if owner not in {"", platform.name}:
+            raise RefusedError(f"{repo} holds the pack of platform '{owner}'", hint=hint)
+
+
+def published_for(platform: Platform) -> str:
+    """Return the platform that the newest commit of ours was rendered for; "" if none says."""
+    history = platform.forge.commits(platform.pack_repo, limit=_SEARCHED)
+    named = (commit.trailers.get(PLATFORM_TRAILER, "") for commit in history)
+    return next(filter(None, named), "")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerStep:
+    """The ledger is there and has its first commit."""
+
+    site: BootstrapContext
+    name: str = "ledger"
+
+    def look(self) -> Look:
+        repo = self.site.platform.ledger
+        head = self.site.platform.forge.head(repo)
+        if head is None:
+            return Look(StepVerdict.CREATE, str(repo))
+        return Look(StepVerdict.DONE, f"{repo} at {order_state.short(head)}")
+
+    def ensure(self, say: Say) -> Look:  # noqa: ARG002
+        platform, before = self.site.platform, self.look()
+        if before.verdict is StepVerdict.DONE:
+            return before
+        repo = platform.ledger
+        _ensure_repository(platform, repo, "Teams and orders of this platform", self.site)
+        first = {"README.md": _LEDGER_README, "teams/.gitkeep": ""}
+        changes = [FileChange(PurePosixPath(p), t.encode(), None) for p, t in first.items()]
+        requester = self.site.wanted.requester
+        platform.forge.write(repo, changes, Operation("ledger", requester, "ledger begun"))
+        return before
+
+
+def _ensure_repository(
+    platform: Platform, repo: RepoId, description: str, site: BootstrapContext
+) -> None:
+    """Make organisation and repository; a user may own one that is there already."""
+    if platform.forge.repo(repo) is None:
+        if repo.owner == idpbuilder.ADMIN:
+            raise RefusedError(
+                f"{repo} is missing: idpbuilder makes it from the package",
+                hint="'orderkit platform render --target idpbuilder' writes the package; "
+                "run 'idpbuilder create -p' with it",
+            )
+        platform.forge.ensure_org(repo.owner)
+        private = bool(site.wanted.access.token)
+        platform.forge.ensure_repo(repo, description=description, private=private)

@@ -1,0 +1,73 @@
+"""
+The portal lists the pack's templates: one catalog location for each.
+
+Where no portal can be asked that is said, and nothing fails: the platform works without one. On
+CNOE's reference implementation the templates are entered into the repository that its Backstage
+reads its templates from (`idpbuilder`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.objects.kube_objects import dig
+from orderkit.core.portal.profile import is_form_of_change
+from orderkit.core.yaml import yaml12
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+
+
+def template_paths(site: BootstrapContext) -> Sequence[PurePosixPath]:
+    """
+    Return the files of the pack that a portal shall register: of kits, of changes, of ends.
+
+    Raises:
+        InvalidInputError: The pack is broken.
+    """
+    files = site.files
+    kits = [PurePosixPath("templates", k, "template.yaml") for k in read_pack(files).kit_names]
+    forms = [path for path in sorted(files) if is_form_of_change(path)]
+    return [path for path in (*kits, *forms) if path in files and _is_template(files[path], path)]
+
+
+def _is_template(data: bytes, path: PurePosixPath) -> bool:
+    return bool(dig(yaml12.load(data, name=str(path)), "kind") == "Template")
+
+
+def template_urls(site: BootstrapContext) -> Sequence[str]:
+    """Return where a portal reads them, as its locations name them."""
+    base = f"{site.platform.forge.base_url}/{site.platform.pack_repo}/src/branch/main"
+    return [f"{base}/{path}" for path in template_paths(site)]
+
+
+@dataclass(frozen=True, slots=True)
+class PortalStep:
+    """Every template is registered in the portal's catalog."""
+
+    site: BootstrapContext
+    name: str = "portal"
+
+    def look(self) -> Look:
+        if self.site.wanted.portal_problem:
+            return Look(
+                StepVerdict.SKIP,
+                f"templates are not registered: {self.site.wanted.portal_problem}",
+                "register them when the portal runs: repeat this command",
+            )
+        missing = self._missing()
+        if missing:
+            return Look(StepVerdict.CREATE, f"{len(missing)} locations, first {missing[0]}")
+        return Look(StepVerdict.DONE, f"{len(template_urls(self.site))} templates are registered")
+
+    def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
+        before = self.look()
+        if before.verdict is StepVerdict.CREATE:
+            for url in self._missing():
+                self.site.platform.catalog.register(url)
+        return before
+
+    def _missing(self) -> Sequence[str]:
+        known = {location.target for location in self.site.platform.catalog.locations()}
+        return [url for url in template_urls(self.site) if url not in known]

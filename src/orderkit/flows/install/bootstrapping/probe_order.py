@@ -1,0 +1,320 @@
+"""
+The probe order: one order goes through its whole life, by the flows that people's orders take.
+
+Ordered from a kit's example, changed in one field (a review is merged by us), ended with its
+repository deleted. It is recognised by its requester, so a run after a crash goes on with the
+same order, and an order of people is never touched: then another team is tried, and without a
+free one the probe is left out and says so. What stays is the tombstone in the ledger.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orderkit.core.errors import (
+    IncompleteError,
+    InvalidInputError,
+    OrderkitError,
+    RefusedError,
+)
+from orderkit.core.kit.model import Direction, Kit
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.names import CommitSha
+from orderkit.core.objects.kube_objects import dig
+from orderkit.core.order import order_file
+from orderkit.core.order.change import FieldEdit
+from orderkit.core.order.end_record import parse as parse_end
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.schema.validate.hints import schema_at
+from orderkit.flows import change
+from orderkit.flows.argocd.refreshing import application_key, nudge
+from orderkit.flows.change import Changed, ChangeRequest
+from orderkit.flows.end import destroying
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.flows.order import ordering
+from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.live_order import find_living, read_xr
+from orderkit.flows.platform import Platform, get_object, read_text, snapshot
+from orderkit.ports.forge import MergeStyle, Operation
+from orderkit.ports.requesters import Requester
+
+REQUESTER = "user:default/orderkit-probe"
+"""Whose orders are probes."""
+NAME = "probe"
+"""What a probe order is called where its team does not name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeWanted:
+    """What to order. Empty: the pack's first kit with an example, and that example."""
+
+    kit: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Form values, over those of the example."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A kit with form values, and the entry of the ledger that they give."""
+
+    kit: Kit
+    values: Mapping[str, Any]
+    entry: OrderEntry
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStep:
+    """An order has been placed, changed and ended."""
+
+    site: BootstrapContext
+    name: str = "probe"
+
+    def look(self) -> Look:
+        choice, why = _choose(self.site)
+        if choice is None:
+            return Look(StepVerdict.SKIP, why, "name a free one in spec.probe.values")
+        told = f"order {choice.entry.order} for team {choice.entry.team}, change it, end it"
+        return Look(StepVerdict.CREATE, told)
+
+    def ensure(self, say: Say) -> Look:
+        choice, why = _choose(self.site)
+        if choice is None:
+            return Look(StepVerdict.SKIP, why, "name a free one in spec.probe.values")
+        return _Run(self.site, choice, say).run()
+
+
+@dataclass(slots=True)
+class _Run:
+    site: BootstrapContext
+    choice: _Choice
+    say: Say
+    at: str = "order"
+
+    @property
+    def _platform(self) -> Platform:
+        return self.site.platform
+
+    def run(self) -> Look:
+        order, clock = self.choice.entry.order, self._platform.clock
+        told, began_s = [], clock.monotonic_s()
+        for act in (self._order, self._change, self._end):
+            self.at = act.__name__.strip("_")
+            try:
+                done = act()
+            except OrderkitError as error:
+                raise self._failed(error) from error
+            now_s = clock.monotonic_s()
+            told.append(f"{done} in {now_s - began_s:.1f} s")
+            self.say(f"{order}: {told[-1]}")
+            began_s = now_s
+        return Look(StepVerdict.CREATE, f"{order} {', '.join(told)}; nothing is left")
+
+    def _order(self) -> str:
+        if self._ending():
+            return "was ending already"
+        texts = {
+            k: v if isinstance(v, str) else json.dumps(v) for k, v in self.choice.values.items()
+        }
+        wanted = ordering.OrderRequest(self.choice.kit.name, texts, REQUESTER, wait=False)
+        self._await(ordering.order(self._platform, wanted, on_step=lambda *_: None).commit)
+        return "Ready"
+
+    def _change(self) -> str:
+        if self._ending():
+            return "not changed"
+        order = self.choice.entry.order
+        live = find_living(self._platform, order)
+        head = self._platform.forge.head(live.repository)
+        if head is None:
+            raise IncompleteError(f"{live.repository} is empty", hint="repeat the command")
+        spec = read_xr(self._platform, live, head).spec
+        if len(self._platform.forge.commits(live.repository)) > 1:
+            self._await(head)  # a run before this one has changed it
+            return "changed"
+        for edit in _edits(live.kit, spec):
+            try:
+                changed = self._changed(edit, head)
+            except (InvalidInputError, RefusedError):
+                continue  # a rule of the kit forbids this one
+            commit = self._merged(changed) or changed.commit
+            if commit is not None:
+                self._await(commit)
+            return f"{edit.path}={edit.value} delivered"
+        return "not changed (its kit has no field that a probe can change)"
+
+    def _changed(self, edit: FieldEdit, head: CommitSha) -> Changed:
+        wanted = ChangeRequest(
+            order=self.choice.entry.order,
+            edits=(edit,),
+            requester=Requester(REQUESTER),
+            reason="probe of the platform",
+            operation=f"probe-{self.choice.entry.order}-{edit.path}-{head[:12]}",
+        )
+        return change.change(self._platform, wanted)
+
+    def _merged(self, changed: Changed) -> CommitSha | None:
+        """Merge what is reviewed: the probe is its own reviewer."""
+        if changed.pull is None:
+            return None
+        entry, pull = self.choice.entry, changed.pull
+        return self._platform.forge.merge_pull(
+            entry.repository,
+            pull.number,
+            head=pull.head_commit,
+            style=MergeStyle.SQUASH,
+            operation=Operation(f"{changed.operation}-merged", REQUESTER, pull.title),
+        )
+
+    def _await(self, commit: CommitSha) -> None:
+        """Wait for a commit; without a webhook nobody but us tells Argo CD of a merge."""
+        order, timeout_s = self.choice.entry.order, self.site.wanted.timeout_s
+        nudge(self._platform, order, commit)
+        await_commit(self._platform, order, commit, timeout_s=timeout_s)
+
+    def _end(self) -> str:
+        wanted = destroying.EndRequest(
+            self.choice.entry.order,
+            REQUESTER,
+            repository="delete",
+            timeout_s=self.site.wanted.timeout_s,
+            reason="probe of the platform",
+        )
+        destroying.destroy(self._platform, wanted, on_step=lambda *_: None)
+        if left := self._left():
+            raise IncompleteError(f"it is ended, yet left {left}", hint="repeat the command")
+        return "ended"
+
+    def _ending(self) -> bool:
+        seen = snapshot(self._platform, self._platform.ledger)
+        return seen is not None and self.choice.entry.end_path in seen.blobs
+
+    def _failed(self, error: OrderkitError) -> OrderkitError:
+        left = self._left() or "nothing"
+        again = "repeat 'orderkit bootstrap' to go on with the same probe"
+        ends = f"'orderkit destroy {self.choice.entry.order} --delete-repository' removes it"
+        return IncompleteError(
+            f"step '{self.at}' of {self.choice.entry.order} failed: {error}; left behind: {left}",
+            hint="; ".join(filter(None, (error.hint, again, ends))),
+        )
+
+    def _left(self) -> str:
+        """Name what is still there of the probe, as far as it can be asked."""
+        entry, platform = self.choice.entry, self._platform
+        prefix = f"{platform.forge.base_url}/{entry.repository}/"
+        looks: dict[str, Callable[[], object]] = {
+            f"repository {entry.repository}": lambda: platform.forge.repo(entry.repository),
+            f"Application {entry.order}": lambda: get_object(
+                platform, application_key(entry.order)
+            ),
+            "its catalog location": lambda: any(
+                location.target.startswith(prefix) for location in platform.catalog.locations()
+            ),
+        }
+        return ", ".join(what for what, look in looks.items() if _asked(look))
+
+
+def _asked(look: Callable[[], object]) -> object:
+    try:
+        return look()
+    except OrderkitError:
+        return None
+
+
+def _choose(site: BootstrapContext) -> tuple[_Choice | None, str]:
+    """
+    Return what to order, or why nothing can be ordered.
+
+    Raises:
+        NotFoundError: ``spec.probe.kit`` names no kit of the pack.
+        InvalidInputError: The example's values name no order.
+    """
+    wanted = site.wanted.probe or ProbeWanted()
+    pack = read_pack(site.files)
+    kits = [pack.kit(wanted.kit)] if wanted.kit else list(pack.kits())
+    kit = next((kit for kit in kits if kit.examples or (wanted.kit and wanted.values)), None)
+    if kit is None:
+        return None, "no kit of the pack has an example, and spec.probe names no kit with values"
+    busy = []
+    for values in _candidates(kit, wanted.values, site.platform.teams):
+        choice = _Choice(kit, values, OrderEntry(kit.team(values), kit.order_id(values)))
+        taken = _taken(site.platform, choice.entry)
+        if not taken:
+            return choice, ""
+        busy.append(taken)
+    return None, "; ".join(busy) or f"kit {kit.name}: no team may order (spec.teams)"
+
+
+def _candidates(
+    kit: Kit, given: Mapping[str, Any], teams: Sequence[str]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield form values: as given, for the given team or else for each team of the platform."""
+    example = kit.examples[0].values if kit.examples else {}
+    prefix = "group:default/" if _text(example, kit.team_parameter).startswith("group:") else ""
+    for team in [None] if _text(given, kit.team_parameter) else teams:
+        values = copy.deepcopy({**example, **given})
+        if team is not None:
+            _put(values, kit.team_parameter, f"{prefix}{team}")
+        for name in kit.name_parameters:
+            if name != kit.team_parameter and not _text(given, name):
+                _put(values, name, NAME)
+        yield values
+
+
+def _text(values: Mapping[str, Any], path: str) -> str:
+    return str(dig(values, *path.split("."), default="") or "")
+
+
+def _put(values: dict[str, Any], path: str, value: str) -> None:
+    *above, last = path.split(".")
+    for step in above:
+        values = values.setdefault(step, {})
+    values[last] = value
+
+
+def _taken(platform: Platform, entry: OrderEntry) -> str:
+    """Say why an order of that id is not ours to place; empty: it is free, or a probe."""
+    seen = snapshot(platform, platform.ledger)
+    paths = seen.blobs if seen else {}
+    if entry.end_path in paths:
+        text = read_text(platform, platform.ledger, entry.end_path, "main") or ""
+        ours = parse_end(text, name=str(entry.end_path)).requester == REQUESTER
+        return "" if ours else f"{entry.order} is ending"
+    repository = platform.forge.repo(entry.repository)
+    if repository is None:
+        return f"{entry.order} is in the ledger" if entry.application_path in paths else ""
+    if repository.archived:
+        return f"{entry.repository} is archived: an order of that name has ended"
+    record = platform.forge.read(entry.repository, order_file.PATH, "main")
+    if record is None:
+        empty = platform.forge.head(entry.repository) is None
+        return "" if empty else f"{entry.repository} is no order"
+    owner = order_file.parse(record.data, name=f"{entry.repository}/{order_file.PATH}").requester
+    return "" if owner == REQUESTER else f"{entry.order} is an order of {owner}"
+
+
+def _edits(kit: Kit, spec: Any) -> Iterator[FieldEdit]:
+    """Yield edits that a probe may try: other enums, the other boolean, one more."""
+    if kit.changes:
+        paths = [p for c in kit.changes if c.direction is not Direction.NEVER for p in c.fields]
+    else:
+        paths = list(kit.spec_schema.get("properties", {}))
+    fixed = {*kit.name_from, kit.team_from}
+    for path in paths:
+        if path in fixed or path in kit.hidden:
+            continue
+        schema, value = schema_at(kit.spec_schema, path), dig(spec, *path.split("."))
+        for other in _others(schema, value):
+            yield FieldEdit(path, "set", other)
+
+
+def _others(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
+    if schema.get("enum"):
+        yield from (entry for entry in schema["enum"] if entry != value)
+    elif schema.get("type") == "boolean":
+        yield not value
+    elif schema.get("type") == "integer" and isinstance(value, int):
+        yield value + 1

@@ -1,0 +1,37 @@
+"""The teams that platform.yaml names may order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orderkit.core.order import ledger
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.flows.platform import snapshot
+from orderkit.flows.team.teams import add_team
+
+
+@dataclass(frozen=True, slots=True)
+class TeamStep:
+    """One team: its organisation, its part of the ledger, its AppProject."""
+
+    site: BootstrapContext
+    team: str
+
+    @property
+    def name(self) -> str:
+        return f"team {self.team}"
+
+    def look(self) -> Look:
+        seen = snapshot(self.site.platform, self.site.platform.ledger)
+        known = set(ledger.teams(seen.blobs)) if seen else set()
+        if self.team in known and self.site.platform.forge.has_org(self.team):
+            return Look(StepVerdict.DONE, "may order")
+        return Look(StepVerdict.CREATE, "organisation, AppProject, its part of the ledger")
+
+    def ensure(self, say: Say) -> Look:  # noqa: ARG002 - its Application is not waited for
+        before = self.look()
+        added = add_team(self.site.platform, self.team, requester=self.site.wanted.requester)
+        verdict = before.verdict
+        if verdict is StepVerdict.DONE and added.created:
+            verdict = StepVerdict.CHANGE  # what it may order follows the kits
+        return Look(verdict, "may order")

@@ -1,0 +1,197 @@
+"""
+Check a platform from outside: what is missing or unreachable, and what to do about it.
+
+Called by ``orderkit doctor`` and by ``drift``. Every check runs, whatever the others found;
+nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from orderkit.core.argocd.application import Hindrance
+from orderkit.core.errors import AccessError, OrderkitError
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    COMPOSITION,
+    XRD,
+    Manifest,
+    dig,
+    labels_of,
+    metadata,
+)
+from orderkit.core.order.ledger import ORDER_LABEL
+from orderkit.flows.argocd.obstacles import obstacle
+from orderkit.flows.order.listing import list_orders
+from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
+from orderkit.ports.requesters import Requesters
+
+Verdict = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFinding:
+    """One checked thing; `advice` is empty when it is well."""
+
+    what: str
+    verdict: Verdict
+    detail: str
+    advice: str = ""
+
+
+def check(platform: Platform) -> Iterator[DoctorFinding]:
+    """Yield one finding per check, in the order in which a person would look."""
+    checks: dict[str, Callable[[Platform], DoctorFinding]] = {
+        "forge": _forge,
+        "behaviour": _behaviour,
+        "rights": _rights,
+        "pack": _pack,
+        "ledger": _ledger,
+        "cluster": _cluster,
+        "layers": _layers,
+        "portal": _portal,
+        "service": _service,
+        "orders": _orders,
+    }
+    for what, run in checks.items():
+        try:
+            yield run(platform)
+        except OrderkitError as error:
+            yield DoctorFinding(what, "fail", str(error), error.hint)
+
+
+def check_requesters(requesters: Requesters | None) -> DoctorFinding:
+    """Say what the requester of a portal's order is worth."""
+    what = "requesters"
+    if requesters is None:
+        return DoctorFinding(
+            what, "ok", "claims: portal.signedBy names no Backstage that proves them"
+        )
+    try:
+        return DoctorFinding(what, "ok", requesters.describe())
+    except OrderkitError as error:
+        return DoctorFinding(what, "fail", str(error), error.hint)
+
+
+def _forge(platform: Platform) -> DoctorFinding:
+    forge = platform.forge
+    try:
+        version, user = forge.version(), forge.user()
+    except AccessError as error:
+        came = f"credentials from {forge.credentials_source}"
+        return DoctorFinding("forge", "fail", f"{error} ({came})", error.hint)
+    detail = f"{forge.base_url}, version {version}, as {user} ({forge.credentials_source})"
+    return DoctorFinding("forge", "ok", detail)
+
+
+def _behaviour(platform: Platform) -> DoctorFinding:
+    known = platform.forge.evidence()
+    if known.basis == "unknown":
+        return DoctorFinding(
+            "behaviour",
+            "warn",
+            f"version {known.version}: {known.detail}",
+            "run the contract suite against such a server first (docs/forge.md)",
+        )
+    return DoctorFinding("behaviour", "ok", f"{known.basis}: {known.detail}")
+
+
+def _rights(platform: Platform) -> DoctorFinding:
+    missing = platform.forge.missing_rights(platform.ledger)
+    if missing:
+        return DoctorFinding(
+            "rights",
+            "fail",
+            f"missing: {', '.join(missing)} (credentials from {platform.forge.credentials_source})",
+            "make a token with these scopes, of a user who may write there (docs/forge.md)",
+        )
+    return DoctorFinding("rights", "ok", f"may write to {platform.ledger}")
+
+
+def _pack(platform: Platform) -> DoctorFinding:
+    pack = published_pack(platform)
+    kits = ", ".join(kit.name for kit in pack.kits())
+    return DoctorFinding("pack", "ok", f"{platform.pack_repo} offers {kits}")
+
+
+def _ledger(platform: Platform) -> DoctorFinding:
+    seen = ledger_snapshot(platform)
+    return DoctorFinding("ledger", "ok", f"{platform.ledger} at {seen.commit[:8]}")
+
+
+def _cluster(platform: Platform) -> DoctorFinding:
+    missing = [k for k in (APPLICATION, XRD, COMPOSITION) if not platform.cluster.serves(k)]
+    if missing:
+        names = ", ".join(str(kind) for kind in missing)
+        return DoctorFinding(
+            "cluster", "fail", f"serves no {names}", "install Argo CD and Crossplane"
+        )
+    return DoctorFinding("cluster", "ok", "serves Argo CD's and Crossplane's kinds")
+
+
+def _layers(platform: Platform) -> DoctorFinding:
+    """Judge the Applications that are no orders: the platform's layers and the teams."""
+    found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    layers = {
+        str(metadata(application)["name"]): application
+        for application in found
+        if ORDER_LABEL not in labels_of(application)
+    }
+    bad = {name: why for name, each in sorted(layers.items()) if (why := _unwell(platform, each))}
+    if not bad:
+        return DoctorFinding("layers", "ok", f"{len(found)} Applications")
+    first, why = next(
+        ((name, why) for name, why in bad.items() if why.failing), next(iter(bad.items()))
+    )
+    others = f"; also not well: {', '.join(name for name in bad if name != first)}"
+    return DoctorFinding(
+        "layers",
+        "fail",
+        f"{first}: {why.reason}" + (others if len(bad) > 1 else ""),
+        why.advice or f"kubectl -n {ARGOCD_NAMESPACE} describe application {first}",
+    )
+
+
+def _unwell(platform: Platform, application: Manifest) -> Hindrance | None:
+    """Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy."""
+    found = obstacle(platform, application)
+    if found:
+        return found
+    health = dig(application, "status", "health", default={})
+    if health.get("status") == "Healthy":
+        return None
+    told = health.get("message") or "what it delivers is not healthy"
+    return Hindrance(f"{health.get('status', 'Unknown')}: {told}")
+
+
+def _portal(platform: Platform) -> DoctorFinding:
+    return DoctorFinding(
+        "portal", "ok", f"{len(platform.catalog.locations())} locations registered"
+    )
+
+
+def _service(platform: Platform) -> DoctorFinding:
+    answer = platform.portal.request("GET", "/proxy/orderkit/healthz", headers={}, body=None)
+    if answer.code != 200:  # noqa: PLR2004 - HTTP's own number
+        return DoctorFinding(
+            "service", "fail", f"answered {answer.code}", "check service.url in platform.yaml"
+        )
+    return DoctorFinding("service", "ok", "answers")
+
+
+def _orders(platform: Platform) -> DoctorFinding:
+    reports = list_orders(platform)
+    failing = [report for report in reports if report.state.phase == "Failing"]
+    if failing:
+        first = failing[0]
+        return DoctorFinding(
+            "orders",
+            "warn",
+            f"{len(failing)} of {len(reports)} failing, first {first.entry.order}: "
+            f"{first.state.reason}",
+            f"orderkit trace {first.entry.order}; {first.state.advice}".rstrip("; "),
+        )
+    return DoctorFinding("orders", "ok", f"{len(reports)}, none failing")

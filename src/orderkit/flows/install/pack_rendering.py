@@ -1,0 +1,132 @@
+"""
+Render a pack for one platform: what publishing puts into the platform's own pack repository.
+
+The delivery tree is fitted to the installation, the portal's profile is applied to the templates,
+then the platform's values are baked; a sentinel that would be left is refused. Writes nothing.
+Called by ``flows.install.bootstrapping`` and by ``orderkit platform render`` and ``orderkit
+platform upgrade``, so that a person can look before anything is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.hidden_fields import guard
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import Files, read_pack
+from orderkit.core.kit.xrd_fields import fields_of
+from orderkit.core.names import RepoId
+from orderkit.core.objects.kube_objects import metadata
+from orderkit.core.platform.baking import VERSION, bake
+from orderkit.core.platform.delivery_tree import fitted
+from orderkit.core.platform.installation import Installation
+from orderkit.core.platform.settings import CLUSTER_NAME, LEDGER, PACK, PlatformSettings
+from orderkit.core.portal.js_regex import compile_pattern
+from orderkit.core.portal.profile import Profile, apply_profile
+from orderkit.core.schema import xrd
+from orderkit.flows.template.actions import ACTIONS
+
+SERVICE_URL = PORTAL_URL = "http://127.0.0.1:7399"
+"""Where ``orderkit up`` serves at first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformValues:
+    """What a pack gets to know of the platform it is published to."""
+
+    forge_url: str
+    pack_commit: str
+    registry: str
+    profile: Profile = Profile.SERVICE
+    more: Mapping[str, str] = field(default_factory=dict)
+    """``spec.values`` of platform.yaml."""
+    service_url: str = SERVICE_URL
+    """The service as a browser reaches it: where links to forms of changes lead."""
+    portal_url: str = PORTAL_URL
+    cluster_name: str = CLUSTER_NAME
+    """What the portal calls the cluster (profile ``job``)."""
+    installation: Installation = field(default_factory=Installation)
+    """What the delivery tree is fitted to."""
+    pack_repo: RepoId = PACK
+    ledger: RepoId = LEDGER
+
+    def baked(self, versions: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the value of every sentinel a pack with these versions may use."""
+        crossplane = self.installation.crossplane
+        pinned = {**versions, **({"crossplane": crossplane.version} if crossplane.version else {})}
+        charts = crossplane.chart_repository
+        return {
+            **{f"{VERSION}{name.upper().replace('-', '_')}": pin for name, pin in pinned.items()},
+            **({"CROSSPLANE_CHARTS": charts} if charts else {}),
+            "PACK_REPOSITORY": str(self.pack_repo),
+            "LEDGER_REPOSITORY": str(self.ledger),
+            **self.more,
+            "FORGE_URL": self.forge_url,
+            "FORGE_HOST": self.forge_url.partition("://")[2],
+            "PACK_COMMIT": self.pack_commit,
+            "REGISTRY": self.registry,
+            "SERVICE_URL": self.service_url,
+            "PORTAL_URL": self.portal_url,
+            "CLUSTER_NAME": self.cluster_name,
+        }
+
+
+def values_of(
+    settings: PlatformSettings, pack_commit: str, *, profile: Profile | None = None
+) -> PlatformValues:
+    """Return what platform.yaml says; `profile` None: the platform's own."""
+    return PlatformValues(
+        settings.forge.url,
+        pack_commit,
+        settings.registry,
+        profile or settings.profile,
+        settings.values,
+        settings.service_address,
+        settings.portal.url,
+        settings.cluster_name,
+        settings.installation,
+        settings.pack,
+        settings.ledger,
+    )
+
+
+def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, bytes]:
+    """
+    Return the files that are published. Deterministic.
+
+    Raises:
+        InvalidInputError: The pack is broken, a template cannot run in the service (its step
+            is named), or a sentinel has no value (file and line are named).
+    """
+    pack = read_pack(files)
+    baked = values.baked(pack.versions)
+    for kit in pack.kits():  # a broken kit stops here, before any write
+        for problem in xrd.problems(kit.xrd):
+            path = f"gitops/apis/{kit.name}/definition.yaml"
+            raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")
+        _check_values(kit, baked)
+    fit = fitted(files, values.installation, pack.providers)
+    return bake(apply_profile(fit, values.profile, actions=ACTIONS), baked)
+
+
+def _check_values(kit: Kit, baked: Mapping[str, str]) -> None:
+    """Refuse a value that the kit's form would refuse from everybody."""
+    for path, hidden in kit.hidden.items():
+        if hidden.value not in baked:
+            raise InvalidInputError(
+                f"spec.values.{hidden.value}",
+                None,
+                f"is missing: kit '{kit.name}' bakes it into '{path}'",
+                hint="give it in platform.yaml, or to 'orderkit up' as --value NAME=TEXT",
+            )
+        field = fields_of(kit).find(path)
+        pattern = guard(hidden, field) if field else ""
+        if not compile_pattern(pattern).search(baked[hidden.value]):
+            raise InvalidInputError(
+                f"spec.values.{hidden.value}",
+                baked[hidden.value],
+                f"does not match {pattern}, the guard of '{path}' in kit '{kit.name}'",
+            )

@@ -1,0 +1,249 @@
+"""
+Move a platform to another pack, or to other values, through Git and wave by wave.
+
+What the platform's pack repository holds is compared with the pack as rendered now. The
+difference is written in one commit per layer, in the order of the waves, and the next is written
+only when this layer is ready at its commit: Argo CD itself would apply all layers of one commit
+side by side, because a commit that changes no Application moves no wave. Forms and everything
+else that no layer delivers come last, when what they order is there.
+
+Nothing is recorded elsewhere: the repository says what is left to do, so the same command
+resumes. The ledger's health is its orders' and holds nothing up. Called by ``orderkit platform
+upgrade`` and, to show differences, by ``orderkit platform render --diff``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import IncompleteError, NotFoundError
+from orderkit.core.names import BlobSha, CommitSha
+from orderkit.core.objects.kube_objects import metadata
+from orderkit.core.order.order_state import short
+from orderkit.core.platform.delivery_tree import ROOT, Layer, layers_of
+from orderkit.core.platform.pinned_versions import VersionMove, moves
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
+from orderkit.flows.argocd.refreshing import OWNER, refresh
+from orderkit.flows.platform import Platform, snapshot
+from orderkit.ports.forge import FileChange, Operation
+
+REST = "portal"
+"""The last wave: forms, pages and what else no layer delivers."""
+OnStep = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeRequest:
+    """The pack as rendered for the platform, and how long one layer may take."""
+
+    files: Files
+    pack_commit: str
+    requester: str
+    timeout_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """One file: as the platform has it and as it will be; None where it is not."""
+
+    path: PurePosixPath
+    before: bytes | None
+    after: bytes | None
+    blob: BlobSha | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """What one commit changes, and the layer that must be ready before the next."""
+
+    name: str
+    layer: Layer | None
+    differences: tuple[FileDifference, ...]
+    moves: tuple[VersionMove, ...] = ()
+    """Releases that change."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePlan:
+    """Every wave of the platform; those without differences are only waited for."""
+
+    commit: CommitSha
+    """Of the platform's pack repository, from which it was planned."""
+    waves: tuple[Wave, ...]
+
+    @property
+    def differing(self) -> tuple[Wave, ...]:
+        """The waves that change something."""
+        return tuple(wave for wave in self.waves if wave.differences)
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """`commits` by the name of the wave; empty when nothing was left to do."""
+
+    operation: str
+    commits: Mapping[str, CommitSha] = field(default_factory=dict)
+
+
+def plan_upgrade(platform: Platform, files: Files) -> UpgradePlan:
+    """
+    Compare the platform's pack repository with a rendered pack. Writes nothing.
+
+    Raises:
+        NotFoundError: Nothing is published yet.
+        ManifestError: A file of ``gitops/apps`` is broken.
+    """
+    seen = snapshot(platform, platform.pack_repo)
+    if seen is None:
+        raise NotFoundError(
+            f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
+            hint="an upgrade needs a platform that was bootstrapped",
+        )
+    found = _differences(platform, seen.commit, seen.blobs, files)
+    old_layers = layers_of(_current(platform, seen.commit, seen.blobs))
+    layers = _together(layers_of(files), old_layers)
+    waves = [_wave(layer, [d for d in found if _of_layer(d.path, layer)]) for layer in layers]
+    taken = {d.path for wave in waves for d in wave.differences}
+    rest = [d for d in found if d.path not in taken]
+    return UpgradePlan(seen.commit, (*waves, Wave(REST, None, tuple(rest))))
+
+
+def upgrade(platform: Platform, wanted: UpgradeRequest, *, on_step: OnStep) -> Upgraded:
+    """
+    Bring the platform to the wanted files: a commit per wave, each ready before the next.
+
+    Idempotent and resumable: what is done is not done again, and a layer that was not ready is
+    waited for before anything else is written.
+
+    Raises:
+        IncompleteError: A layer does not get ready at its commit; the message says why.
+        ConflictError: Somebody else writes to the pack repository.
+        NotFoundError: Nothing is published yet.
+    """
+    plan = plan_upgrade(platform, wanted.files)
+    operation = operation_id(wanted.files)
+    commits: dict[str, CommitSha] = {}
+    await_taken_up(platform, plan.commit, wanted.timeout_s)
+    for wave in plan.waves:
+        commit = _write(platform, wave, wanted, operation)
+        if commit is not None:
+            commits[wave.name] = commit
+            on_step(wave.name, f"{len(wave.differences)} files at {short(commit)}")
+        if ROOT in {difference.path for difference in wave.differences}:
+            _apply_root(platform, wanted.files)
+        if wave.layer is None or wave.layer.folder is None:
+            continue
+        with _stopped_at(wave.name, operation):
+            if commit and wave.layer.file in {difference.path for difference in wave.differences}:
+                await_taken_up(platform, commit, wanted.timeout_s)
+            if wave.layer.file in wanted.files:
+                await_layer(platform, wave.name, commit, wanted.timeout_s)
+                on_step(wave.name, "is ready")
+    return Upgraded(operation, commits)
+
+
+def operation_id(files: Files) -> str:
+    """Return the id of the upgrade to these files: the same for the same wish."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(str(path).encode() + b"\0" + hashlib.sha256(files[path]).digest())
+    return f"upgrade-{digest.hexdigest()[:20]}"
+
+
+def _differences(
+    platform: Platform,
+    commit: CommitSha,
+    blobs: Mapping[PurePosixPath, BlobSha],
+    files: Files,
+) -> list[FileDifference]:
+    found = []
+    for path in sorted({*files, *blobs}):
+        blob, after = blobs.get(path), files.get(path)
+        if blob is not None and after is not None and blob == _blob_id(after):
+            continue
+        before = platform.forge.read(platform.pack_repo, path, commit) if blob else None
+        found.append(FileDifference(path, before.data if before else None, after, blob))
+    return found
+
+
+def _blob_id(data: bytes) -> BlobSha:
+    """Return the id that git gives to these bytes."""
+    return BlobSha(hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest())  # noqa: S324 - git's
+
+
+def _current(
+    platform: Platform, commit: CommitSha, blobs: Mapping[PurePosixPath, BlobSha]
+) -> dict[PurePosixPath, bytes]:
+    """Read the Applications that the platform's repository holds now."""
+    found = {}
+    for path in blobs:
+        if path == ROOT or path.parent == ROOT.parent / "apps":
+            read = platform.forge.read(platform.pack_repo, path, commit)
+            if read is not None:
+                found[path] = read.data
+    return found
+
+
+def _together(new: tuple[Layer, ...], old: tuple[Layer, ...]) -> list[Layer]:
+    """Return the layers of both, by wave; one that goes is in its old place."""
+    names = {layer.name for layer in new}
+    both = [*new, *(layer for layer in old if layer.name not in names)]
+    return sorted(both, key=lambda layer: layer.wave)
+
+
+def _of_layer(path: PurePosixPath, layer: Layer) -> bool:
+    """A layer's wave holds its folder and its Application, which appear and go together."""
+    return path == layer.file or layer.delivers(path)
+
+
+def _wave(layer: Layer, differences: list[FileDifference]) -> Wave:
+    before = {d.path: d.before for d in differences if d.before is not None}
+    after = {d.path: d.after for d in differences if d.after is not None}
+    return Wave(layer.name, layer, tuple(differences), moves(before, after))
+
+
+def _write(
+    platform: Platform, wave: Wave, wanted: UpgradeRequest, operation: str
+) -> CommitSha | None:
+    """Commit a wave; None if nothing of it differs."""
+    if not wave.differences:
+        return None
+    first = wave.differences[0]
+    changes = [FileChange(d.path, d.after, d.blob) for d in wave.differences]
+    told = "; ".join(map(str, wave.moves)) or f"{len(changes)} files from {first.path}"
+    written = platform.forge.write(
+        platform.pack_repo,
+        changes,
+        Operation(
+            f"{operation}-{wave.name}-{(first.blob or 'new')[:8]}",
+            wanted.requester,
+            f"{wave.name}: pack at {short(wanted.pack_commit)}: {told}",
+        ),
+    )
+    return written.commit
+
+
+def _apply_root(platform: Platform, files: Files) -> None:
+    """Apply the one object that no Application delivers."""
+    for manifest in parse_manifests(str(ROOT), files.get(ROOT, b"")):
+        platform.cluster.apply(manifest, owner=OWNER)
+        refresh(platform, metadata(manifest)["name"])
+
+
+@contextmanager
+def _stopped_at(layer: str, operation: str) -> Iterator[None]:
+    """Say of what is not ready in time at which layer that was, and how to go on."""
+    try:
+        yield
+    except IncompleteError as error:
+        raise IncompleteError(
+            f"the upgrade stopped at layer {layer}: {error}",
+            hint="mend the cause, or the pack, and repeat the same command: it goes on here"
+            f" (operation {operation}); an earlier pack with --pack goes back",
+        ) from error

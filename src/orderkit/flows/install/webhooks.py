@@ -1,0 +1,40 @@
+"""
+Have the forge tell the service of pull requests: a webhook for each team, or for a repository.
+
+Called by ``orderkit platform webhook``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orderkit.core.names import RepoId
+from orderkit.core.order import ledger
+from orderkit.core.platform.webhook_key import PATH
+from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.ports.forge import Webhook
+
+EVENTS = ("pull_request_only", "pull_request_sync", "push")
+"""Opened, edited, closed, reopened; pushed to; main moved on. Not every label and comment."""
+
+
+def ensure_webhooks(
+    platform: Platform, targets: Sequence[str | RepoId], *, service_url: str, key: str
+) -> tuple[str | RepoId, ...]:
+    """
+    Make sure that the service hears of pull requests. Idempotent.
+
+    Args:
+        targets: Organisations or repositories; none: every team of the ledger.
+
+    Returns:
+        The targets.
+
+    Raises:
+        NotFoundError: No such organisation or repository. RemoteError: the forge.
+    """
+    wanted = tuple(targets) or tuple(ledger.teams(ledger_snapshot(platform).blobs))
+    webhook = Webhook(f"{service_url}{PATH}", EVENTS, key)
+    for target in wanted:
+        platform.forge.ensure_webhook(target, webhook)
+    return wanted

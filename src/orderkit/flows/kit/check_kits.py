@@ -1,0 +1,169 @@
+"""
+Check the kits of a pack folder: every rule of ``core.check``, and two processes more.
+
+Reads the folder, loads the stations (they run here: check packs you trust), judges each kit, and
+proves stations whose order could follow Python's hashes in processes with other seeds. Nothing is
+written. Called by ``orderkit kit check`` and ``orderkit kit new``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from orderkit.adapters.folders.pack_folder import read_commit, read_folder
+from orderkit.adapters.folders.station_folder import FOLDER as STATIONS
+from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.core.check import DEFAULT_STYLE, Checked, KitRule, KitUnderCheck, PackFacts, check_kit
+from orderkit.core.check.file_rules import check_pack_files
+from orderkit.core.check.since import check_since, kit_is_gone
+from orderkit.core.check.station_source import may_depend_on_hashing
+from orderkit.core.check.subject import found
+from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.kit.deliverable_kinds import kinds
+from orderkit.core.kit.pack import Pack, read_pack
+from orderkit.core.objects.conditions import first_and_more
+from orderkit.core.schema.validate import Finding
+from orderkit.core.schema.validate.findings import FindingSeverity
+from orderkit.core.schema.validate.hints import nearest
+from orderkit.core.schema.validate.located_findings import Located
+from orderkit.core.yaml.documents import Files
+from orderkit.flows.kit.purity_probe import Probes
+
+_STYLE_FILES = (".yamllint", ".yamllint.yaml", ".yamllint.yml")
+
+
+@dataclass(frozen=True, slots=True)
+class PackVerdict:
+    """What was found in all kits, by kit, file and line. Files are relative to the pack."""
+
+    kits: tuple[str, ...]
+    findings: tuple[Located, ...]
+    runs: int
+    """Orders that were run through a pipeline."""
+
+    def count(self, severity: FindingSeverity) -> int:
+        """Return how many findings weigh this much."""
+        return sum(severity_of(entry) is severity for entry in self.findings)
+
+
+def severity_of(entry: Located) -> FindingSeverity:
+    """Return the weight of a finding."""
+    return entry.about.severity if isinstance(entry.about, Finding) else FindingSeverity.NOTE
+
+
+def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = None) -> PackVerdict:
+    """
+    Check kits of a pack folder.
+
+    Args:
+        kits: Names; empty: all of the pack.
+        since: A commit, tag or branch to compare the kits with.
+
+    Raises:
+        NotFoundError: The pack has no kit of that name, or git no such commit with a pack.
+        InvalidInputError: The pack or its .yamllint cannot be read.
+        ProbeError: A process that runs pipelines failed.
+    """
+    files = read_folder(folder, docs=True)
+    names = _wanted(read_pack(files), kits)
+    facts = PackFacts(files, load_stations(folder))
+    style = _style(folder)
+    doubtful = [name for name in names if _is_doubtful(name, facts)]
+    with Probes(folder, doubtful) as probes:
+        try:
+            checked = [check_kit(KitUnderCheck(name, facts), style=style) for name in names]
+        except ValueError as error:
+            raise InvalidInputError(".yamllint", None, f"is refused: {error}") from error
+        differing = probes.differing()
+    findings = [
+        entry
+        for kit in checked
+        for entry in (*kit.findings, *_differences(kit, differing.get(kit.kit, {})))
+    ]
+    if not kits:
+        findings += _together(read_pack(files), facts)
+    if since is not None:
+        findings += _changes(folder, since, facts, names, whole=not kits)
+    return PackVerdict(tuple(names), tuple(findings), sum(len(kit.runs) for kit in checked))
+
+
+def _together(pack: Pack, facts: PackFacts) -> list[Located]:
+    """Judge what is generated from all kits; kits that cannot be read have told of it."""
+    try:
+        return list(check_pack_files(facts.files, kinds(pack.name, pack.kits())))
+    except OrderkitError:
+        return []
+
+
+def _changes(
+    folder: Path, ref: str, facts: PackFacts, names: Sequence[str], *, whole: bool
+) -> list[Located]:
+    """
+    Compare kits with what they were.
+
+    Args:
+        whole: `names` are all kits of the pack: what is not among them is gone.
+    """
+    files = read_commit(folder, ref)
+    before = read_pack(files).kit_names
+    found_changes: list[Located] = []
+    with tempfile.TemporaryDirectory(prefix="orderkit-since-") as copy:
+        _write(Path(copy), {p: d for p, d in files.items() if p.parts[0] == STATIONS})
+        old = PackFacts(files, load_stations(Path(copy)))
+        for name in before:
+            if name in names:
+                found_changes += check_since(KitUnderCheck(name, old), KitUnderCheck(name, facts))
+            elif whole:
+                found_changes.append(kit_is_gone(KitUnderCheck(name, old), ref))
+    return found_changes
+
+
+def _write(folder: Path, files: Files) -> None:
+    for path, data in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
+
+
+def _wanted(pack: Pack, kits: Sequence[str]) -> list[str]:
+    for name in kits:
+        if name not in pack.kit_names:
+            hint = nearest(name, dict.fromkeys(pack.kit_names))
+            raise NotFoundError(f"kit '{name}' is not in pack '{pack.name}'", hint=hint)
+    return list(dict.fromkeys(kits)) or list(pack.kit_names)
+
+
+def _style(folder: Path) -> str:
+    for name in _STYLE_FILES:
+        if (folder / name).is_file():
+            return (folder / name).read_text(encoding="utf-8", errors="replace")
+    return DEFAULT_STYLE
+
+
+def _is_doubtful(kit: str, facts: PackFacts) -> bool:
+    """Say whether a second process could show something about the kit's stations."""
+    names = {
+        str(step.get("input", {}).get("name"))
+        for doc in KitUnderCheck(kit, facts).compositions
+        for step in doc.manifest.get("spec", {}).get("pipeline") or ()
+        if isinstance(step, dict) and isinstance(step.get("input"), dict)
+    }
+    folders = [PurePosixPath("stations", name.partition("/")[0]) for name in names]
+    return any(
+        path.suffix == ".py"
+        and any(path.is_relative_to(folder) for folder in folders)
+        and may_depend_on_hashing(data)
+        for path, data in facts.files.items()
+    )
+
+
+def _differences(kit: Checked, differing: dict[str, list[str]]) -> Iterator[Located]:
+    told: set[str] = set()
+    for run in kit.runs:
+        parts = first_and_more(differing.get(run.key, ()))
+        if parts and parts not in told:
+            told.add(parts)
+            message = f"{run.order.label}: {parts} differs in another process"
+            yield found(KitRule.NOT_DETERMINISTIC, run.doc, "spec.pipeline", message)

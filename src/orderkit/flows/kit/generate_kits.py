@@ -1,0 +1,129 @@
+"""
+Generate a pack's files from its kits, and say what differs.
+
+Reads a pack folder, writes only what differs, removes what was generated once and is not any more.
+Called by ``orderkit kit generate``, ``orderkit kit new`` and ``orderkit init``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
+from orderkit.core.errors import RefusedError
+from orderkit.core.generate.health_checks import OWN, SETTINGS, settings
+from orderkit.core.generate.kit_files import generate, is_hand_written, leftovers
+from orderkit.core.kit.deliverable_kinds import kinds
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.yaml.documents import Files
+
+Action = Literal["same", "new", "changed", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedFile:
+    """One generated file against what lies on disk."""
+
+    kit: str
+    """Empty for a file that is made of all kits."""
+    path: PurePosixPath
+    action: Action
+    before: bytes | None
+    after: bytes | None
+
+    def diff(self) -> str:
+        """Return a unified diff; empty if nothing differs."""
+        return "".join(
+            difflib.unified_diff(
+                _lines(self.before), _lines(self.after), f"a/{self.path}", f"b/{self.path}"
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What generating a pack's kits gives, file by file, sorted by path."""
+
+    files: tuple[GeneratedFile, ...]
+
+    @property
+    def differing(self) -> tuple[GeneratedFile, ...]:
+        """The files that are not as they should be."""
+        return tuple(file for file in self.files if file.action != "same")
+
+
+def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
+    """
+    Generate the kits of a pack folder and compare; nothing is written.
+
+    Args:
+        kits: Names of kits; empty: all of the pack.
+
+    Raises:
+        NotFoundError: The pack has no kit of that name.
+        InvalidInputError: The pack, a kit.yaml or an XRD is broken.
+        RefusedError: A file written by hand stands where a generated one belongs.
+    """
+    files = read_folder(pack, docs=True)
+    known = read_pack(files)
+    found: list[GeneratedFile] = []
+    read = {kit.name: kit for kit in known.kits()}
+    for name in kits or known.kit_names:
+        generated = generate(files, read[name] if name in read else known.kit(name))
+        gone = leftovers(files, name, generated)
+        found += _compared(name, files, {**generated, **dict.fromkeys(gone)})
+    found += _compared("", files, _of_all(files, known.name, tuple(read.values())))
+    return Generation(tuple(sorted(found, key=lambda file: file.path)))
+
+
+def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath, bytes]:
+    """Return the generated files that are made of all kits."""
+    checks = settings(files, kits)
+    if is_hand_written(files, SETTINGS, checks[SETTINGS]):
+        raise RefusedError(
+            f"{SETTINGS}: was written by hand, and a generated file belongs there",
+            hint=f"move keys of your own into {OWN}, one file each, then delete it",
+        )
+    return {**kinds(pack, kits), **checks}
+
+
+def apply_generation(pack: Path, wanted: Generation) -> None:
+    """
+    Write what differs, remove what is left over. Idempotent; each file is written whole.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    for file in wanted.differing:
+        write_file(pack, file.path, file.after)
+
+
+def _compared(
+    kit: str,
+    files: Mapping[PurePosixPath, bytes],
+    wanted: Mapping[PurePosixPath, bytes | None],
+) -> Iterator[GeneratedFile]:
+    for path, after in wanted.items():
+        before = files.get(path)
+        yield GeneratedFile(kit, path, _action(before, after), before, after)
+
+
+def _action(before: bytes | None, after: bytes | None) -> Action:
+    if before == after:
+        return "same"
+    if after is None:
+        return "removed"
+    return "new" if before is None else "changed"
+
+
+def _lines(data: bytes | None) -> list[str]:
+    text = (data or b"").decode(errors="replace")
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n\\ No newline at end of file\n"
+    return lines

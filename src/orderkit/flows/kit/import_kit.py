@@ -1,0 +1,218 @@
+"""
+Make a kit of an XRD that exists, in a file or in a cluster, with its Composition if there is one.
+
+Without a Composition the kit gets a station to start from, so that it works at once. With one,
+the Composition stays as it is: steps of functions that are no Python of this process are
+delivered, and told. What is left for a person to do is told too (`Imported.next`).
+
+Called by ``orderkit kit import``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.folders.skeletons import render_skeleton
+from orderkit.core.crossplane.python_functions import STATION_FUNCTION
+from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.generate.imported_kit import (
+    ImportSource,
+    Pipeline,
+    SourcedObject,
+    cleaned,
+    composition_for,
+    functions_in,
+    kit_name,
+    pipeline_of,
+    read_source,
+    text_of,
+    the_xrd,
+)
+from orderkit.core.generate.kit_draft import skeleton_values
+from orderkit.core.kit.model import spelt_out
+from orderkit.core.objects.kube_objects import (
+    COMPOSITION,
+    FUNCTION,
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+    metadata,
+)
+from orderkit.core.schema import xrd as definitions
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.kit.start_kit import FailsItselfError, KitAdded, add_kit
+from orderkit.ports.cluster import Cluster, NoSuchKindError
+
+FUNCTIONS = PurePosixPath("gitops", "functions")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportWanted:
+    """What to make a kit of."""
+
+    pack: Path
+    sources: Sequence[ImportSource]
+    name: str = ""
+    """The kit's; empty: from the XRD's kind."""
+    composition: str = ""
+    """Its name, where there are several to choose from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A kit that is in the pack now, and what a person should do about it."""
+
+    added: KitAdded
+    starter: bool
+    """It has no Composition of its own and got a station to start from."""
+    next: tuple[str, ...]
+
+
+def import_kit(wanted: ImportWanted) -> Imported:
+    """
+    Add a kit to the pack.
+
+    Raises:
+        InvalidInputError: Not one XRD, one that the API server would refuse, or a broken pack.
+        RefusedError: The pack has such a kit, or files in its place.
+        OrderkitError: What was made does not pass its own tests; nothing was written.
+    """
+    xrd = the_xrd(wanted.sources)
+    _check(xrd)
+    composition = composition_for(xrd.manifest, wanted.sources, wanted=wanted.composition)
+    pipeline = None if composition is None else pipeline_of(composition.manifest)
+    name = wanted.name or kit_name(xrd.manifest)
+    functions = _functions(wanted, pipeline)
+    try:
+        files = _files(name, xrd, composition, example=True)
+        added = add_kit(wanted.pack, name, {**files, **functions})
+        unguessed = "" if added.scenarios else "no example value could be guessed"
+    except FailsItselfError as error:
+        files = _files(name, xrd, composition, example=False)
+        added = add_kit(wanted.pack, name, {**files, **functions})
+        unguessed = error.why
+    told = _next(wanted.pack, name, pipeline, unguessed)
+    return Imported(added, composition is None, tuple(told))
+
+
+def from_cluster(cluster: Cluster, name: str) -> ImportSource:
+    """
+    Read an XRD, its Compositions and the functions they name from a cluster.
+
+    Args:
+        name: The XRD's, for example ``xbuckets.example.org``.
+
+    Raises:
+        NotFoundError: No such XRD, or no Crossplane. RemoteError: The cluster does not answer.
+    """
+    try:
+        xrd = cluster.get(ObjectKey(definitions.XRD_KIND, name))
+        known = [metadata(one).get("name", "") for one in _list(cluster, definitions.XRD_KIND)]
+    except NoSuchKindError as error:
+        raise NotFoundError("the cluster has no Crossplane", hint=str(error)) from error
+    if xrd is None:
+        raise NotFoundError(
+            f"the cluster has no CompositeResourceDefinition '{name}'",
+            hint=f"it has: {', '.join(sorted(map(str, known))) or 'none'}",
+        )
+    kind = dig(xrd, "spec", "names", "kind")
+    compositions = [
+        one
+        for one in _list(cluster, COMPOSITION)
+        if dig(one, "spec", "compositeTypeRef", "kind") == kind
+    ]
+    functions = _list(cluster, FUNCTION)
+    return ImportSource(f"cluster: {name}", (xrd, *compositions, *functions))
+
+
+def _list(cluster: Cluster, kind: Kind) -> Sequence[Manifest]:
+    return cluster.list(kind).items
+
+
+def _check(xrd: SourcedObject) -> None:
+    for problem in definitions.problems(xrd.manifest):
+        raise InvalidInputError(
+            xrd.source.name, xrd.name, f"would be refused by the API server: {problem}"
+        )
+
+
+def _files(
+    name: str, xrd: SourcedObject, composition: SourcedObject | None, *, example: bool
+) -> Files:
+    """Return the kit's own files: XRD and Composition as given, the rest from the skeleton."""
+    kind = str(dig(xrd.manifest, "spec", "names", "kind", default=name))
+    values = skeleton_values(name, spelt_out(kind), cleaned(xrd.manifest))
+    values |= {"starter": composition is None, "guessed": example and values["guessed"]}
+    files = {path: file.data for path, file in render_skeleton("kit", values).items()}
+    left_out = {PurePosixPath("tests", "kits", name, "team-in-capitals")}
+    if not values["guessed"]:
+        left_out.add(PurePosixPath("tests", "kits"))
+    apis = PurePosixPath("gitops", "apis", name)
+    files[apis / "definition.yaml"] = text_of(xrd)
+    if composition is not None:
+        files[apis / "composition.yaml"] = text_of(composition)
+        left_out |= {PurePosixPath("stations"), PurePosixPath("tests", "stations")}
+    return {path: data for path, data in files.items() if left_out.isdisjoint(path.parents)}
+
+
+def _functions(wanted: ImportWanted, pipeline: Pipeline | None) -> Files:
+    """Return files for functions that the pipeline needs, the sources have and the pack lacks."""
+    if pipeline is None:
+        return {}
+    given, declared = functions_in(wanted.sources), _declared(wanted.pack)
+    return {
+        FUNCTIONS / f"{name}.yaml": yaml11.dump(cleaned(given[name])).encode()
+        for name in pipeline.functions
+        if name in given and name not in declared
+    }
+
+
+def _declared(pack: Path) -> set[str]:
+    found = {
+        path: data
+        for path, data in read_folder(pack).items()
+        if path.is_relative_to(FUNCTIONS) and path.suffix in {".yaml", ".yml"}
+    }
+    objects = [one for path, data in found.items() for one in parse_manifests(str(path), data)]
+    return {str(metadata(one).get("name")) for one in objects if one.get("kind") == FUNCTION.kind}
+
+
+def _next(pack: Path, name: str, pipeline: Pipeline | None, unguessed: str) -> Iterator[str]:
+    """Yield what is left to do that ``kit check`` does not say."""
+    if pipeline is None:
+        yield f"write what the kit is made of in stations/{name}/station.py"
+    else:
+        yield from _pipeline_next(pack, name, pipeline)
+    if unguessed:
+        yield f"write tests/kits/{name}/<case>/scenario.yaml by hand: {unguessed}"
+    yield f"say in templates/{name}/kit.yaml what the XRD does not: titles, pages, changes, the end"
+    yield f"after an edit: orderkit kit generate {name}, kit check {name}, kit test {name} --update"
+
+
+def _pipeline_next(pack: Path, name: str, pipeline: Pipeline) -> Iterator[str]:
+    for step, function in pipeline.foreign:
+        yield (
+            f"step '{step}' is {function}'s: orders are delivered and formed, but only a real "
+            "Crossplane assembles them; the embedded platform and plans refuse them by this name"
+        )
+    for station in pipeline.stations:
+        if not (pack / "stations" / station / "station.py").is_file():
+            yield f"write stations/{station}/station.py: the Composition runs it"
+    if pipeline.functions != (STATION_FUNCTION,):
+        yield f"list what the pipeline makes in templates/{name}/kit.yaml (composes): rights follow"
+
+
+def sources_of(files: dict[str, bytes]) -> tuple[ImportSource, ...]:
+    """
+    Read files by their name.
+
+    Raises:
+        ManifestError: One is no YAML or JSON of Kubernetes objects.
+    """
+    return tuple(read_source(name, data) for name, data in files.items())

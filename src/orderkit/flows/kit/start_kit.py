@@ -1,0 +1,173 @@
+"""
+Add a kit to a pack: drafted from a few fields, or made from an XRD that exists.
+
+The kit is made in a copy of the pack, generated and tested there, and only what then stands is
+put into the pack, ``pack.yaml`` last: a kit that does not work is never half in it. What the
+author wrote in ``pack.yaml`` stays byte for byte, an entry is added.
+
+Called by ``orderkit kit new`` and ``orderkit kit import``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
+from orderkit.adapters.folders.skeletons import render_skeleton
+from orderkit.core.errors import OrderkitError, RefusedError
+from orderkit.core.generate.kit_draft import Draft, skeleton_values, xrd_of
+from orderkit.core.kit.model import spelt_out
+from orderkit.core.kit.pack import Pack, read_pack
+from orderkit.core.names import check_label
+from orderkit.core.schema.validate.located_findings import Located
+from orderkit.core.schema.xrd import xr_kind
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.edit import Edit, Op, edit
+from orderkit.flows.kit import check_kits, generate_kits
+from orderkit.flows.kit.test_kits import ROOM, VALUES, TestSelection, run_tests
+
+PACK = PurePosixPath("pack.yaml")
+
+
+class FailsItselfError(OrderkitError):
+    """A kit that was made does not pass the test that was made with it. Nothing was written."""
+
+    def __init__(self, scenario: str, why: str) -> None:
+        super().__init__(f"the kit was not added: scenario {scenario} fails: {why}")
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class KitAdded:
+    """A kit that is in the pack now. `written` are new files, `changed` those that had others."""
+
+    name: str
+    written: tuple[PurePosixPath, ...]
+    changed: tuple[PurePosixPath, ...]
+    scenarios: int
+    findings: tuple[str, ...]
+    """What ``kit check`` says of it."""
+
+
+def new_kit(pack: Path, draft: Draft) -> KitAdded:
+    """
+    Add a kit that works: XRD, Composition, station, tests, and what is generated.
+
+    Raises:
+        InvalidInputError: A name is none, or the pack is broken.
+        RefusedError: The pack has such a kit, or files where its rooms would be.
+        FailsItselfError: What was made does not pass its own test.
+    """
+    xrd = xrd_of(draft)
+    title = draft.title or spelt_out(draft.name)
+    values = skeleton_values(draft.name, title, xrd)
+    rendered = render_skeleton("kit", values)
+    return add_kit(pack, draft.name, {path: file.data for path, file in rendered.items()})
+
+
+def group_of(pack: Path) -> str:
+    """Return the API group of the pack's kits, or one made from the pack's name."""
+    known = read_pack(read_folder(pack))
+    groups = [xr_kind(kit.xrd).group for kit in known.kits()]
+    return max(groups, key=groups.count) if groups else f"{known.name}.example.org"
+
+
+def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
+    """
+    Put a kit's own files into a pack, with everything that follows from them.
+
+    Raises:
+        InvalidInputError: The name is none, or a file is broken.
+        RefusedError: Something is in its place.
+        FailsItselfError: It does not pass its own test.
+    """
+    check_label("name", name)
+    before = _read(pack)
+    _check_free(pack, read_pack(before), name, files)
+    with tempfile.TemporaryDirectory(prefix="orderkit-") as place:
+        copy = Path(place) / "pack"
+        copy.mkdir()
+        _write(copy, before)
+        _write(copy, files)
+        _write(copy, _listed(copy, name))
+        generate_kits.apply_generation(copy, generate_kits.plan_generation(copy, [name]))
+        report = run_tests(TestSelection(copy, [name], update=True))
+        for case in report.cases:
+            if not case.ok:
+                raise FailsItselfError(case.name, case.message.partition("; if it must")[0])
+        findings = tuple(map(_said, check_kits.check_pack(copy, [name]).findings))
+        after = _everything(copy)
+    added = {path: data for path, data in after.items() if before.get(path) != data}
+    _place(pack, added, before)
+    return KitAdded(
+        name,
+        tuple(sorted(path for path in added if path not in before)),
+        tuple(sorted(path for path in added if path in before)),
+        len(report.cases),
+        findings,
+    )
+
+
+def _said(entry: Located) -> str:
+    severity = check_kits.severity_of(entry).value
+    return f"{entry.file}:{entry.line or 1}: {severity}: {entry.about}"
+
+
+def _read(pack: Path) -> Files:
+    found = dict(read_folder(pack, docs=True))
+    values = pack / ROOM / VALUES
+    if values.is_file():
+        found[ROOM / VALUES] = values.read_bytes()
+    return found
+
+
+def _check_free(pack: Path, known: Pack, name: str, files: Iterable[PurePosixPath]) -> None:
+    if name in known.kit_names:
+        raise RefusedError(f"pack '{known.name}' has a kit '{name}'", hint="choose another name")
+    rooms = {
+        *(PurePosixPath("templates", name), PurePosixPath("stations", name)),
+        *(PurePosixPath("day2", name), PurePosixPath("gitops", "apis", name), ROOM / name),
+        *files,
+    }
+    for path in sorted(rooms):
+        if (pack / path).exists():
+            raise RefusedError(
+                f"{path} exists, and no kit '{name}' is listed in pack.yaml",
+                hint="move it away, or list the kit in pack.yaml if it is one",
+            )
+
+
+def _listed(copy: Path, name: str) -> Mapping[PurePosixPath, bytes]:
+    """Return pack.yaml with the kit in it."""
+    listed = (copy / PACK).read_bytes()
+    return {PACK: edit(listed, [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))}
+
+
+def _write(folder: Path, files: Files) -> None:
+    for path, data in files.items():
+        write_file(folder, path, data)
+
+
+def _everything(folder: Path) -> dict[PurePosixPath, bytes]:
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        PurePosixPath(path.relative_to(folder)): path.read_bytes()
+        for path in found
+        if "__pycache__" not in path.parts
+    }
+
+
+def _place(pack: Path, added: Files, before: Files) -> None:
+    """Write into the pack, the list of kits last; what was written is taken back on failure."""
+    done: list[PurePosixPath] = []
+    try:
+        for path in sorted(added, key=lambda path: (path == PACK, path)):
+            done.append(path)
+            write_file(pack, path, added[path])
+    except BaseException:
+        for path in done:
+            write_file(pack, path, before.get(path))
+        raise

@@ -1,0 +1,230 @@
+"""
+Run a pack's scenarios and compare what comes out with what is expected.
+
+``tests/kits/<kit>/<case>/`` holds ``scenario.yaml`` and ``expected/``. With `update`, expected
+files are written anew, but never against the scenario's own word: what must be refused and is not,
+or is and must not be, stays a failure. One broken scenario or kit does not keep the others from
+running. Called by ``orderkit kit test`` and ``orderkit kit new``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
+from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.core.check.golden import Difference, Golden, ScenarioOutcome, differences, golden
+from orderkit.core.check.scenario import Scenario, read_scenario
+from orderkit.core.crossplane.function_processes import FunctionProcess
+from orderkit.core.crossplane.station import Station
+from orderkit.core.errors import NotFoundError, OrderkitError, UsageError
+from orderkit.core.kit.pack import Pack, read_pack
+from orderkit.core.yaml import yaml11
+from orderkit.flows.kit.try_scenario import ScenarioTrial, prepare
+
+ROOM = PurePosixPath("tests", "kits")
+SCENARIO, EXPECTED, VALUES = "scenario.yaml", "expected", "values.yaml"
+_VALUES_SCHEMA = {"type": "object", "additionalProperties": {"type": "string"}}
+
+
+class ScenarioResult(StrEnum):
+    """What became of a scenario."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UPDATED = "updated"
+    BROKEN = "broken"
+    """It could not be run: the scenario or the kit is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestSelection:
+    """What to run: kits (all if empty), and of their cases those that match."""
+
+    pack: Path
+    kits: Sequence[str] = ()
+    pattern: str = ""
+    """A part of ``<kit>/<case>``, or a pattern with ``*``; empty: all."""
+    update: bool = False
+    functions: Sequence[FunctionProcess] = ()
+    """Functions that run somewhere, for the pipelines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """One scenario that was run. `message` says what a difference cannot say."""
+
+    kit: str
+    case: str
+    result: ScenarioResult
+    seconds: float
+    reason: str = ""
+    message: str = ""
+    differences: tuple[Difference, ...] = ()
+    not_run: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.kit}/{self.case}"
+
+    @property
+    def ok(self) -> bool:
+        return self.result in {ScenarioResult.PASSED, ScenarioResult.UPDATED}
+
+
+@dataclass(frozen=True, slots=True)
+class TestReport:
+    """All scenarios that were run, in order, and the kits that have none."""
+
+    cases: tuple[Tested, ...]
+    untested: tuple[str, ...]
+    seconds: float
+
+    def count(self, result: ScenarioResult) -> int:
+        """Return how many scenarios came to this result."""
+        return sum(case.result is result for case in self.cases)
+
+    @property
+    def ok(self) -> bool:
+        return all(case.ok for case in self.cases)
+
+
+def run_tests(wanted: TestSelection) -> TestReport:
+    """
+    Run scenarios; with `update` write what differs.
+
+    Raises:
+        InvalidInputError: The pack itself is broken. NotFoundError: A named kit is not in it.
+        UsageError: No scenario matches the pattern.
+        OSError: The folder cannot be read or written.
+    """
+    begun = time.perf_counter()
+    pack = read_pack(read_folder(wanted.pack))
+    names = [*wanted.kits] or _kits(wanted.pack, pack)
+    for name in wanted.kits:
+        if name not in pack.kit_names:
+            pack.kit(name)  # says which kits there are
+    found = {name: _cases(wanted.pack, name) for name in names}
+    matching = {
+        name: [case for case in cases if _matches(f"{name}/{case}", wanted.pattern)]
+        for name, cases in found.items()
+    }
+    if wanted.pattern and not any(matching.values()):
+        raise UsageError(
+            f"no scenario matches '{wanted.pattern}'", hint="scenarios are named <kit>/<case>"
+        )
+    runner = _Runner(wanted, pack)
+    cases = tuple(tested for name in names for tested in runner.kit(name, matching[name]))
+    untested = tuple(name for name, cases in found.items() if not cases)
+    return TestReport(cases, untested, time.perf_counter() - begun)
+
+
+def _kits(folder: Path, pack: Pack) -> list[str]:
+    """Return the pack's kits, then folders of scenarios whose kit is gone."""
+    room = folder / ROOM
+    folders = sorted(p.name for p in room.iterdir() if p.is_dir()) if room.is_dir() else []
+    strays = [n for n in folders if n not in pack.kit_names and not n.startswith((".", "_"))]
+    return [*pack.kit_names, *strays]
+
+
+def _cases(folder: Path, kit: str) -> list[str]:
+    room = folder / ROOM / kit
+    if not room.is_dir():
+        return []
+    return sorted(p.name for p in room.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _matches(name: str, pattern: str) -> bool:
+    if any(mark in pattern for mark in "*?["):
+        return fnmatchcase(name, pattern)
+    return pattern in name
+
+
+class _Runner:
+    """Runs the scenarios of one pack; stations are loaded once."""
+
+    def __init__(self, wanted: TestSelection, pack: Pack) -> None:
+        self._wanted, self._pack = wanted, pack
+        self._stations: Mapping[str, Station] | None = None
+
+    def kit(self, name: str, cases: Sequence[str]) -> Iterator[Tested]:
+        """Yield each scenario of a kit, run."""
+        if not cases:
+            return
+        try:
+            trial = self._prepared(name)
+        except OrderkitError as error:
+            for case in cases:
+                yield Tested(name, case, ScenarioResult.BROKEN, 0, message=_told(error))
+            return
+        for case in cases:
+            yield self._case(trial, case)
+
+    def _prepared(self, name: str) -> ScenarioTrial:
+        if self._stations is None:
+            self._stations = load_stations(self._wanted.pack)
+        place = self._wanted.pack / ROOM / VALUES
+        values: dict[str, str] = {}
+        if place.is_file():
+            values = yaml11.load(place.read_bytes(), name=str(ROOM / VALUES), schema=_VALUES_SCHEMA)
+        return prepare(self._pack, name, self._stations, values, self._wanted.functions)
+
+    def _case(self, trial: ScenarioTrial, case: str) -> Tested:
+        kit, begun = trial.kit.name, time.perf_counter()
+        folder = self._wanted.pack / ROOM / kit / case
+        reason = ""
+        try:
+            scenario = _scenario(folder, ROOM / kit / case / SCENARIO)
+            reason = scenario.reason
+            outcome = trial.run(scenario, case=case)
+        except OrderkitError as error:
+            spent = time.perf_counter() - begun
+            return Tested(kit, case, ScenarioResult.BROKEN, spent, reason, _told(error))
+        differing = differences(_expected(folder / EXPECTED), golden(outcome))
+        message = _against_intention(scenario, outcome)
+        result = ScenarioResult.FAILED if differing or message else ScenarioResult.PASSED
+        if differing and not message and self._wanted.update:
+            for one in differing:
+                path = ROOM / kit / case / EXPECTED / one.path
+                write_file(self._wanted.pack, path, one.after)
+            result = ScenarioResult.UPDATED
+        if differing and not message and not (folder / EXPECTED).is_dir():
+            message = "nothing is expected yet: run with --update and read what it writes"
+        spent = time.perf_counter() - begun
+        told = () if message else differing
+        return Tested(kit, case, result, spent, reason, message, told, outcome.not_run)
+
+
+def _scenario(folder: Path, name: PurePosixPath) -> Scenario:
+    if not (folder / SCENARIO).is_file():
+        raise NotFoundError(f"{name}: is missing", hint="each folder here is a scenario")
+    return read_scenario((folder / SCENARIO).read_bytes(), name=str(name))
+
+
+def _expected(folder: Path) -> Golden:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {PurePosixPath(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def _against_intention(scenario: Scenario, outcome: ScenarioOutcome) -> str:
+    """Say what contradicts the scenario's ``refused``; empty if nothing does."""
+    refusal = outcome.refusal
+    if refusal is None:
+        wanted = scenario.refused
+        return f"was not refused, but must be (refused: {wanted})" if wanted else ""
+    said = f"refused by {refusal.stage}: {refusal.message}"
+    hint = f" ({refusal.hint})" if refusal.hint else ""
+    if scenario.refused is None:
+        return f"{said}{hint}; if it must be, write 'refused: {refusal.stage}'"
+    if scenario.refused is not refusal.stage:
+        return f"{said}{hint}; it must be refused by {scenario.refused}"
+    return ""
+
+
+def _told(error: OrderkitError) -> str:
+    return f"{error} ({error.hint})" if error.hint else str(error)

@@ -1,0 +1,271 @@
+"""
+Send a scenario through a kit as an order goes: form, files, XR, pipeline. Nothing is written.
+
+A `ScenarioTrial` is prepared once per kit and takes any number of scenarios. The form and the files
+are those of the template's own steps, run dry; the XR is judged by ``core.schema.validate``; the
+pipeline runs by ``core.crossplane.simulation`` with the stations of the pack. Each refusal names
+its stage.
+
+Not tried: what the steps ask of a platform (publishing, registering), and pipelines with steps
+that are no Python function of this process: those are told as not run.
+
+Called by ``flows.kit.test_kits``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.check.golden import ScenarioOutcome, ScenarioRefusal
+from orderkit.core.check.scenario import RefusalStage, Scenario
+from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
+from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
+from orderkit.core.crossplane.function_processes import FunctionProcess
+from orderkit.core.crossplane.python_functions import functions_here, packages_of
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
+from orderkit.core.crossplane.station import Station
+from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.core.kit.compositions import composition_of, name_shown
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import Pack
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.order.order_check import check_order_files
+from orderkit.core.platform.baking import bake
+from orderkit.core.portal.template import Template, parse_template
+from orderkit.core.schema.validate import Validator
+from orderkit.flows.install.pack_rendering import PlatformValues
+from orderkit.flows.plan.remote_functions import stations_of
+from orderkit.flows.template import scaffolder
+
+VALUES = PlatformValues(
+    "http://forge.example.org",
+    "0" * 40,
+    "registry.example.org",
+    service_url="http://orderkit.example.org",
+)
+"""The platform that scenarios are sent to."""
+_USER = scaffolder.User("user:default/tester")
+
+
+class _RefusedError(Exception):
+    """A stage refused; carries the refusal out of the stages."""
+
+    def __init__(self, refusal: ScenarioRefusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioTrial:
+    """A kit, ready to take scenarios."""
+
+    kit: Kit
+    folder: Mapping[PurePosixPath, bytes]
+    """``templates/<kit>``, with the values of the platform baked in."""
+    template: Template | None
+    validator: Validator
+    steps: tuple[PipelineStep, ...] | None
+    world: World
+    composition: str = ""
+    """Its name, as the XR shows it."""
+
+    def run(self, scenario: Scenario, *, case: str) -> ScenarioOutcome:
+        """
+        Send a scenario through the kit; `case` names an XR that has no name.
+
+        Raises:
+            InvalidInputError: The scenario gives values, and the kit has no template.
+        """
+        try:
+            files, xr = self._ordered(scenario, case)
+            result = self._judged(_delivered(self.kit, xr))
+            return self._assembled(scenario, files, result)
+        except _RefusedError as refused:
+            return ScenarioOutcome(refused.refusal)
+
+    def _ordered(self, scenario: Scenario, case: str) -> tuple[Mapping[PurePosixPath, bytes], Any]:
+        if scenario.values is None:
+            return {}, _completed(self.kit.kind, scenario.xr or {}, case)
+        if self.template is None:
+            raise InvalidInputError(
+                f"templates/{self.kit.name}/template.yaml",
+                None,
+                "is missing, so there is no form for values",
+                hint="run 'orderkit kit generate', or give an xr",
+            )
+        with _stage(RefusalStage.FORM):
+            values = self.template.validate(scenario.values)
+            order = self.kit.order_id(values)
+            self.kit.team(values)
+        with _stage(RefusalStage.FILES):
+            files = self._rendered(values)
+        with _stage(RefusalStage.XR):
+            return files, check_order_files(self.kit, order, files, self.validator)
+
+    def _rendered(self, values: Mapping[str, Any]) -> dict[PurePosixPath, bytes]:
+        assert self.template is not None  # noqa: S101 - the caller has looked
+        result = scaffolder.run(
+            self.template,
+            values,
+            files=self.folder,
+            services=None,
+            user=_USER,
+            task_id="scenario",
+            on_step=lambda _: None,
+            options=scaffolder.TaskOptions(dry_run=True),
+        )
+        return {path: file.data for path, file in result.workspace.items()}
+
+    def _judged(self, xr: Manifest) -> Manifest:
+        report = self.validator.check(xr)
+        for finding in report.findings:
+            raise _RefusedError(ScenarioRefusal(RefusalStage.XR, str(finding), finding.hint))
+        return report.result
+
+    def _assembled(
+        self, scenario: Scenario, files: Mapping[PurePosixPath, bytes], xr: Manifest
+    ) -> ScenarioOutcome:
+        why_not = self._why_not_run()
+        if why_not or self.steps is None:
+            return ScenarioOutcome(None, files, None, why_not)
+        status = {"status": dict(scenario.status)} if scenario.status else {}
+        around = SimulatedWorld(
+            existing=scenario.required,
+            observed=_adopted({**xr, **status}, scenario.observed),
+            statuses=scenario.statuses,
+            composition=self.composition,
+        )
+        once = {"rounds_max": 1} if scenario.run == "once" else {}
+        found = simulate({**xr, **status}, self.steps, self.world, around, **once)
+        _refuse_failed(found, once=bool(once))
+        self._check_status(xr, found)
+        return ScenarioOutcome(None, files, found)
+
+    def _check_status(self, xr: Manifest, found: Simulation) -> None:
+        """Refuse a status that the XRD does not declare, as the API server does on every round."""
+        shown = {**xr, "status": dict(found.final.status)}
+        for finding in self.validator.check(shown).findings:
+            if finding.path.partition(".")[0] == "status":
+                raise _RefusedError(
+                    ScenarioRefusal(
+                        RefusalStage.PIPELINE,
+                        f"the status cannot be written: {finding}",
+                        finding.hint,
+                    )
+                )
+
+    def _why_not_run(self) -> str:
+        if self.steps is None:
+            return "the kit has no Composition"
+        for step in self.steps:
+            if step.function in self.world.foreign:
+                return f'step "{step.name}": {step.function} runs in a cluster only'
+        return ""
+
+
+def prepare(
+    pack: Pack,
+    name: str,
+    stations: Mapping[str, Station],
+    values: Mapping[str, str],
+    processes: Sequence[FunctionProcess] = (),
+) -> ScenarioTrial:
+    """
+    Read a kit for trials.
+
+    Args:
+        values: What hidden fields get, by the value's name; beside the built-in ones.
+        processes: Functions that run somewhere; they take the place of those of this process.
+
+    Raises:
+        NotFoundError: The pack has no such kit.
+        InvalidInputError: A file of the kit is broken, or a value is missing.
+    """
+    kit = pack.kit(name)
+    folder = _baked(pack, name, values)
+    template = PurePosixPath("template.yaml")
+    composition = composition_of(pack.files, kit)
+    steps = None if composition is None else steps_of(composition["spec"])
+    called = {step.function for step in steps or ()}
+    here = functions_here(stations, packages_of(pack.files), called).functions
+    remote = stations_of(each for each in processes if each.name in called)
+    functions = {**here, **remote}
+    return ScenarioTrial(
+        kit,
+        folder,
+        parse_template(folder[template], name=f"templates/{name}/template.yaml")
+        if template in folder
+        else None,
+        Validator(kit.xrd),
+        steps,
+        World(functions, foreign=called - functions.keys(), remote=remote.keys()),
+        name_shown(kit.xrd, composition) if composition else "",
+    )
+
+
+def _baked(pack: Pack, name: str, values: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
+    root = PurePosixPath("templates", name)
+    files = {path: data for path, data in pack.files.items() if path.is_relative_to(root)}
+    baked = bake(files, {**VALUES.baked(pack.versions), **values})
+    return {path.relative_to(root): data for path, data in baked.items()}
+
+
+class _stage:  # noqa: N801 - reads as a statement
+    """Turn errors raised inside into a refusal by this stage."""
+
+    def __init__(self, stage: RefusalStage) -> None:
+        self._stage = stage
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OrderkitError):
+            raise _RefusedError(ScenarioRefusal(self._stage, str(error), error.hint)) from error
+
+
+def _completed(kind: Kind, xr: Manifest, case: str) -> Manifest:
+    header = {"apiVersion": kind.api_version, "kind": kind.kind}
+    return {**header, **xr, "metadata": {"name": case, **(xr.get("metadata") or {})}}
+
+
+def _delivered(kit: Kit, xr: Manifest) -> Manifest:
+    """Return the XR as Argo CD delivers it: what names no namespace gets its team's."""
+    if not kit.namespaced or metadata(xr).get("namespace"):
+        return xr
+    return {**xr, "metadata": {**metadata(xr), "namespace": "team-a"}}
+
+
+def _adopted(xr: Manifest, observed: Mapping[str, Manifest]) -> dict[str, Manifest]:
+    """Return observed resources as this XR's own, where nothing else is said."""
+    xr = root_labelled(xr)
+    uid = metadata(xr).get("uid") or preview_uid(xr)
+    owner = {
+        "apiVersion": xr["apiVersion"],
+        "kind": xr["kind"],
+        "name": metadata(xr)["name"],
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        name: {**manifest, "metadata": {"ownerReferences": [owner], **metadata(manifest)}}
+        for name, manifest in observed.items()
+    }
+
+
+def _refuse_failed(found: Simulation, *, once: bool) -> None:
+    if found.error:
+        raise _RefusedError(ScenarioRefusal(RefusalStage.PIPELINE, found.error))
+    if not (once or found.settled):
+        rounds = len(found.rounds)
+        raise _RefusedError(
+            ScenarioRefusal(
+                RefusalStage.PIPELINE,
+                f"nothing settles: the last of {rounds} rounds still changed something",
+                "a station whose answer changes though its request does not is not deterministic",
+            )
+        )

@@ -1,0 +1,1 @@
+"""Orders: place, register, adopt, list and trace them."""

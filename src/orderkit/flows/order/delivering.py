@@ -1,0 +1,78 @@
+"""
+Wait until one commit of an order is delivered and Ready, or say why it is not.
+
+A later commit that contains it counts: others go on working. An operation of the Application that
+is still busy with an older commit is ended, because it keeps newer ones from being applied. Called
+by ``orderkit change`` and ``orderkit revert``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from orderkit.core.names import CommitSha
+from orderkit.core.objects.kube_objects import ObjectKey, dig
+from orderkit.core.order import order_state
+from orderkit.core.order.ledger import team_namespace
+from orderkit.core.order.order_state import OrderState, short
+from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key
+from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
+from orderkit.flows.platform import Platform, get_object
+from orderkit.flows.waiting import until
+
+OnState = Callable[[OrderState], object]
+
+
+class _Watch:
+    def __init__(
+        self, platform: Platform, live: LiveOrder, xr: ObjectKey, commit: CommitSha
+    ) -> None:
+        self._platform, self._live, self._xr, self._commit = platform, live, xr, commit
+        self._urging = StuckOperationEnder(platform, live.repository, commit)
+
+    def look(self) -> OrderState:
+        application = get_object(self._platform, application_key(self._live.entry.order))
+        revision = str(dig(application, "status", "sync", "revision", default="") or "")
+        at = CommitSha(revision) if self._urging.reached(revision) else self._commit
+        if application is not None:
+            self._urging.look(application)
+        xr = get_object(self._platform, self._xr)
+        return order_state.judge(application, xr, head=at, ending=False)
+
+
+def await_commit(
+    platform: Platform,
+    order: str,
+    commit: CommitSha,
+    *,
+    timeout_s: float,
+    on_state: OnState = lambda _: None,
+) -> OrderState:
+    """
+    Wait until the order is Ready at a commit, or at a later one that contains it.
+
+    Raises:
+        IncompleteError: Not in time; the message has the first failing reason.
+        NotFoundError, RefusedError: The order is gone or ending.
+    """
+    live = find_living(platform, order)
+    xr = _placed(live, ObjectKey.of(read_xr(platform, live, commit).xr))
+    watch = _Watch(platform, live, xr, commit)
+    return until(
+        platform.clock,
+        watch.look,
+        lambda state: state.ready,
+        timeout_s=timeout_s,
+        what=f"{order}: becoming Ready at {short(commit)}",
+        why_not=lambda state: f"{state.phase}: {state.reason}",
+        advice=lambda state: state.advice,
+        on_look=on_state,
+    )
+
+
+def _placed(live: LiveOrder, xr: ObjectKey) -> ObjectKey:
+    """Return where an XR is that names no namespace: where its Application delivers to."""
+    if xr.namespace or not live.kit.namespaced:
+        return xr
+    return replace(xr, namespace=team_namespace(live.entry.team))

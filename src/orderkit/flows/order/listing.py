@@ -1,0 +1,210 @@
+"""
+Find orders and say how they are doing: ``list``, ``status``.
+
+The ledger says which orders exist; Application and XR say how they are. One ledger read and
+one list per kind, whatever the number of orders.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import NotFoundError
+from orderkit.core.names import LABEL, OrderId, TeamName
+from orderkit.core.objects.gc_pause import uncollected
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+    labels_of,
+    metadata,
+)
+from orderkit.core.order import ledger, order_state
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_state import OrderState
+from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.flows.argocd.obstacles import explained
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.platform import (
+    Platform,
+    get_object,
+    ledger_snapshot,
+    published_pack,
+    read_text,
+)
+from orderkit.ports.cluster import NoSuchKindError
+
+
+@dataclass(frozen=True, slots=True)
+class OrderReport:
+    """One order: where it is written, what it became, how it is."""
+
+    entry: OrderEntry
+    kit: str
+    state: OrderState
+    repository_url: str
+    xr: ObjectKey | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape that command line and service both answer with."""
+        return {
+            "order": self.entry.order,
+            "team": self.entry.team,
+            "kit": self.kit,
+            "phase": self.state.phase,
+            "ready": self.state.ready,
+            "reason": self.state.reason,
+            "advice": self.state.advice,
+            "head": self.state.head,
+            "revision": self.state.revision,
+            "repository": self.repository_url,
+            "xr": self.xr.to_json() if self.xr else None,
+        }
+
+
+def list_orders(platform: Platform) -> list[OrderReport]:
+    """
+    Report every order of the ledger, by team and id.
+
+    Revisions are those Argo CD saw last; `status` compares with the repository's head.
+    """
+    with uncollected(), ThreadPoolExecutor(max_workers=2) as beside:
+        ledger_ = beside.submit(ledger_snapshot, platform)
+        applications = beside.submit(_applications, platform)
+        kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
+        xrs = {key: xr for kind in kinds.values() for key, xr in _all(platform, kind)}
+        seen = _Seen(applications.result(), kinds, xrs)
+        paths = ledger_.result().blobs
+        return [
+            _listed(platform, entry, seen, ending=entry.end_path in paths)
+            for entry in ledger.entries(paths)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the cluster holds of all orders."""
+
+    applications: Mapping[str, Manifest]
+    kinds: dict[str, Kind]
+    xrs: Mapping[ObjectKey, Manifest]
+
+
+def _applications(platform: Platform) -> dict[str, Manifest]:
+    found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    return {metadata(each)["name"]: each for each in found}
+
+
+def _listed(platform: Platform, entry: OrderEntry, seen: _Seen, *, ending: bool) -> OrderReport:
+    application = seen.applications.get(entry.order)
+    kit = ledger.kit_of(application or {})
+    key = xr_key(entry.order, application, seen.kinds, kit)
+    xr = seen.xrs.get(key) if key else None
+    state = order_state.judge(application, xr, head=None, ending=ending)
+    return _report(platform, entry, kit, state, key)
+
+
+def status(platform: Platform, order: str) -> OrderReport:
+    """
+    Report one order, compared with the head of its repository.
+
+    Raises:
+        NotFoundError: The ledger has no such order; the message says if it ended.
+    """
+    entry, ending = _at_once(platform, order) or _in_ledger(platform, order)
+    application = platform.cluster.get(application_key(entry.order))
+    kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
+    kit = ledger.kit_of(application or _registered(platform, entry))
+    key = xr_key(entry.order, application, kinds, kit)
+    xr = get_object(platform, key) if key else None
+    head = platform.forge.head(entry.repository)
+    state = order_state.judge(application, xr, head=head, ending=ending)
+    state = explained(platform, application, state, entry.team)
+    return _report(platform, entry, kit, state, key)
+
+
+def _registered(platform: Platform, entry: OrderEntry) -> Manifest:
+    """Return the Application as the ledger has it: Argo CD may not have made it yet."""
+    text = read_text(platform, platform.ledger, entry.application_path, "main")
+    found = parse_manifests(str(entry.application_path), (text or "").encode())
+    return found[0] if found else {}
+
+
+def _in_ledger(platform: Platform, order: str) -> tuple[OrderEntry, bool]:
+    """Find an order among all of the ledger, and whether its end has begun."""
+    paths = ledger_snapshot(platform).blobs
+    entry = find(order, paths)
+    return entry, entry.end_path in paths
+
+
+def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool] | None:
+    """
+    Find an order by its Application, which names the team; the ledger has the last word.
+
+    So that one order of ten thousand costs two files, not the list of all.
+    """
+    if not LABEL.match(order):
+        return None
+    application = get_object(platform, application_key(OrderId(order)))
+    team = labels_of(application or {}).get(ledger.TEAM_LABEL)
+    if not team:
+        return None
+    entry = OrderEntry(TeamName(team), OrderId(order))
+    files = (entry.application_path, entry.end_path)
+    living, ending = (platform.forge.read(platform.ledger, path, "main") for path in files)
+    return (entry, ending is not None) if living else None
+
+
+def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
+    """
+    Find an order among the ledger's paths.
+
+    Raises:
+        NotFoundError: There is none; the hint names close ones, or its tombstone.
+    """
+    found = ledger.holder(paths, order)
+    if found:
+        return found
+    ended = ledger.tombstones(paths, order)
+    if ended:
+        raise NotFoundError(f"{order} has ended", hint=f"its tombstone in the ledger: {ended[-1]}")
+    known = [entry.order for entry in ledger.entries(paths)]
+    near = difflib.get_close_matches(order, known, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else "see 'orderkit list'"
+    raise NotFoundError(f"no order '{order}' in the ledger", hint=hint)
+
+
+def xr_key(
+    order: OrderId, application: Manifest | None, kinds: dict[str, Kind], kit: str
+) -> ObjectKey | None:
+    """Return the order's XR as Argo CD delivered it, else by the kit's naming rule."""
+    by_group_kind = {(kind.group, kind.kind): kind for kind in kinds.values()}
+    for resource in dig(application, "status", "resources", default=()):
+        kind = by_group_kind.get((resource.get("group", ""), resource.get("kind")))
+        if kind:
+            return ObjectKey(kind, resource["name"], resource.get("namespace", ""))
+    return ObjectKey(kinds[kit], order) if kit in kinds else None
+
+
+def _all(platform: Platform, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]:
+    try:
+        found = platform.cluster.list(kind).items
+    except NoSuchKindError:
+        return  # its XRD is not established yet
+    for each in found:
+        yield ObjectKey.of(each), each
+
+
+def _report(
+    platform: Platform, entry: OrderEntry, kit: str, state: OrderState, xr: ObjectKey | None
+) -> OrderReport:
+    url = f"{platform.forge.base_url}/{entry.repository}"
+    return OrderReport(entry, kit, state, url, xr)

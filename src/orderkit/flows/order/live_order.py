@@ -1,0 +1,225 @@
+"""
+A living order: its entry in the ledger, its kit, and the file that holds its XR.
+
+Which file of ``manifests/`` that is, is found by kind, never assumed: people rename files,
+put several documents in one, or write a List. Called by the flows that change an order or tell
+its history.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.objects.values import ABSENT, Steps, value_at
+from orderkit.core.order import order_file
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_file import MANIFESTS, OrderFile
+from orderkit.core.order.order_state import short
+from orderkit.core.order.team_file import TeamFile
+from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_documents
+from orderkit.flows.order import listing
+from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
+from orderkit.flows.team.limit_check import team_of
+from orderkit.ports.forge import Commit
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOrder:
+    """An order that can be changed, and what was found out about it."""
+
+    entry: OrderEntry
+    kit: Kit
+    record: OrderFile
+    team: TeamFile
+    """What its team may have."""
+
+    @property
+    def repository(self) -> RepoId:
+        return self.entry.repository
+
+    def is_xr(self, manifest: Manifest) -> bool:
+        """Say whether an object is of the kit's kind, in whatever version."""
+        kind = Kind.of(manifest)
+        return (kind.group, kind.kind) == (self.kit.kind.group, self.kit.kind.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class XrFile:
+    """The XR as a commit has it, and where in which file it stands."""
+
+    commit: CommitSha
+    path: PurePosixPath
+    data: bytes
+    sha: BlobSha
+    document: int
+    """Its number in the file, from 0."""
+    place: Steps
+    """Where in the document; empty unless it is an item of a List."""
+    xr: Manifest
+
+    @property
+    def spec(self) -> Any:
+        """The XR's ``spec``, `ABSENT` if there is none."""
+        return self.xr.get("spec", ABSENT)
+
+
+def find_living(platform: Platform, order: str) -> LiveOrder:
+    """
+    Find an order that has not ended.
+
+    Raises:
+        NotFoundError: There is none of that id (the nearest is named), it has ended, or its
+            repository or its kit is gone.
+        RefusedError: It is ending, or its repository is archived.
+    """
+    seen = ledger_snapshot(platform)
+    entry = listing.find(order, seen.blobs)
+    if entry.end_path in seen.blobs:
+        raise RefusedError(
+            f"{order} is ending: it cannot be changed any more",
+            hint=f"finish that: orderkit destroy {order}",
+        )
+    repository = platform.forge.repo(entry.repository)
+    if repository is None:
+        raise NotFoundError(
+            f"{order}: its repository {entry.repository} is gone, or hidden from us",
+            hint=f"'orderkit status {order}' says what is left of it",
+        )
+    if repository.archived:
+        raise RefusedError(
+            f"{entry.repository} is archived: the order cannot be changed any more",
+            hint="unarchive it on the forge if that was a mistake",
+        )
+    record = _record(platform, entry)
+    team = team_of(platform, entry.team, seen)
+    return LiveOrder(entry, published_kit(platform, record.kit), record, team)
+
+
+def _record(platform: Platform, entry: OrderEntry) -> OrderFile:
+    found = platform.forge.read(entry.repository, order_file.PATH, "main")
+    if found is None:
+        raise NotFoundError(
+            f"{entry.repository}: no {order_file.PATH} on branch main",
+            hint="restore the order's record; its history has it",
+        )
+    return order_file.parse(found.data, name=f"{entry.repository}/{order_file.PATH}")
+
+
+def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
+    """
+    Find the order's XR in a commit.
+
+    Raises:
+        NotFoundError: The commit, or an XR of the kit in it, does not exist.
+        RefusedError: There are several, or it has another name than the order's XR.
+        ManifestError: A file below ``manifests/`` is no readable manifest.
+    """
+    found = list(_xrs(platform, live, commit))
+    where = f"{live.repository} at {short(commit)}"
+    if not found:
+        raise NotFoundError(
+            f"{where}: no file of {MANIFESTS}/ holds an object of {live.kit.kind}",
+            hint=f"restore it by hand: git log -- {MANIFESTS}; or end the order",
+        )
+    if len(found) > 1:
+        places = ", ".join(f"{each.path} ({metadata(each.xr).get('name')})" for each in found)
+        raise RefusedError(
+            f"{where}: {len(found)} objects of {live.kit.kind}, an order has one: {places}",
+            hint="remove the others by hand",
+        )
+    return found[0]
+
+
+def check_name(live: LiveOrder, found: XrFile) -> None:
+    """
+    Check that the XR bears the name of its order.
+
+    Raises:
+        RefusedError: Somebody renamed it: to the cluster that is another XR.
+    """
+    name = metadata(found.xr).get("name")
+    rule = live.kit.xr_name
+    wanted = live.entry.order if rule == "order" else value_at(found.spec, tuple(rule.split(".")))
+    if name != wanted:
+        raise RefusedError(
+            f"{live.entry.order}: {found.path} names its XR '{name}', the order's is '{wanted}'",
+            hint="name it as before by hand: a renamed XR is another one, and the old one goes",
+        )
+    home = live.kit.namespace_of(found.xr.get("spec") or {})
+    there = metadata(found.xr).get("namespace")
+    if home and there != home:
+        raise RefusedError(
+            f"{live.entry.order}: {found.path} has its XR in '{there}', not in '{home}'",
+            hint="put it back by hand: in another namespace it is another XR, and the old one goes",
+        )
+
+
+def _xrs(platform: Platform, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:
+    for path, sha in sorted(platform.forge.tree(live.repository, commit).items()):
+        if not path.is_relative_to(MANIFESTS) or path.suffix not in _SUFFIXES:
+            continue
+        found = platform.forge.read(live.repository, path, commit)
+        if found is not None:
+            for document, place, xr in _objects(live, path, found.data):
+                yield XrFile(commit, path, found.data, sha, document, place, xr)
+
+
+def _objects(
+    live: LiveOrder, path: PurePosixPath, data: bytes
+) -> Iterator[tuple[int, Steps, Manifest]]:
+    try:
+        documents = parse_documents(f"{live.repository}/{path}", data)
+    except ManifestError:
+        if looks_like_manifest(data):
+            raise
+        return  # Argo CD passes it by too
+    for number, (document, _) in enumerate(documents):
+        for place, manifest in _items(document, ()):
+            if live.is_xr(manifest):
+                yield number, place, manifest
+
+
+def _items(document: object, place: Steps) -> Iterator[tuple[Steps, Manifest]]:
+    """Yield the objects of a document with their place; what is no object is passed by."""
+    if not isinstance(document, dict):
+        return
+    kind, items = document.get("kind"), document.get("items")
+    if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
+        for number, item in enumerate(items):
+            yield from _items(item, (*place, "items", number))
+    elif isinstance(kind, str) and isinstance(document.get("apiVersion"), str):
+        yield place, document
+
+
+def find_commit(platform: Platform, live: LiveOrder, text: str, *, field: str) -> Commit:
+    """
+    Return the commit of the order's main branch that `text`, whole or shortened, names.
+
+    Raises:
+        InvalidInputError: None, or several.
+    """
+    wanted = text.strip().lower()
+    history = platform.forge.commits(live.repository, limit=_SEARCHED)
+    found = [commit for commit in history if wanted and commit.id.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    if len(found) > 1:
+        raise InvalidInputError(field, text, f"is the beginning of {len(found)} commits")
+    near = difflib.get_close_matches(wanted, [c.id[: len(wanted)] for c in history], n=1)
+    hint = f"did you mean {near[0]}?" if near else f"see 'orderkit history {live.entry.order}'"
+    raise InvalidInputError(
+        field, text, f"is none of the newest {_SEARCHED} commits of {live.repository}", hint=hint
+    )
+
+
+_SEARCHED = 200

@@ -1,0 +1,86 @@
+"""
+What the cluster says about an order and its parts: Kubernetes events, newest first.
+
+Argo CD and Crossplane tell there what they try and why it fails; the API server keeps events for
+an hour. Events about cluster-scoped objects are in namespace ``default``, where Kubernetes puts
+them. Called by ``orderkit events`` and the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.objects.kube_objects import CLUSTER_SCOPED_HOME, EVENT, Kind, Manifest, ObjectKey
+from orderkit.flows.order import tracing
+from orderkit.flows.platform import Platform
+
+
+@dataclass(frozen=True, slots=True)
+class OrderEvent:
+    """One event; `at` is when it was seen last, in ISO 8601."""
+
+    at: str
+    type: str
+    """``Normal`` or ``Warning``."""
+    reason: str
+    message: str
+    count: int
+    about: ObjectKey
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape that command line and service both answer with."""
+        return {
+            "at": self.at,
+            "type": self.type,
+            "reason": self.reason,
+            "message": self.message,
+            "count": self.count,
+            "object": self.about.to_json(),
+        }
+
+
+def order_events(platform: Platform, order: str, *, limit: int) -> list[OrderEvent]:
+    """
+    Return what was said about an order's Application, XR and everything composed.
+
+    Raises:
+        NotFoundError: The ledger has no such order.
+    """
+    parts = {node.key for _, node in tracing.trace(platform, order).root.walk()}
+    found = sorted(_events(platform, parts), key=lambda event: event.at, reverse=True)
+    return found[:limit]
+
+
+def _events(platform: Platform, parts: set[ObjectKey]) -> Iterator[OrderEvent]:
+    known = {(key.kind.group, key.kind.kind, key.namespace, key.name): key for key in parts}
+    for namespace in sorted({key.namespace or CLUSTER_SCOPED_HOME for key in parts}):
+        for event in platform.cluster.list(EVENT, namespace=namespace).items:
+            about = known.get(_about(event))
+            if about is not None:
+                yield _read(event, about)
+
+
+def _about(event: Manifest) -> tuple[str, str, str, str]:
+    said = event.get("involvedObject") or {}
+    group = Kind.parse(said.get("apiVersion") or "", said.get("kind") or "").group
+    return group, said.get("kind", ""), said.get("namespace") or "", said.get("name", "")
+
+
+def _read(event: Manifest, about: ObjectKey) -> OrderEvent:
+    series = event.get("series") or {}
+    at = (
+        series.get("lastObservedTime")
+        or event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event["metadata"].get("creationTimestamp", "")
+    )
+    return OrderEvent(
+        at=at,
+        type=event.get("type", ""),
+        reason=event.get("reason", ""),
+        message=event.get("message", ""),
+        count=int(series.get("count") or event.get("count") or 1),
+        about=about,
+    )

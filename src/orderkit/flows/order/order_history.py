@@ -1,0 +1,180 @@
+"""
+Tell who changed what in an order: every commit of its XR's file, with the fields it changed.
+
+What a commit did is read from the two texts, never from its message; the message gives operation,
+requester and reason where a flow of ours wrote it. Commits by hand are told like any other. A
+renamed file is followed. Called by ``orderkit history``, by the revert of a commit, and by
+the change that met somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.names import CommitSha
+from orderkit.core.objects.values import ABSENT, Steps, same, value_at
+from orderkit.core.order.change.differences import FieldDifference, differences
+from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
+from orderkit.flows.platform import Platform
+from orderkit.ports.forge import (
+    CHANGE_TRAILER,
+    OPERATION_TRAILER,
+    PROOF_TRAILER,
+    REASON_TRAILER,
+    REQUESTER_TRAILER,
+    Commit,
+)
+
+LIMIT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One commit and what it did to the XR's ``spec``."""
+
+    commit: Commit
+    fields: tuple[FieldDifference, ...]
+    first: bool
+    """It placed the order."""
+    unreadable: str = ""
+    """Why the file, or the one before, cannot be read; then `fields` is empty."""
+
+    def said(self, trailer: str) -> str:
+        """Return what the commit's message says under a key; empty if nothing."""
+        return self.commit.trailers.get(trailer, "")
+
+    @property
+    def who(self) -> str:
+        """The requester if it is told, else git's author."""
+        return self.said(REQUESTER_TRAILER) or self.commit.author
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape of command and service."""
+        return {
+            "commit": self.commit.id,
+            "when": self.commit.when,
+            "author": self.commit.author,
+            "summary": self.commit.summary,
+            "byHand": not self.commit.operation,
+            "requester": self.said(REQUESTER_TRAILER),
+            "requesterProof": self.said(PROOF_TRAILER),
+            "operation": self.said(OPERATION_TRAILER),
+            "change": self.said(CHANGE_TRAILER),
+            "reason": self.said(REASON_TRAILER),
+            "ordered": self.first,
+            "fields": [found.to_json() for found in self.fields],
+            "unreadable": self.unreadable,
+        }
+
+
+def history(platform: Platform, order: str, *, limit: int = LIMIT) -> list[HistoryEntry]:
+    """
+    Return what happened to an order's XR, newest first.
+
+    Raises:
+        NotFoundError: There is no such order, or its XR is in no file.
+        RefusedError: It is ending, or archived.
+    """
+    live = find_living(platform, order)
+    entries = _Reader(platform, live).entries()
+    return [entry for _, entry in zip(range(limit), entries, strict=False)]
+
+
+def last_change_of(
+    platform: Platform, live: LiveOrder, steps: Steps, *, since: CommitSha
+) -> Commit | None:
+    """Return the newest commit after `since` that changed a field; None if none can be told."""
+    reader = _Reader(platform, live)
+    for _, commit in zip(range(LIMIT), reader.commits(), strict=False):
+        if commit.id == since:
+            return None
+        old, new = (
+            value_at(found.spec, steps) if isinstance(found, XrFile) else ABSENT
+            for found in (reader.parent(commit), reader.at(commit.id))
+        )
+        if not same(old, new):
+            return commit
+    return None
+
+
+def deed_of(platform: Platform, live: LiveOrder, commit: Commit) -> HistoryEntry:
+    """Return what one commit did; a map that came or went is one value."""
+    return _Reader(platform, live).entry(commit, whole=True)
+
+
+class _Reader:
+    """Reads the XR of commits, each once."""
+
+    def __init__(self, platform: Platform, live: LiveOrder) -> None:
+        self._platform, self._live = platform, live
+        self._read: dict[CommitSha, XrFile | OrderkitError] = {}
+
+    def entries(self) -> Iterator[HistoryEntry]:
+        return map(self.entry, self.commits())
+
+    def commits(self) -> Iterator[Commit]:
+        """Yield the commits of the XR's file, newest first, through renames."""
+        ref: str | None = self._platform.forge.head(self._live.repository)
+        seen: set[CommitSha] = set()
+        while ref is not None:
+            found = self.at(CommitSha(ref))
+            path = found.path if isinstance(found, XrFile) else None
+            last = None
+            for commit in self._all(CommitSha(ref), path):
+                last = commit
+                if commit.id not in seen:
+                    seen.add(commit.id)
+                    yield commit
+            ref = self._earlier(last, path)
+
+    def _all(self, ref: CommitSha, path: PurePosixPath | None) -> Iterator[Commit]:
+        """Yield every commit of a path, reading more of them only as they are wanted."""
+        told, limit = 0, _PAGE
+        while True:
+            found = self._platform.forge.commits(
+                self._live.repository, ref=ref, path=path, limit=limit
+            )
+            yield from found[told:]
+            if len(found) < limit:
+                return
+            told, limit = len(found), limit * 2
+
+    def _earlier(self, oldest: Commit | None, path: object) -> CommitSha | None:
+        """Return where the history goes on under another name; None at its beginning."""
+        if oldest is None or not oldest.parents:
+            return None
+        before = self.at(oldest.parents[0])
+        if isinstance(before, XrFile) and before.path != path:
+            return oldest.parents[0]
+        return None
+
+    def entry(self, commit: Commit, *, whole: bool = False) -> HistoryEntry:
+        old, new = self.parent(commit), self.at(commit.id)
+        if isinstance(new, OrderkitError):
+            return HistoryEntry(commit, (), first=False, unreadable=str(new))
+        if isinstance(old, OrderkitError):
+            return HistoryEntry(commit, (), first=False, unreadable=f"before it: {old}")
+        found = differences(ABSENT if old is None else old.spec, new.spec, whole=whole)
+        return HistoryEntry(commit, found, first=old is None)
+
+    def parent(self, commit: Commit) -> XrFile | OrderkitError | None:
+        """Return the XR before a commit; None if the commit is the first."""
+        return self.at(commit.parents[0]) if commit.parents else None
+
+    def at(self, commit: CommitSha) -> XrFile | OrderkitError:
+        """Return the XR at a commit, or why there is none to read."""
+        if commit not in self._read:
+            try:
+                self._read[commit] = read_xr(self._platform, self._live, commit)
+            except OrderkitError as error:
+                if error.retryable:
+                    raise
+                self._read[commit] = error
+        return self._read[commit]
+
+
+_PAGE = 200

@@ -1,0 +1,94 @@
+"""
+Publish an order's repository: the interpreter's ``publish:gitea``, with *ensure* semantics.
+
+Backstage's own action dies on a second run ("409 Conflict", measured). Here a repository that
+already holds the same order is the order; one that holds another order is a clear error. The
+XR is checked against the XRD before the repository is even created.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from orderkit.core.errors import AlreadyOrderedError, ConflictError
+from orderkit.core.names import CommitSha
+from orderkit.core.order import order_file
+from orderkit.flows.order.registering import archived
+from orderkit.flows.template.actions.action_context import PublishRequest
+from orderkit.ports.forge import FileChange, Forge, Operation, Repository
+
+
+def operation(wanted: PublishRequest) -> Operation:
+    """Name the write: the same files for the same repository are the same operation."""
+    digest = hashlib.sha256(str(wanted.repo).encode())
+    for path in sorted(wanted.files):
+        digest.update(b"\0" + str(path).encode() + b"\0" + wanted.files[path])
+    return Operation(
+        f"publish-{digest.hexdigest()[:20]}", wanted.requester, wanted.message, wanted.proof
+    )
+
+
+def publish(forge: Forge, wanted: PublishRequest) -> CommitSha:
+    """
+    Make sure the repository holds this order; return its head. Idempotent.
+
+    Raises:
+        AlreadyOrderedError: It holds something else, or was archived at its end.
+        NotFoundError: The organisation does not exist.
+        ConflictError: Others wrote in every round.
+    """
+    repository = forge.ensure_repo(
+        wanted.repo, description=wanted.description, private=wanted.private
+    )
+    if repository.archived:
+        raise archived(wanted.repo)
+    head = forge.head(wanted.repo)
+    if head is None:
+        return _first_commit(forge, wanted)
+    return _same_order(forge, repository, wanted, head)
+
+
+def _first_commit(forge: Forge, wanted: PublishRequest) -> CommitSha:
+    changes = [FileChange(path, wanted.files[path], None) for path in sorted(wanted.files)]
+    try:
+        return forge.write(wanted.repo, changes, operation(wanted)).commit
+    except ConflictError:
+        # Somebody placed an order of this name at the same moment: ours or another?
+        head = forge.head(wanted.repo)
+        repository = forge.repo(wanted.repo)
+        if head is None or repository is None:
+            raise
+        return _same_order(forge, repository, wanted, head)
+
+
+def _same_order(
+    forge: Forge, repository: Repository, wanted: PublishRequest, head: CommitSha
+) -> CommitSha:
+    found = forge.read(wanted.repo, order_file.PATH, head)
+    ours = wanted.files.get(order_file.PATH)
+    if found is None or ours is None:
+        raise AlreadyOrderedError(
+            f"{wanted.repo} exists and is no order of ours",
+            hint=f"look at {repository.web_url}, or order under another name",
+        )
+    old = order_file.parse(found.data, name=f"{wanted.repo}/{order_file.PATH}")
+    new = order_file.parse(ours, name=str(order_file.PATH))
+    if not old.same_order(new):
+        raise AlreadyOrderedError(
+            f"{wanted.repo.name} was ordered by {old.requester} with other values: "
+            f"{_differences(old, new)}",
+            hint="change the live order through Git, or order under another name",
+        )
+    return head
+
+
+def _differences(old: order_file.OrderFile, new: order_file.OrderFile) -> str:
+    keys = sorted({*old.ordered, *new.ordered})
+    parts = [
+        f"{key} is {old.ordered.get(key)!r}, asked for {new.ordered.get(key)!r}"
+        for key in keys
+        if old.ordered.get(key) != new.ordered.get(key)
+    ]
+    if old.kit != new.kit or old.team != new.team:
+        parts.append(f"kit {old.kit} of team {old.team}")
+    return "; ".join(parts)

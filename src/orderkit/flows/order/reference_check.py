@@ -1,0 +1,77 @@
+"""
+Check that what an order refers to is there: an object of the cluster that a field names.
+
+kit.yaml's ``refers`` says which fields do. Asked before anything is written, so that a person gets
+the answer at once; stations judge by themselves too, since an object may go a moment later.
+
+Called by the flows that order, that run templates and that change orders.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.model import FieldPath, Kit, Refers
+from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
+from orderkit.flows.platform import Platform, get_object
+from orderkit.ports.cluster import NoSuchKindError
+
+_LISTED = 10
+
+
+def check_references(
+    platform: Platform,
+    kit: Kit,
+    spec: Any,
+    *,
+    changed: Collection[FieldPath] | None = None,
+) -> None:
+    """
+    Look up every object that a ``spec`` refers to.
+
+    Args:
+        changed: Only these fields, or what is below them; None: all.
+
+    Raises:
+        InvalidInputError: An object is not there (the nearest is named), or is not ready.
+        UnreachableError, RemoteError: The cluster does not say.
+    """
+    for path, hints in kit.fields.items():
+        name = dig(spec, *path.split("."))
+        if hints.refers is None or not isinstance(name, str):
+            continue
+        if changed is None or any(path == c or path.startswith(f"{c}.") for c in changed):
+            _check(platform, kit.parameter(path), name, hints.refers)
+
+
+def _check(platform: Platform, parameter: str, name: str, refers: Refers) -> None:
+    kind = Kind.parse(refers.api_version, refers.kind)
+    found = get_object(platform, ObjectKey(kind, name))
+    if found is None:
+        known = _names(platform, kind)
+        near = difflib.get_close_matches(name, known, n=1)
+        listed = ", ".join(known[:_LISTED]) or "none"
+        raise InvalidInputError(
+            parameter,
+            name,
+            f"is no {refers.kind} of this platform",
+            hint=f"did you mean '{near[0]}'?" if near else f"there are: {listed}",
+        )
+    if refers.ready and dig(found, *refers.ready.split(".")) is not True:
+        raise InvalidInputError(
+            parameter,
+            name,
+            f"is a {refers.kind} that is not ready",
+            hint=f"wait until its {refers.ready} is true, or take another",
+        )
+
+
+def _names(platform: Platform, kind: Kind) -> list[str]:
+    try:
+        items = platform.cluster.list(kind).items
+    except NoSuchKindError:
+        return []
+    return sorted(str(item["metadata"]["name"]) for item in items)

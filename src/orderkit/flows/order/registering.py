@@ -1,0 +1,212 @@
+"""
+Register an order: one commit in the ledger, after the order's repository proved itself.
+
+Called by the service (a portal's template step) and thereby by every ``orderkit order``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import (
+    AlreadyOrderedError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+)
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
+from orderkit.core.objects.kube_objects import labels_of
+from orderkit.core.order import ledger, order_file
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_file import OrderFile
+from orderkit.core.order.team_file import TeamFile
+from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.order import live_order
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    get_object,
+    ledger_snapshot,
+    published_kit,
+    read_text,
+    write_ledger,
+)
+from orderkit.flows.team import limit_check
+from orderkit.ports.forge import Operation, Written
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a portal asks for. Everything in it is a claim until the repository confirms it."""
+
+    order: OrderId
+    kit: str
+    team: TeamName
+    requester: str
+    proof: str = ""
+    """What proves the requester; empty: a claim."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """`changed` is False when the ledger already had exactly this."""
+
+    order: OrderId
+    team: TeamName
+    kit: str
+    repository: RepoId
+    commit: CommitSha
+    changed: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape that command line and service both answer with."""
+        return {
+            "order": self.order,
+            "team": self.team,
+            "kit": self.kit,
+            "repository": str(self.repository),
+            "ledgerCommit": self.commit,
+            "changed": self.changed,
+        }
+
+
+def register(platform: Platform, wanted: Registration) -> Registered:
+    """
+    Enter an order into the ledger, or find it there. Idempotent, one commit.
+
+    Raises:
+        NotFoundError: Team or repository does not exist.
+        InvalidInputError: The repository's record says something else.
+        RefusedError: The team may not have it, or its id is that of a platform's Application.
+        AlreadyOrderedError: The order ended, or its id belongs to another team.
+        ConflictError: The ledger was changed by others in every round.
+    """
+    check_requester(wanted.requester)
+    entry = OrderEntry(wanted.team, wanted.order)
+    seen = ledger_snapshot(platform)
+    check_free(entry, seen.blobs)
+    team = limit_check.check_may_order(platform, entry, wanted.kit, seen)
+    record = _check_record(platform, wanted, entry.repository)
+    is_new = entry.application_path not in seen.blobs
+    if is_new:
+        _check_application(platform, entry)
+        _check_values(platform, entry, record, team)
+    written = _enter(platform, wanted, entry, seen)
+    if is_new and limit_check.overfull(platform, entry, wanted.kit, team, written.commit):
+        _take_back(platform, wanted, entry, team)
+    if written.changed:
+        refresh(platform, ledger.team_application(wanted.team))
+    return Registered(
+        wanted.order, wanted.team, wanted.kit, entry.repository, written.commit, written.changed
+    )
+
+
+def _enter(
+    platform: Platform, wanted: Registration, entry: OrderEntry, seen: RepositorySnapshot
+) -> Written:
+    application = ledger.order_application(entry, kit=wanted.kit, forge_url=platform.forge.base_url)
+    return write_ledger(
+        platform,
+        {entry.application_path: yaml11.dump(application)},
+        Operation(
+            f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered", wanted.proof
+        ),
+        seen=seen,
+    )
+
+
+def _take_back(platform: Platform, wanted: Registration, entry: OrderEntry, team: TeamFile) -> None:
+    """Remove what another order, registered at the same moment, left no place for."""
+    write_ledger(
+        platform,
+        {entry.application_path: None},
+        Operation(
+            f"refuse-{wanted.order}",
+            wanted.requester,
+            f"{wanted.order}: one too many",
+            wanted.proof,
+        ),
+    )
+    limit_check.check_may_order(platform, entry, wanted.kit, ledger_snapshot(platform))
+    raise RefusedError(
+        f"team {team.team} got its last order at the same moment", hint="repeat the command"
+    )
+
+
+def _check_application(platform: Platform, entry: OrderEntry) -> None:
+    """Refuse an id that would replace an Application that is no order's."""
+    found = get_object(platform, application_key(entry.order))
+    if found is not None and labels_of(found).get(ledger.ORDER_LABEL) != entry.order:
+        raise RefusedError(
+            f"{entry.order} is the name of one of the platform's own Applications",
+            hint="order another name",
+        )
+
+
+def _check_values(platform: Platform, entry: OrderEntry, record: OrderFile, team: TeamFile) -> None:
+    """Hold the order's XR, as its repository has it, to the bounds of its team."""
+    if record.kit not in team.limits.fields:
+        return
+    head = platform.forge.head(entry.repository)
+    if head is None:
+        return  # gone since its record was read: there is nothing to deliver
+    live = live_order.LiveOrder(entry, published_kit(platform, record.kit), record, team)
+    limit_check.check_values(team, live.kit, live_order.read_xr(platform, live, head).xr)
+
+
+def archived(repo: RepoId) -> AlreadyOrderedError:
+    """Make the error for an order whose repository was archived at its end."""
+    return AlreadyOrderedError(
+        f"{repo} is archived: the order ended",
+        hint=f"'orderkit destroy {repo.name} --delete-repository' frees the name; or order another",
+    )
+
+
+def check_free(entry: OrderEntry, found: Collection[PurePosixPath]) -> None:
+    """
+    Check by the ledger's paths that the team may order and the id is not another order's.
+
+    Raises:
+        NotFoundError: The team is not in the ledger.
+        AlreadyOrderedError: The order is ending, or its id belongs to another team.
+    """
+    if ledger.team_path(entry.team) not in found:
+        raise limit_check.unknown_team(entry.team, list(ledger.teams(found)))
+    if entry.end_path in found:
+        raise AlreadyOrderedError(
+            f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"
+        )
+    if entry.application_path in found:
+        return
+    other = ledger.holder(found, entry.order)
+    if other is not None:
+        raise AlreadyOrderedError(
+            f"{entry.order} is an order of team {other.team}", hint="order another name"
+        )
+
+
+def _check_record(platform: Platform, wanted: Registration, repo: RepoId) -> OrderFile:
+    repository = platform.forge.repo(repo)
+    if repository is not None and repository.archived:
+        raise archived(repo)
+    text = read_text(platform, repo, order_file.PATH, "main")
+    if text is None:
+        raise NotFoundError(
+            f"{repo}: no {order_file.PATH} on branch main", hint="publish the order first"
+        )
+    record = order_file.parse(text.encode(), name=f"{repo}/{order_file.PATH}")
+    claims = {
+        "order": (wanted.order, record.order),
+        "kit": (wanted.kit, record.kit),
+        "team": (wanted.team, record.team),
+    }
+    for field, (claimed, recorded) in claims.items():
+        if claimed != recorded:
+            raise InvalidInputError(
+                field, claimed, f"is not what {repo}/{order_file.PATH} says: '{recorded}'"
+            )
+    return record

@@ -1,0 +1,130 @@
+"""
+Trace an order: Application, XR, everything composed, nested XRs included, and what fails first.
+
+What ``crossplane resource trace`` shows for an XR, beginning one step earlier, at Git.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from orderkit.core.argocd.application import Hindrance
+from orderkit.core.crossplane.composed_metadata import composed_keys
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey, condition, dig, metadata
+from orderkit.core.order import order_state
+from orderkit.flows.argocd.obstacles import obstacle
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order.listing import OrderReport, status
+from orderkit.flows.platform import Platform, get_object
+
+_MISSING = "not in the cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceNode:
+    """One object of the tree. `synced` and `ready` are "True", "False", "Unknown" or "-"."""
+
+    key: ObjectKey
+    synced: str
+    ready: str
+    reason: str
+    children: tuple[TraceNode, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return this node and all below it."""
+        return {
+            **self.key.to_json(),
+            "synced": self.synced,
+            "ready": self.ready,
+            "reason": self.reason,
+            "children": [child.to_json() for child in self.children],
+        }
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, TraceNode]]:
+        """Yield this node and all below it, with their depth."""
+        yield depth, self
+        for child in self.children:
+            yield from child.walk(depth + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """`failing` is the deepest first thing that says why, None when all is well."""
+
+    report: OrderReport
+    root: TraceNode
+    failing: TraceNode | None = None
+
+
+def trace(platform: Platform, order: str) -> Trace:
+    """
+    Read an order's whole tree from the cluster.
+
+    Raises:
+        NotFoundError: The ledger has no such order.
+    """
+    report = status(platform, order)
+    key = application_key(report.entry.order)
+    application = platform.cluster.get(key)
+    children = (_node(platform, report.xr, frozenset()),) if report.xr else ()
+    found = obstacle(platform, application) if application else None
+    root = _application_node(key, application, found, children)
+    return Trace(report, root, None if report.state.ready else _first_failing(root))
+
+
+def _application_node(
+    key: ObjectKey,
+    application: Manifest | None,
+    found: Hindrance | None,
+    children: tuple[TraceNode, ...],
+) -> TraceNode:
+    if application is None:
+        return TraceNode(key, "-", "-", _MISSING, children)
+    health = dig(application, "status", "health", "status", default="Unknown")
+    return TraceNode(
+        key,
+        synced="False" if found else "True",
+        ready="True" if health == "Healthy" else "False",
+        reason=found.reason if found else "",
+        children=children,
+    )
+
+
+def _node(platform: Platform, key: ObjectKey, above: frozenset[ObjectKey]) -> TraceNode:
+    found = get_object(platform, key)
+    if found is None:
+        return TraceNode(key, "-", "-", _MISSING)
+    children = tuple(
+        _node(platform, child, above | {key})
+        for child in composed_keys(found)
+        if child not in above
+    )
+    return TraceNode(
+        key, _status(found, "Synced"), _status(found, "Ready"), _reason(found), children
+    )
+
+
+def _status(found: Manifest, type_: str) -> str:
+    entry = condition(found, type_)
+    return str(entry["status"]) if entry else "-"
+
+
+def _reason(found: Manifest) -> str:
+    if metadata(found).get("deletionTimestamp"):
+        return "is being deleted"
+    return order_state.part_unready(found)
+
+
+def _first_failing(node: TraceNode) -> TraceNode | None:
+    """
+    Prefer the deepest: an XR is unready *because* of what it composes.
+
+    But an object is missing because of what should bring it.
+    """
+    for child in node.children:
+        found = _first_failing(child)
+        if found and not (found.reason == _MISSING and node.reason):
+            return found
+    return node if node.reason else None

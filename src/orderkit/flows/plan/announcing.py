@@ -1,0 +1,102 @@
+"""
+Say on the forge what merging a change would do: a commit status, and one comment that is kept.
+
+The status `CONTEXT` is success where the change may go ahead, failure where it would be refused,
+error where no plan could be made. It is set once the answer is known, never pending, so that
+nothing is left behind by a process that ends. The comment is found again by its marker and
+brought up to date in place. Both are idempotent and read back before a failure is believed
+(``ports.pulls``).
+
+Called by ``pull_requests`` and ``unplanned_pulls``, and by the flow that proposes a change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orderkit.core.errors import shorten
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.order.order_state import short
+from orderkit.core.plan import Plan
+from orderkit.core.plan.graph import graph_of
+from orderkit.core.plan.graph_mermaid import to_mermaid
+from orderkit.core.plan.plan_markdown import plain_line, to_markdown
+from orderkit.flows.platform import Platform
+from orderkit.ports.forge import CommitStatus, StatusState
+
+CONTEXT = MARKER = "orderkit/plan"
+ACCEPT_LOSS = "Accept-Loss: yes"
+"""The line of a pull request's text that says: data may go."""
+_DESCRIPTION_MAX = 140
+_GRAPH_MAX, _NODES_MAX = 20_000, 60
+"""Characters, and resources, up to which a graph is drawn in a comment."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPlan:
+    """A plan and what it means for the change."""
+
+    plan: Plan | None
+    refused: tuple[str, ...] = ()
+    """Why it must not be merged, besides the plan's own faults."""
+    failed: str = ""
+    """Why there is no plan."""
+
+    @property
+    def state(self) -> StatusState:
+        """What the status says."""
+        if self.failed or (self.plan is None and not self.refused):
+            return "error"
+        faults = self.plan.faults if self.plan else ()
+        return "failure" if self.refused or faults else "success"
+
+    @property
+    def summary(self) -> str:
+        """Return it on one line."""
+        if self.failed:
+            return f"no plan: {self.failed}"
+        if self.refused:
+            return f"refused: {self.refused[0]}"
+        if self.plan is None:
+            return "no plan"
+        if self.plan.faults:
+            return f"refused: {self.plan.faults[0].message}"
+        changes = self.plan.changes or self.plan.fields
+        return self.plan.summary if changes else "nothing changes"
+
+
+def set_plan_status(
+    platform: Platform, repo: RepoId, commit: CommitSha, judged: JudgedPlan, url: str
+) -> None:
+    """
+    Make sure that a commit's status says what its plan is. Idempotent.
+
+    Raises:
+        NotFoundError, RemoteError: The forge.
+    """
+    said = shorten(judged.summary, limit=_DESCRIPTION_MAX).strip()
+    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, judged.state, said, url))
+
+
+def comment_text(judged: JudgedPlan, head: CommitSha, notes: tuple[str, ...] = ()) -> str:
+    """Return the comment of a pull request; nothing in it can name people or make HTML."""
+    parts = [f"Plan of `{short(head)}`, made by Orderkit; it follows the branch."]
+    if judged.failed:
+        parts.append(f"**No plan.** {plain_line(judged.failed)}")
+    if judged.refused:
+        rows = "\n".join(f"- {plain_line(text)}" for text in judged.refused)
+        parts.append(f"**It would be refused:**\n\n{rows}")
+    if judged.plan is not None:
+        parts.append(to_markdown(judged.plan))
+    parts += [f"- {plain_line(note)}" for note in notes]
+    parts += _graph(judged.plan) if judged.plan is not None else []
+    return "\n\n".join(parts)
+
+
+def _graph(plan: Plan) -> list[str]:
+    if not plan.changes or len({*plan.before.resources, *plan.after.resources}) > _NODES_MAX:
+        return []
+    text = to_mermaid(graph_of(plan))
+    if len(text) > _GRAPH_MAX:
+        return []
+    return [f"<details><summary>Graph</summary>\n\n```mermaid\n{text}```\n\n</details>"]

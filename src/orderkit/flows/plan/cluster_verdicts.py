@@ -1,0 +1,202 @@
+"""
+Look up what an outcome is judged by, and judge it: schemas, names and rights of the cluster.
+
+What the cluster refuses to tell is told as not known; the pack's own part is judged anyway. Of the
+cluster is asked only what the order needs: the CRDs of the kinds it composes, by name, and
+the OpenAPI documents of built-in kinds, once per connection.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from orderkit.core.crossplane.granted_rights import is_aggregated
+from orderkit.core.errors import OrderkitError
+from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, metadata
+from orderkit.core.plan import Assembly, AssemblyContext
+from orderkit.core.plan.judging import (
+    JudgingFacts,
+    WantedFacts,
+    judge,
+    missing_rights,
+    wanted_facts,
+)
+from orderkit.core.schema.known import (
+    GroupKind,
+    KnownKind,
+    Layer,
+    SchemaSet,
+    built_in,
+    known_kind,
+    openapi_kind,
+)
+from orderkit.flows.plan.cluster_questions import Lookup
+from orderkit.ports.cluster import NoSuchKindError
+
+_CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
+_CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
+_CROSSPLANES_HOME = "crossplane-system"
+
+
+def judged(
+    cluster: Lookup | None,
+    workshop: AssemblyContext,
+    before: Assembly,
+    after: Assembly,
+    *,
+    made: Collection[str] | None = None,
+) -> Assembly:
+    """
+    Return the outcome with everything that is wrong with it, and what could not be judged.
+
+    Args:
+        made: Paths of what the order has in the cluster; None: all that it was to have before.
+    """
+    laws = workshop.laws
+    facts = JudgingFacts(
+        schemas=SchemaSet((laws.given, laws.delivered, built_in())),
+        assembled=workshop.blueprints.keys(),
+        roles=laws.roles,
+        made=made,
+    )
+    told: list[str] = []
+    if cluster is not None:
+        desk = _AnsweredQuestions(cluster, workshop)
+        facts = desk.looked_up(facts, wanted_facts(before, after, made=made))
+        told = desk.unanswered
+    found = judge(before, after, facts)
+    return replace(found, unknowns=tuple(dict.fromkeys((*found.unknowns, *told))))
+
+
+def given(workshop: AssemblyContext, schemas: Layer) -> AssemblyContext:
+    """Return the workshop with kinds that go before the cluster's and the pack's."""
+    laws = replace(workshop.laws, given=schemas)
+    return replace(workshop, laws=laws, scopes={**workshop.scopes, **laws.scopes})
+
+
+_lock = threading.Lock()
+_kept: weakref.WeakKeyDictionary[Lookup, dict[object, KnownKind | None]] = (
+    weakref.WeakKeyDictionary()
+)
+"""By connection: built-in kinds by kind, CRDs by uid and resourceVersion."""
+
+
+@dataclass(slots=True)
+class _AnsweredQuestions:
+    """Questions of one judgement; what has no answer is noted."""
+
+    cluster: Lookup
+    workshop: AssemblyContext
+    unanswered: list[str] = field(default_factory=list)
+
+    def looked_up(self, facts: JudgingFacts, wanted: WantedFacts) -> JudgingFacts:
+        """Return the facts with what the cluster knows."""
+        served = dict(self._served(wanted.kinds))
+        laws = self.workshop.laws
+        layers = (laws.given, served, laws.delivered, built_in())
+        unserved = [
+            kind for kind in wanted.composed if self._is_unserved(kind, served, laws.delivered)
+        ]
+        facts = replace(
+            facts,
+            schemas=SchemaSet(layers),
+            unserved=frozenset(unserved),
+            missing_namespaces=frozenset(
+                name for name in wanted.namespaces if self._is_missing(ObjectKey(NAMESPACE, name))
+            ),
+            living=dict(self._living(wanted.keys)),
+        )
+        lacking = any(missing_rights(kind, facts) for kind in wanted.composed)
+        return replace(facts, roles=[*facts.roles, *self._roles()]) if lacking else facts
+
+    def _served(self, kinds: Iterable[Kind]) -> Iterator[tuple[GroupKind, KnownKind]]:
+        for kind in sorted(kinds):
+            try:
+                found = self._known(kind)
+            except OrderkitError as error:
+                self.unanswered.append(f"the cluster's schema of {kind} could not be read: {error}")
+                continue
+            if found is not None:
+                yield (kind.group, kind.kind), found
+
+    def _known(self, kind: Kind) -> KnownKind | None:
+        plural = self.cluster.plural(kind)
+        if plural is None:
+            return None
+        crd = self._get(ObjectKey(CRD, f"{plural}.{kind.group}")) if kind.group else None
+        if crd is not None:
+            meta = metadata(crd)
+            return self._remembered(
+                (meta.get("uid"), meta.get("resourceVersion")), lambda: known_kind(crd)
+            )
+        return self._remembered(kind, lambda: self._documented(kind))
+
+    def _documented(self, kind: Kind) -> KnownKind | None:
+        document = self.cluster.openapi(kind.group, kind.version)
+        return openapi_kind(document, kind) if document else None
+
+    def _remembered(self, key: object, made: Callable[[], KnownKind | None]) -> KnownKind | None:
+        with _lock:
+            kept = _kept.setdefault(self.cluster, {})
+            if key in kept:
+                return kept[key]
+        found = made()
+        with _lock:
+            kept[key] = found
+        return found
+
+    def _is_unserved(self, kind: Kind, served: Mapping[GroupKind, KnownKind], own: Layer) -> bool:
+        """Say whether neither the cluster has the kind, nor the pack once it is delivered."""
+        group_kind = (kind.group, kind.kind)
+        known = own.get(group_kind)
+        if group_kind in served or (known and kind.version in known.validator.versions):
+            return False
+        try:
+            return not self.cluster.serves(kind)
+        except OrderkitError:
+            return False  # told with its schema
+
+    def _is_missing(self, key: ObjectKey) -> bool:
+        try:
+            return self.cluster.get(key) is None
+        except OrderkitError as error:
+            self.unanswered.append(f"{key} could not be looked up: {error}")
+            return False
+
+    def _living(self, keys: Iterable[ObjectKey]) -> Iterator[tuple[ObjectKey, Manifest]]:
+        for key in sorted(keys):
+            try:
+                found = self._get(key)
+            except OrderkitError as error:
+                self.unanswered.append(f"whether {key} exists could not be seen: {error}")
+                continue
+            if found is not None:
+                yield key, found
+
+    def _roles(self) -> list[Manifest]:
+        """Return what Crossplane's accounts may do: aggregated roles, and what is bound to them."""
+        try:
+            roles = self.cluster.list(_CLUSTER_ROLE).items
+            bindings = self.cluster.list(_CLUSTER_ROLE_BINDING).items
+        except OrderkitError as error:
+            self.unanswered.append(f"the cluster's rights could not be read: {error}")
+            return []
+        bound = {
+            (binding.get("roleRef") or {}).get("name")
+            for binding in bindings
+            for subject in binding.get("subjects") or ()
+            if subject.get("namespace") == _CROSSPLANES_HOME
+            and str(subject.get("name", "")).startswith("crossplane")
+        }
+        return [
+            role for role in roles if is_aggregated(role) or metadata(role).get("name") in bound
+        ]
+
+    def _get(self, key: ObjectKey) -> Manifest | None:
+        try:
+            return self.cluster.get(key)
+        except NoSuchKindError:
+            return None

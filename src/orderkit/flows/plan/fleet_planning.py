@@ -1,0 +1,300 @@
+"""
+What a changed kit does to all its living orders: the pack as it is beside another one.
+
+Each order is assembled by both packs, its composed resources are compared, and what stays of it
+although its XRD says something else now (old defaults) is kept as the API server keeps it. Writes
+nothing. Called by ``orderkit plan --kit``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.kit.compositions import composition_of
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import Pack, read_pack
+from orderkit.core.names import CommitSha
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.plan.fleet_name_clashes import with_collisions
+from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side
+from orderkit.core.plan.price_table import PriceTable, read_prices
+from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder
+from orderkit.core.plan.stored_defaults import default_changes, defaults_of, keeps, with_stored
+from orderkit.core.yaml.documents import Files
+from orderkit.flows.plan.assembler import AssemblerSetup
+from orderkit.flows.plan.bulk_reads import BulkLookup
+from orderkit.flows.plan.cluster_questions import NOT_ASKED, Lookup, as_living, living, observed_of
+from orderkit.flows.plan.fleet_orders import (
+    CLUSTER,
+    FILE,
+    GIT,
+    FleetReading,
+    ObjectLookup,
+    OrderSelection,
+    ReadOrder,
+    read_folder_orders,
+    read_orders,
+)
+from orderkit.flows.plan.lanes import FleetLimits, OrderToPlan, plan_all
+from orderkit.flows.plan.pricing import PRICES
+from orderkit.flows.plan.published_pack import needed_files
+from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
+from orderkit.flows.platform import Platform, pack_files
+
+MEMORY_BYTES = 1 << 30
+"""Data memory of one process that runs stations."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPack:
+    """One of the two packs."""
+
+    side: Side
+    files: Files
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRequest:
+    """What is to be planned."""
+
+    kit: str
+    base: FleetPack
+    candidate: FleetPack
+    wanted: OrderSelection = field(default_factory=OrderSelection)
+    limits: FleetLimits = field(default_factory=FleetLimits)
+    prices: PriceTable | None = None
+    """What things cost; None: as the other pack says, if it does."""
+
+
+def published(platform: Platform, ref: str = "") -> FleetPack:
+    """
+    Return the pack as published to a platform.
+
+    Args:
+        ref: A branch or commit of the platform's pack repository; empty: main.
+
+    Raises:
+        NotFoundError: Nothing is published, or there is no such commit.
+        RemoteError: The forge.
+    """
+    repo = platform.pack_repo
+    commit = platform.forge.head(repo, ref or "main") or CommitSha(ref)
+    if not commit:
+        raise NotFoundError(
+            f"{repo}: no pack on {platform.forge.base_url}", hint="the platform is not bootstrapped"
+        )
+    blobs = platform.forge.tree(repo, commit)
+    files = pack_files(platform, commit, needed_files(dict.fromkeys(blobs, b"")))
+    return FleetPack(Side(f"{repo} at {commit[:8]}", commit), files)
+
+
+def plan_living(
+    platform: Platform,
+    wanted: FleetRequest,
+    *,
+    offline: bool = False,
+    recorder: PlanRecorder | None = None,
+) -> FleetPlan:
+    """
+    Plan for the living orders of a platform.
+
+    Args:
+        offline: Ask the cluster nothing; every XR is read from Git.
+        recorder: Takes down everything the plan is made from.
+
+    Raises:
+        NotFoundError: The kit, or an order that is asked for, does not exist.
+        InvalidInputError: A pack is broken.
+        RemoteError: The ledger cannot be read.
+    """
+    herd = None if offline else BulkLookup(platform.cluster)
+    place = recorder.through(herd) if recorder else herd
+    fleet = _Fleet(wanted, place, recorder)
+    return fleet.planned(lambda kit: read_orders(platform, kit, wanted.wanted, place))
+
+
+def plan_folder(wanted: FleetRequest, folder: Path) -> FleetPlan:
+    """
+    Plan for XRs in the files of a folder; no platform is needed.
+
+    Raises:
+        NotFoundError: The kit does not exist, or the folder holds none of its XRs.
+        InvalidInputError: A pack is broken, or an order that is asked for is not there.
+    """
+    fleet = _Fleet(wanted, None, None)
+    return fleet.planned(lambda kit: read_folder_orders(folder, kit, wanted.wanted))
+
+
+def plan_recorded(wanted: FleetRequest, recorded: PlanSnapshot) -> FleetPlan:
+    """
+    Plan for the orders of a snapshot; neither platform nor cluster is needed.
+
+    Raises:
+        NotFoundError: The kit does not exist, or the snapshot has no order of it.
+        InvalidInputError: A pack is broken, or an order that is asked for is not in it.
+    """
+    replay = Replay(recorded)
+    fleet = _Fleet(wanted, replay if recorded.clustered else None, None)
+    found = fleet.planned(lambda kit: _recorded(recorded, kit, wanted.wanted))
+    told = (*found.told, *differs(recorded, [fleet.base.kit(wanted.kit)]), *replay.missed)
+    return replace(found, told=told)
+
+
+def _recorded(recorded: PlanSnapshot, kit: Kit, wanted: OrderSelection) -> FleetReading:
+    chosen = [recorded.order(name) for name in wanted.orders] or list(recorded.orders)
+    found = [
+        ReadOrder(each.order, each.team, each.xr, "snapshot")
+        for each in chosen
+        if each.kit == kit.name and (not wanted.teams or each.team in wanted.teams)
+    ]
+    if not found:
+        raise NotFoundError(f"the snapshot has no order of kit '{kit.name}'")
+    return FleetReading(tuple(found))
+
+
+class _Fleet:
+    """One plan over many orders."""
+
+    def __init__(
+        self, wanted: FleetRequest, place: Lookup | None, recorder: PlanRecorder | None
+    ) -> None:
+        self._wanted, self._place, self._recorder = wanted, place, recorder
+        self.base: Pack = read_pack(wanted.base.files)
+        self._candidate = read_pack(wanted.candidate.files)
+        self._kit, self._other = self.base.kit(wanted.kit), self._candidate.kit(wanted.kit)
+        self._prices, self._priceless = _prices(wanted)
+        self._defaults = defaults_of(self._kit.xrd)
+        self._kinds = set(_assembled(self.base))
+        if (self._kit.kind.group, self._kit.kind.kind) not in self._kinds:
+            raise NotFoundError(
+                f"kit '{wanted.kit}' has no Composition in {wanted.base.side.title}",
+                hint=f"gitops/apis/{wanted.kit}/ should hold one",
+            )
+
+    def planned(self, read: Callable[[Kit], FleetReading]) -> FleetPlan:
+        begun_s = time.monotonic()
+        reading = read(self._kit)
+        if reading.facts:
+            self._place = ObjectLookup(reading.facts)
+        work = [self._work(each) for each in reading.orders]
+        read_s = time.monotonic() - begun_s
+        done = self._all([each for each in work if isinstance(each, OrderToPlan)])
+        done = with_collisions(done)
+        orders = (*done, *(each for each in work if isinstance(each, OrderPlan)))
+        return FleetPlan(
+            (self._kit.name,),
+            self._wanted.base.side,
+            self._wanted.candidate.side,
+            tuple(sorted(orders, key=lambda each: each.order)),
+            tuple(
+                replace(change, orders=sum(keeps(o.stored, change, self._defaults) for o in done))
+                for change in default_changes(self._defaults, defaults_of(self._other.xrd))
+            ),
+            (*self._told(reading.orders), *reading.told, *self._priceless),
+            read_s,
+            time.monotonic() - begun_s - read_s,
+        )
+
+    def _all(self, work: Sequence[OrderToPlan]) -> list[OrderPlan]:
+        if not work:
+            return []
+        base, other = (
+            needed_files(pack.files) for pack in (self._wanted.base, self._wanted.candidate)
+        )
+        same_laws = _laws(base) == _laws(other)
+        packs = (
+            AssemblerSetup(base, MEMORY_BYTES),
+            AssemblerSetup(other, MEMORY_BYTES, self._defaults, same_laws, self._prices),
+        )
+        return plan_all(work, packs, self._place, self._wanted.limits)
+
+    def _work(self, found: ReadOrder) -> OrderToPlan | OrderPlan:
+        """Return what there is to plan of an order, or why it cannot be."""
+        if found.xr is None:
+            return OrderPlan(found.order, found.team, None, found.why_not, found.source)
+        if self._recorder is not None:
+            order = RecordedOrder(found.order, self._kit.name, found.xr, found.team)
+            self._recorder.note(order, self._kit)
+        try:
+            return self._prepared(found, found.xr)
+        except OrderkitError as error:
+            return OrderPlan(found.order, found.team, None, str(error), found.source)
+
+    def _prepared(self, found: ReadOrder, xr: Manifest) -> OrderToPlan:
+        root: Manifest | None = xr
+        told: tuple[str, ...] = ()
+        if found.source == FILE:
+            root = None
+        elif found.source != CLUSTER:
+            root, told = living(self._place, xr) if self._place is not None else (None, ())
+            xr = as_living(with_stored(xr, root, self._defaults), root)
+        observed = dict(observed_of(self._place, root, self._is_xr)) if root else {}
+        return OrderToPlan(
+            found.order,
+            found.team,
+            _plain(xr),
+            found.source,
+            {path: _plain(each) for path, each in observed.items()},
+            told,
+            is_stored=root is not None and root.get("spec") == xr.get("spec"),
+        )
+
+    def _is_xr(self, manifest: Manifest) -> bool:
+        kind = Kind.of(manifest)
+        return (kind.group, kind.kind) in self._kinds
+
+    def _told(self, orders: Sequence[ReadOrder]) -> Iterator[str]:
+        """Say where the XRs were read, and whose orders compose this kind as a part."""
+        by = {source: sum(each.source == source for each in orders) for source in (CLUSTER, GIT)}
+        if by[CLUSTER]:
+            yield f"{by[CLUSTER]:,} XRs as the cluster has them" + (
+                f", {by[GIT]:,} from Git: the cluster does not have them" if by[GIT] else ""
+            )
+        elif by[GIT]:
+            yield f"{by[GIT]:,} XRs from Git"
+        if self._place is None or any(each.source == FILE for each in orders):
+            yield NOT_ASKED
+        yield "outcomes are judged by the packs' own schemas and rights"
+        for kit in self._candidate.kits():
+            if any(part.kind == self._kit.kind.kind for part in kit.composes):
+                yield (
+                    f"orders of kit '{kit.name}' compose {self._kit.kind.kind}s too: "
+                    f"orderkit plan --kit {kit.name}"
+                )
+
+
+def _prices(wanted: FleetRequest) -> tuple[PriceTable | None, tuple[str, ...]]:
+    """Return the price table that holds, and why there is none if the pack's cannot be read."""
+    data = wanted.candidate.files.get(PRICES)
+    if wanted.prices is not None or data is None:
+        return wanted.prices, ()
+    try:
+        return read_prices(data, name=str(PRICES)), ()
+    except InvalidInputError as error:
+        return None, (f"costs are not known: {error}",)
+
+
+def _assembled(pack: Pack) -> Iterator[tuple[str, str]]:
+    """Yield group and kind of each XR that a pack has a Composition for."""
+    for kit in pack.kits():
+        if composition_of(pack.files, kit) is not None:
+            yield kit.kind.group, kit.kind.kind
+
+
+def _laws(files: Files) -> dict[PurePosixPath, bytes]:
+    """Return what outcomes are judged by; Compositions and stations make them."""
+    return {
+        path: data
+        for path, data in files.items()
+        if path.parts[0] in {"gitops", "schemas"} and path.name != "composition.yaml"
+    }
+
+
+def _plain(manifest: Manifest) -> Manifest:
+    """Return an object without what only the API server reads."""
+    meta = {key: part for key, part in metadata(manifest).items() if key != "managedFields"}
+    return {**manifest, "metadata": meta}

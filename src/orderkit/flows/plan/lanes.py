@@ -1,0 +1,339 @@
+"""
+Plan many orders at once: lanes of two processes each, one for each pack.
+
+A lane's first process assembles an order as it is, its second goes on from there with the other
+pack. A task that takes too long costs its process, which is killed, and one order, which is then
+unknown; a pack whose stations gave no answer several times is given up. Called by
+``fleet_planning``.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from orderkit.core.crossplane.station import Selector
+from orderkit.core.errors import OrderkitError
+from orderkit.core.objects.kube_objects import Manifest, ObjectKey, metadata
+from orderkit.core.plan import Assembly, Fault, Plan
+from orderkit.core.plan.assembly import str_of
+from orderkit.core.plan.fleet_plan import OrderPlan
+from orderkit.core.plan.folding import OWN
+from orderkit.flows.plan.assembler import (
+    AssemblerSetup,
+    PlanAfter,
+    PlanBefore,
+    TaskAnswer,
+    receive,
+    send,
+)
+from orderkit.flows.plan.cluster_questions import Lookup, looked_up
+
+START_S = 60.0
+"""How long a process may take to load a pack."""
+LOOKS_MAX = 5
+"""How often facts may make stations ask for more facts."""
+_ORDERS_PER_LANE = 8
+_HABITS_MAX = 50
+_SILENT_MAX = 3
+"""So many orders without an answer, and a pack is given up."""
+_RUN = "from orderkit.flows.plan.assembler import main; main({})"
+
+
+class SilentError(OrderkitError):
+    """A pack's process gave no answer: it took too long, or ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderToPlan:
+    """One order to plan."""
+
+    order: str
+    team: str
+    xr: Manifest
+    source: str
+    observed: Mapping[str, Manifest] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
+    is_stored: bool = False
+    """The XR is as the API server has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetLimits:
+    """What planning may take."""
+
+    lanes: int = 0
+    """How many orders at the same time; 0: as many as there are processors."""
+    order_s: float = 10.0
+    """How long one side of one order may take."""
+
+
+class Assembler:
+    """One process with one pack. Not for several threads."""
+
+    def __init__(self, title: str, setup: AssemblerSetup, limit_s: float, folder: Path) -> None:
+        self.title = title
+        self._setup, self._limit_s, self._folder = setup, limit_s, folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._is_ready = False
+        self.silent = 0
+        """How often in a row it gave no answer."""
+
+    def start(self) -> None:
+        """Start loading the pack; `ask` waits for it."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - our own module
+                [sys.executable, "-P", "-c", _RUN.format(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**os.environ, "TMPDIR": str(self._folder)},
+            )
+        ours.settimeout(START_S)
+        self._socket, self._is_ready = ours, False
+        send(ours, self._setup)
+
+    def ask(self, task: PlanBefore | PlanAfter) -> TaskAnswer:
+        """
+        Give the answer to a task.
+
+        Raises:
+            SilentError: There was none in time, and the process was killed.
+            OrderkitError: The pack cannot be loaded.
+        """
+        if self._socket is None:
+            self.start()
+        try:
+            answer = self._asked(task)
+        except TimeoutError as error:
+            self.stop()
+            self.silent += 1
+            raise SilentError(
+                f"the stations of {self.title} gave no answer within {self._limit_s:g} s"
+            ) from error
+        except (OSError, EOFError) as error:
+            self.stop()
+            self.silent += 1
+            raise SilentError(f"the stations of {self.title} ended their process") from error
+        self.silent = 0
+        return answer
+
+    def _asked(self, task: PlanBefore | PlanAfter) -> TaskAnswer:
+        place = self._socket
+        assert place is not None  # noqa: S101 - ask has started it
+        if not self._is_ready:
+            loaded = _answer(place)
+            if loaded.error:
+                raise OrderkitError(f"{self.title}: {loaded.error}")
+            place.settimeout(self._limit_s)
+            self._is_ready = True
+        send(place, task)
+        return _answer(place)
+
+    def kill(self) -> None:
+        """End the process from another thread than the one that asks."""
+        if self._process is not None:
+            self._process.kill()
+
+    def stop(self) -> None:
+        """End the process, whatever it does. Safe to call twice."""
+        if self._socket is not None:
+            self._socket.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._socket = self._process = None
+
+
+def _answer(place: socket.socket) -> TaskAnswer:
+    data = receive(place)
+    if data is None:
+        raise EOFError
+    found: TaskAnswer = pickle.loads(data)  # noqa: S301 - from a process of ours
+    return found
+
+
+class _Habits:
+    """
+    What stations ask for, order after order, with the XR's name taken out.
+
+    Orders of one kit ask alike: what is looked up beforehand saves assembling twice. A guess that
+    is wrong does no harm: nothing is shown to a station that it does not ask for.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, Selector] = {}
+
+    def note(self, selector: Selector, name: str) -> None:
+        """Remember what one order asked for."""
+        if len(self._asked) < _HABITS_MAX:
+            bare = _renamed(selector, name, OWN)
+            self._asked.setdefault(str_of(bare), bare)
+
+    def of(self, name: str) -> list[Selector]:
+        """Return what the order with this XR will probably ask for."""
+        return [_renamed(selector, OWN, name) for selector in self._asked.values()]
+
+
+def _renamed(selector: Selector, old: str, new: str) -> Selector:
+    if not old:
+        return selector
+    home = selector.namespace.replace(old, new) if selector.namespace else selector.namespace
+    labels = {key: text.replace(old, new) for key, text in selector.labels.items()}
+    named = selector.name.replace(old, new)
+    return replace(selector, name=named, namespace=home, labels=labels)
+
+
+@dataclass(slots=True)
+class OrderPlanner:
+    """Two processes, one for each pack. Used by one thread."""
+
+    base: Assembler
+    candidate: Assembler
+    place: Lookup | None
+    habits: _Habits = field(default_factory=_Habits)
+
+    def plan(self, work: OrderToPlan) -> OrderPlan:
+        """Plan one order; what goes wrong is told in its plan's place."""
+        try:
+            return self._planned(work)
+        except OrderkitError as error:
+            return OrderPlan(work.order, work.team, None, str(error), work.source)
+
+    def _planned(self, work: OrderToPlan) -> OrderPlan:
+        for side in (self.base, self.candidate):
+            if side.silent >= _SILENT_MAX:
+                raise SilentError(f"not tried: {side.title} gave {side.silent} orders no answer")
+        known = _Known(self.place, self.habits, str(metadata(work.xr).get("name") or ""))
+        before = known.asked(self.base, lambda facts: PlanBefore(work.xr, work.observed, facts))
+        after = known.asked(
+            self.candidate,
+            lambda facts: PlanAfter(work.xr, before.payload, facts, is_stored=work.is_stored),
+        )
+        plan: Plan = pickle.loads(after.payload)  # noqa: S301 - from a process of ours
+        unknowns, faults = (*work.told, *plan.before.unknowns), plan.before.faults
+        if after.judged:
+            faults = self._faults(work, known.facts)
+        plan = replace(plan, before=replace(plan.before, unknowns=unknowns, faults=faults))
+        return OrderPlan(work.order, work.team, plan, source=work.source, stored=before.stored)
+
+    def _faults(self, work: OrderToPlan, facts: tuple[Manifest, ...]) -> tuple[Fault, ...]:
+        """Return what is wrong with an order already."""
+        answer = self.base.ask(PlanBefore(work.xr, work.observed, facts, is_judged=True))
+        found: Assembly = pickle.loads(answer.payload)  # noqa: S301 - from a process of ours
+        return found.faults
+
+    def kill(self) -> None:
+        """Make whoever waits for an answer get none."""
+        self.base.kill()
+        self.candidate.kill()
+
+    def stop(self) -> None:
+        """End both processes."""
+        self.base.stop()
+        self.candidate.stop()
+
+
+class _Known:
+    """What stations ask for on the way of one order; what they will ask is looked up first."""
+
+    def __init__(self, place: Lookup | None, habits: _Habits, name: str) -> None:
+        self._place, self._habits, self._name = place, habits, name
+        self._facts: dict[ObjectKey, Manifest] = {}
+        self._looked: set[str] = set()
+        self._learn(habits.of(name))
+
+    @property
+    def facts(self) -> tuple[Manifest, ...]:
+        """Everything that was found."""
+        return tuple(self._facts.values())
+
+    def asked(
+        self, side: Assembler, task: Callable[[tuple[Manifest, ...]], PlanBefore | PlanAfter]
+    ) -> TaskAnswer:
+        """Give a task, look up what its stations ask for, and again until that is all."""
+        for _ in range(LOOKS_MAX):
+            answer = side.ask(task(self.facts))
+            if answer.error:
+                raise OrderkitError(f"{side.title}: {answer.error}")
+            if not self._learn(answer.asked):
+                break
+        return answer
+
+    def _learn(self, asked: Iterable[Selector]) -> bool:
+        known = len(self._facts)
+        for selector in asked:
+            self._habits.note(selector, self._name)
+            name = str_of(selector)
+            if self._place is not None and name not in self._looked:
+                self._looked.add(name)
+                found = looked_up(self._place, selector)
+                self._facts.update((ObjectKey.of(each), each) for each in found)
+        return len(self._facts) > known
+
+
+def plan_all(
+    work: Sequence[OrderToPlan],
+    packs: tuple[AssemblerSetup, AssemblerSetup],
+    place: Lookup | None,
+    limits: FleetLimits,
+) -> list[OrderPlan]:
+    """
+    Plan every order, in the order they are given. Nothing is left behind, whatever happens.
+
+    Args:
+        packs: The one that is published, and the other one.
+        place: Where stations' requirements are looked up; None: nowhere.
+    """
+    number = limits.lanes or len(os.sched_getaffinity(0))
+    number = max(1, min(number, -(-len(work) // _ORDERS_PER_LANE)))
+    with tempfile.TemporaryDirectory(prefix="orderkit-plan-") as name, ExitStack() as undo:
+        free: queue.SimpleQueue[OrderPlanner] = queue.SimpleQueue()
+        lanes = [_lane(packs, place, limits, Path(name)) for _ in range(number)]
+        for lane in lanes:
+            undo.callback(lane.stop)
+            lane.base.start()
+            lane.candidate.start()
+            free.put(lane)
+
+        def plan(one: OrderToPlan) -> OrderPlan:
+            lane = free.get()
+            try:
+                return lane.plan(one)
+            finally:
+                free.put(lane)
+
+        pool = undo.enter_context(ThreadPoolExecutor(number, thread_name_prefix="lane"))
+        try:
+            return list(pool.map(plan, work))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for lane in lanes:
+                lane.kill()
+            raise
+
+
+def _lane(
+    packs: tuple[AssemblerSetup, AssemblerSetup],
+    place: Lookup | None,
+    limits: FleetLimits,
+    folder: Path,
+) -> OrderPlanner:
+    base, candidate = packs
+    return OrderPlanner(
+        Assembler("the pack as it is", base, limits.order_s, folder),
+        Assembler("the other pack", candidate, limits.order_s, folder),
+        place,
+    )

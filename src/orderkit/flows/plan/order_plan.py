@@ -1,0 +1,173 @@
+"""
+What the step from one XR of an order to another does, computed by the stations that will run.
+
+What exists is asked of the cluster: the order's composed resources keep their names, and what
+stations require is looked up. Where the cluster cannot be asked, the plan is made without and
+says so. Writes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from orderkit.core.crossplane.station import Selector
+from orderkit.core.errors import NotFoundError, OrderkitError
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.order.change import ABSENT, value_at
+from orderkit.core.plan import Assembly, AssemblyContext, Plan, assemble, compare, guessed
+from orderkit.core.plan.assembly import str_of
+from orderkit.core.plan.dangers import DangerContext
+from orderkit.core.plan.price_table import PriceTable
+from orderkit.core.plan.stored_defaults import with_stored
+from orderkit.core.schema.known import Layer
+from orderkit.flows.plan.cluster_questions import (
+    NOT_ASKED,
+    Lookup,
+    as_living,
+    living,
+    looked_up,
+    observed_of,
+)
+from orderkit.flows.plan.cluster_verdicts import given, judged
+from orderkit.flows.plan.pricing import priced
+from orderkit.flows.plan.published_pack import published_workshop
+from orderkit.flows.plan.recording import PlanRecorder
+
+if TYPE_CHECKING:
+    from orderkit.flows.platform import Platform
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """By what a plan is made, besides the platform's pack."""
+
+    offline: bool = False
+    """Ask the cluster nothing; the plan says what it lacks."""
+    prices: PriceTable | None = None
+    """What things cost; None: by the platform's own table, if it has one."""
+    schemas: Layer | None = None
+    """Kinds to judge by before the cluster's and the pack's."""
+    recorder: PlanRecorder | None = None
+    """Takes down everything that the plan is made from."""
+
+
+USUAL = Basis()
+
+
+def forecast(
+    platform: Platform, kit: Kit, old: Manifest, new: Manifest, *, basis: Basis = USUAL
+) -> Plan:
+    """
+    Return what the step from one XR of a kit to another does.
+
+    Raises:
+        NotFoundError: No pack is published, or the kit has no Composition in it.
+        RemoteError: The forge.
+    """
+    workshop = published_workshop(platform)
+    if workshop.blueprint(old) is None:
+        raise NotFoundError(
+            f"kit '{kit.name}' has no Composition in {platform.pack_repo}",
+            hint=f"gitops/apis/{kit.name}/ should hold one",
+        )
+    if basis.schemas:
+        workshop = given(workshop, basis.schemas)
+    place: Lookup | None = None if basis.offline else platform.cluster
+    if basis.recorder is not None:
+        place = basis.recorder.watching(place, old, kit)
+    return priced(platform, Forecast(place, workshop).of(old, new), basis.prices)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Plans for the orders of one workshop. Nothing is kept between two of them."""
+
+    cluster: Lookup | None
+    """Where the orders live; None: it is asked nothing, and the plan says what it lacks."""
+    workshop: AssemblyContext
+
+    def of_new(self, xr: Manifest) -> Plan:
+        """
+        Return what an order does that does not exist yet.
+
+        Raises:
+            KeyError: Its kind has no blueprint.
+            RemoteError: What a station asks for could not be looked up.
+        """
+        told = () if self.cluster is not None else (NOT_ASKED,)
+        workshop, desk = self._asking()
+        after = guessed(assemble(xr, workshop), xr, workshop, {})
+        desk.check()
+        nothing = Assembly({**xr, "spec": {}, "status": {}}, {}, {}, unknowns=told)
+        mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
+        return compare(nothing, judged(self.cluster, workshop, nothing, after), mind=mind)
+
+    def of(self, old: Manifest, new: Manifest) -> Plan:
+        """
+        Return what the step from one XR to another does.
+
+        Raises:
+            KeyError: Their kind has no blueprint.
+            RemoteError: What a station asks for could not be looked up.
+        """
+        root, told = living(self.cluster, old)
+        is_xr = self._is_xr
+        observed = dict(observed_of(self.cluster, root, is_xr)) if root else {}
+        workshop, desk = self._asking()
+        living_xr, wanted = (self._as_stored(each, old, root) for each in (old, new))
+        before = assemble(living_xr, workshop, observed=observed)
+        made_by = before.made_by
+        after = assemble(wanted, workshop, observed=before.observed, attributed=made_by)
+        after = guessed(after, wanted, workshop, observed, attributed=made_by)
+        fresh = assemble(wanted, workshop) if after.renamed else after
+        desk.check()
+        after = judged(self.cluster, workshop, before, after, made=observed)
+        before = replace(before, unknowns=(*told, *before.unknowns))
+        mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
+        return compare(before, after, fresh=fresh, mind=mind)
+
+    def _as_stored(self, xr: Manifest, old: Manifest, root: Manifest | None) -> Manifest:
+        """Return an XR with the defaults that are stored where Git left the field alone so far."""
+        blueprint = self.workshop.blueprint(xr)
+        spec = old.get("spec") or {}
+        defaults = blueprint.defaults if blueprint else {}
+        alone = {steps: part for steps, part in defaults.items() if value_at(spec, steps) is ABSENT}
+        return as_living(with_stored(xr, root, alone), root)
+
+    def _asking(self) -> tuple[AssemblyContext, _AnsweredQuestions]:
+        """Return the workshop with the place where orders live to look things up."""
+        desk = _AnsweredQuestions(self.cluster)
+        return replace(self.workshop, look=desk.look), desk
+
+    def _is_xr(self, manifest: Manifest) -> bool:
+        return self.workshop.blueprint(manifest) is not None
+
+
+class _AnsweredQuestions:
+    """Looks up what stations ask for, each thing once. A station must not see that it failed."""
+
+    def __init__(self, place: Lookup | None) -> None:
+        self._place = place
+        self._found: dict[str, list[Manifest]] = {}
+        self._error: OrderkitError | None = None
+
+    @property
+    def objects(self) -> list[Manifest]:
+        """Everything that was found."""
+        return [each for found in self._found.values() for each in found]
+
+    def look(self, selector: Selector) -> list[Manifest]:
+        name = str_of(selector)
+        if name not in self._found and self._error is None:
+            try:
+                self._found[name] = looked_up(self._place, selector)
+            except OrderkitError as error:
+                self._error = error
+        return self._found.get(name, [])
+
+    def check(self) -> None:
+        """Raise what looking up raised."""
+        if self._error is not None:
+            raise self._error

@@ -1,0 +1,248 @@
+"""
+The published pack as a workshop for plans: its Compositions, and its stations in this process.
+
+A pack at a commit never changes, so it is read and loaded once per process. Its stations run
+with all rights of this process: the platform's pack is trusted as the platform is.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from orderkit.adapters.folders.pack_folder import SCHEMAS
+from orderkit.adapters.folders.station_folder import FOLDER, load_stations
+from orderkit.core.crossplane.composed import steps_of
+from orderkit.core.crossplane.function_processes import FunctionProcess, developed
+from orderkit.core.crossplane.granted_rights import is_aggregated
+from orderkit.core.crossplane.python_functions import (
+    function_manifests,
+    functions_here,
+    packages_of,
+)
+from orderkit.core.crossplane.station import Station
+from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.kit.compositions import composition_of, name_shown
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import Pack, read_pack
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig
+from orderkit.core.plan import AssemblyContext, Blueprint
+from orderkit.core.plan.pack_rules import PackRules
+from orderkit.core.plan.stored_defaults import defaults_of
+from orderkit.core.schema.known import layer_of, read_layer
+from orderkit.core.schema.validate import Validator
+from orderkit.core.yaml.documents import Files
+from orderkit.core.yaml.manifests import ManifestError, parse_manifests
+from orderkit.flows.plan.remote_functions import stations_of
+
+if TYPE_CHECKING:
+    from orderkit.flows.platform import Platform
+
+_KEPT = 4
+_GITOPS_DEPTH = 2
+_UNREAD = ("apps", "argocd", "crossplane")
+"""Folders of ``gitops`` that deliver neither kinds nor rights nor functions."""
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class _Published:
+    """A pack at a commit, ready to assemble."""
+
+    blueprints: Mapping[tuple[str, str], Blueprint]
+    stations: Mapping[str, Station]
+    scopes: Mapping[Kind, bool]
+    laws: PackRules
+    packages: Mapping[str, str]
+    """Of functions, by name."""
+    developed: Sequence[FunctionProcess]
+
+
+_lock = threading.Lock()
+_published: OrderedDict[tuple[str, RepoId, CommitSha], _Published] = OrderedDict()
+_loaded: list[_Published] = []
+"""Kept until the process ends, and their folders with them: stations may import late."""
+
+
+def published_workshop(platform: Platform) -> AssemblyContext:
+    """
+    Return what assembles the orders of this platform; it knows nothing of the cluster.
+
+    Raises:
+        NotFoundError: No pack is published.
+        InvalidInputError: The pack is broken, or a function that was asked for is called nowhere.
+        UsageError: A function is a process, and nothing here speaks gRPC.
+        RemoteError: The forge.
+    """
+    found = _read_published(platform)
+    workshop = _workshop(found.blueprints, found.stations, found.packages)
+    workshop = replace(workshop, scopes=found.scopes, laws=found.laws)
+    return _calling(workshop, (*found.developed, *platform.functions))
+
+
+def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
+    """
+    Return what assembles the orders of a pack by stations that are loaded already.
+
+    Raises:
+        InvalidInputError: The pack is broken.
+    """
+    kits = pack.kits()
+    blueprints, scopes = _blueprints(pack, kits)
+    laws = laws_of(pack, kits)
+    workshop = _workshop(blueprints, stations, packages_of(pack.files))
+    return replace(workshop, scopes={**laws.scopes, **scopes}, laws=laws)
+
+
+def _workshop(
+    blueprints: Mapping[tuple[str, str], Blueprint],
+    stations: Mapping[str, Station],
+    packages: Mapping[str, str],
+) -> AssemblyContext:
+    chosen = functions_here(stations, packages, _called(blueprints))
+    return AssemblyContext(blueprints, chosen.functions, notes=chosen.notes)
+
+
+def _called(blueprints: Mapping[tuple[str, str], Blueprint]) -> set[str]:
+    return {step.function for each in blueprints.values() for step in each.steps}
+
+
+def _calling(workshop: AssemblyContext, processes: Sequence[FunctionProcess]) -> AssemblyContext:
+    """Let functions that run somewhere take the place of their twins, the last one of a name."""
+    called = _called(workshop.blueprints)
+    for process in processes:
+        if process.is_asked and process.name not in called:
+            raise InvalidInputError(
+                "--function",
+                process.name,
+                "is called by no step of the pack",
+                hint=f"steps call: {', '.join(sorted(called)) or 'none'}",
+            )
+    remote = stations_of({each.name: each for each in processes if each.name in called}.values())
+    notes = {name: told for name, told in workshop.notes.items() if name not in remote}
+    functions = {**workshop.functions, **remote}
+    return replace(workshop, functions=functions, remote=frozenset(remote), notes=notes)
+
+
+def loaded_workshop(pack: Pack) -> AssemblyContext:
+    """
+    Return what assembles the orders of a pack that is published nowhere; loads its stations.
+
+    Raises:
+        InvalidInputError: The pack is broken.
+    """
+    found = _prepared(pack)
+    _loaded.append(found)
+    workshop = _workshop(found.blueprints, found.stations, found.packages)
+    return replace(workshop, scopes=found.scopes, laws=found.laws)
+
+
+def needed_files(files: Files) -> Files:
+    """Return those files of a pack that assembling its orders needs."""
+    return {path: data for path, data in files.items() if _is_needed(path)}
+
+
+def _read_published(platform: Platform) -> _Published:
+    from orderkit.flows.platform import pack_files, snapshot  # lazy: as in ``pricing``
+
+    seen = snapshot(platform, platform.pack_repo)
+    if seen is None:
+        raise NotFoundError(
+            f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
+            hint="the platform is not bootstrapped",
+        )
+    key = (platform.forge.base_url, platform.pack_repo, seen.commit)
+    with _lock:
+        found = _published.get(key)
+    if found is None:
+        wanted = [path for path in seen.blobs if _is_needed(path)]
+        found = _prepared(read_pack(pack_files(platform, seen.commit, wanted)))
+        with _lock:
+            _published[key] = found
+            if len(_published) > _KEPT:
+                _published.popitem(last=False)
+    return found
+
+
+def _is_needed(path: PurePosixPath) -> bool:
+    if path.parts[0] == "gitops":
+        return len(path.parts) > _GITOPS_DEPTH and path.parts[1] not in _UNREAD
+    return (
+        str(path) == "pack.yaml"
+        or path.match("templates/*/kit.yaml")
+        or path.parts[0] in (FOLDER, SCHEMAS)
+    )
+
+
+def _blueprints(
+    pack: Pack, kits: Iterable[Kit]
+) -> tuple[Mapping[tuple[str, str], Blueprint], Mapping[Kind, bool]]:
+    """Return how each kind of XR is assembled, and whether it is namespaced."""
+    blueprints, scopes = {}, {}
+    for kit in kits:
+        composition = composition_of(pack.files, kit)
+        scopes[kit.kind] = dig(kit.xrd, "spec", "scope", default="Namespaced") == "Namespaced"
+        if composition is not None:
+            steps = steps_of(composition["spec"])
+            name = name_shown(kit.xrd, composition)
+            blueprint = Blueprint(Validator(kit.xrd), steps, name, defaults_of(kit.xrd))
+            blueprints[kit.kind.group, kit.kind.kind] = blueprint
+    return blueprints, scopes
+
+
+def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
+    """
+    Return what a pack says about outcomes. Files below ``gitops`` that hold no objects say nothing.
+
+    Raises:
+        InvalidInputError: A file of ``schemas/`` cannot be read.
+    """
+    delivered: list[Manifest] = []
+    for path, data in sorted(pack.files.items()):
+        if path.parts[0] == "gitops" and path.suffix in {".yaml", ".yml"}:
+            with suppress(ManifestError):  # `kit check` tells
+                delivered += parse_manifests(str(path), data)
+    kept = read_layer({path: data for path, data in pack.files.items() if path.parts[0] == SCHEMAS})
+    roles = [each for each in delivered if each["kind"] == "ClusterRole" and is_aggregated(each)]
+    said: dict[tuple[str, str], bool] = {}
+    teams: dict[tuple[str, str], str] = {}
+    for kit in kits:
+        said |= kit.data_kinds
+        teams |= {(kit.kind.group, kit.kind.kind): kit.team_from} if kit.team_from else {}
+    return PackRules(
+        delivered={**kept, **layer_of(delivered)},
+        roles=roles,
+        data_kinds={**said, **pack.data_kinds},
+        team_fields=teams,
+    )
+
+
+def _prepared(pack: Pack) -> _Published:
+    kits = pack.kits()
+    blueprints, scopes = _blueprints(pack, kits)
+    folder = Path(tempfile.mkdtemp(prefix="orderkit-plan-"))
+    for path, data in pack.files.items():
+        if path.is_relative_to(FOLDER):
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+    laws = laws_of(pack, kits)
+    prepared = _Published(
+        blueprints,
+        load_stations(folder),
+        {**laws.scopes, **scopes},
+        laws,
+        packages_of(pack.files),
+        tuple(developed(function_manifests(pack.files))),
+    )
+    # not at once: a station may import late
+    weakref.finalize(prepared, shutil.rmtree, folder, ignore_errors=True)
+    return prepared

@@ -1,0 +1,254 @@
+"""
+The plan of a pull request of an order, also of one that was opened by hand.
+
+What is planned is what merging would do: the branch's edits since it left main, on main as it is
+now. Judged as a change of ours is, except for who may: nobody knows who pushed. So the XRD with
+its transition rules, the kit's changes and the team's limits hold, and data is deleted only if the
+pull request's text says so on a line ``Accept-Loss: yes``.
+
+Everything is read from the forge; titles, branches and files are anybody's and are believed
+nothing. The stations that run are the platform's own, whatever the branch holds.
+
+Called by ``orderkit plan --pull-request``, by ``unplanned_pulls`` and by the service's webhook.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import (
+    InvalidInputError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    RemoteError,
+)
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.order import ledger
+from orderkit.core.order.change import differences, judge_rules
+from orderkit.core.order.change.object_merge import merged
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.plan import Code, Plan
+from orderkit.core.schema.validate import Validator
+from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_living, read_xr
+from orderkit.flows.plan.announcing import (
+    ACCEPT_LOSS,
+    MARKER,
+    JudgedPlan,
+    comment_text,
+    set_plan_status,
+)
+from orderkit.flows.plan.bounds import check_same, within_limits
+from orderkit.flows.plan.order_plan import USUAL, Basis, forecast
+from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.ports.forge import Commit, PullRequest
+
+MAIN = "main"
+_ACCEPTED = re.compile(rf"^\s*{ACCEPT_LOSS}\s*$", re.MULTILINE | re.IGNORECASE)
+_FILES_TOLD = 10
+_ROUNDS = 4
+_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PullPlan:
+    """What a pull request would do if its head were merged now."""
+
+    order: str
+    pull: PullRequest
+    judged: JudgedPlan
+    notes: tuple[str, ...] = ()
+    """What else it does, besides the order's XR."""
+
+    @property
+    def head(self) -> CommitSha:
+        """The commit that was planned."""
+        return self.pull.head_commit
+
+    @property
+    def text(self) -> str:
+        """The comment."""
+        return comment_text(self.judged, self.head, self.notes)
+
+
+def plan_pull(platform: Platform, repo: RepoId, number: int, *, basis: Basis = USUAL) -> PullPlan:
+    """
+    Return the plan of an open pull request into main. Writes nothing.
+
+    What is wrong with the order's files in it is part of the answer, not an error.
+
+    Raises:
+        NotFoundError: It is no living order's repository, or there is no such pull request.
+        RefusedError: It is not open, or goes into another branch: merging it delivers nothing.
+        RemoteError: The forge.
+    """
+    entry = ledger.holder(ledger_snapshot(platform).blobs, repo.name)
+    if entry is None or entry.repository != repo:
+        raise NotFoundError(
+            f"{repo} is no order's repository", hint="pull requests of orders are planned"
+        )
+    pull = platform.forge.pull(repo, number)
+    if pull is None:
+        raise NotFoundError(f"{repo} has no pull request {number}")
+    if pull.state != "open" or pull.base != MAIN:
+        why = f"is {pull.state}" if pull.state != "open" else f"goes into '{pull.base}'"
+        raise RefusedError(
+            f"{repo}#{number} {why}: merging it delivers nothing",
+            hint=f"an open pull request into {MAIN} can be planned",
+        )
+    return _Pull(platform, entry.order, pull, basis).planned()
+
+
+def keep_planned(platform: Platform, repo: RepoId, number: int) -> PullPlan:
+    """
+    Plan a pull request and say so on the forge, until its head is the one that was planned.
+
+    Idempotent: after a crash anywhere the same call brings status and comment up to date.
+
+    Raises:
+        What `plan_pull` says; NotFoundError, RemoteError: also where nothing could be said.
+    """
+    for number_of_try in range(1, _ROUNDS + 1):
+        found = plan_pull(platform, repo, number)
+        if found.judged.failed and number_of_try < _ROUNDS:
+            platform.clock.sleep(_PAUSE_S * number_of_try)
+            continue
+        publish(platform, repo, found)
+        now = platform.forge.pull(repo, number)
+        if now is None or now.head_commit == found.head:
+            break
+    return found
+
+
+def say_failed(platform: Platform, repo: RepoId, number: int, why: str) -> None:
+    """
+    Set the status of a pull request's head to error: no plan of it could be made. Idempotent.
+
+    Raises:
+        NotFoundError, RemoteError: The forge.
+    """
+    pull = platform.forge.pull(repo, number)
+    if pull is not None and pull.state == "open" and pull.base == MAIN:
+        set_plan_status(
+            platform, repo, pull.head_commit, JudgedPlan(None, failed=why), pull.web_url
+        )
+
+
+def publish(platform: Platform, repo: RepoId, found: PullPlan) -> None:
+    """
+    Keep the one comment, then set the status of the planned commit. Idempotent.
+
+    Whoever sees the status finds the comment that explains it, unless that was refused.
+
+    Raises:
+        NotFoundError, RemoteError: The forge; the same call does the rest.
+    """
+    try:
+        platform.forge.comment(repo, found.pull.number, found.text, marker=MARKER)
+    finally:
+        set_plan_status(platform, repo, found.head, found.judged, found.pull.web_url)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pull:
+    platform: Platform
+    order: str
+    pull: PullRequest
+    basis: Basis
+
+    def planned(self) -> PullPlan:
+        try:
+            return self._planned()
+        except (RemoteError, UnicodeError) as error:
+            return self._told(JudgedPlan(None, failed=str(error)))
+        except OrderkitError as error:
+            return self._told(JudgedPlan(None, (_sentence(error),)))
+
+    def _told(self, judged: JudgedPlan, notes: tuple[str, ...] = ()) -> PullPlan:
+        return PullPlan(self.order, self.pull, judged, notes)
+
+    def _planned(self) -> PullPlan:
+        live = find_living(self.platform, self.order)
+        main = self.platform.forge.head(live.repository, MAIN)
+        if main is None:
+            raise RefusedError(f"{live.repository} has no branch {MAIN}")
+        start = self._split(live, main)
+        old, new = self._read(live, main), self._read(live, self.pull.head_commit)
+        split = old if start == main else self._read(live, start)
+        notes = tuple(self._other_files(live, start, {split.path, new.path}))
+        check_name(live, new)
+        check_same(live, old.xr, new.xr)
+        wanted, conflicts = merged(split.xr, old.xr, new.xr)
+        refused = (*map(str, conflicts), *_judge(live, old.xr, wanted))
+        try:
+            plan = forecast(self.platform, live.kit, old.xr, wanted, basis=self.basis)
+        except RemoteError:
+            raise
+        except OrderkitError as error:
+            return self._told(JudgedPlan(None, refused, "" if refused else str(error)), notes)
+        plan = within_limits(live, old.xr, plan)
+        return self._told(JudgedPlan(plan, (*refused, *self._losses(plan))), notes)
+
+    def _read(self, live: LiveOrder, commit: CommitSha) -> XrFile:
+        return read_xr(self.platform, live, commit)
+
+    def _split(self, live: LiveOrder, main: CommitSha) -> CommitSha:
+        """Return where the branch left main, or took it in last."""
+        head = self.pull.head_commit
+        own = self.platform.forge.compare(live.repository, main, head)
+        return next(_outside(own), main)
+
+    def _other_files(
+        self, live: LiveOrder, split: CommitSha, xrs: set[PurePosixPath]
+    ) -> Iterator[str]:
+        """Tell which other files it changes: nobody plans them, and some are delivered."""
+        old, new = (
+            self.platform.forge.tree(live.repository, commit)
+            for commit in (split, self.pull.head_commit)
+        )
+        changed = {path for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
+        others = sorted(changed - xrs)
+        yield from (_file_note(path) for path in others[:_FILES_TOLD])
+        if len(others) > _FILES_TOLD:
+            yield f"{len(others) - _FILES_TOLD} more files are changed."
+
+    def _losses(self, plan: Plan) -> tuple[str, ...]:
+        lost = [each.message for each in plan.dangers if each.code is Code.DATA_LOSS]
+        if not lost or _ACCEPTED.search(self.pull.body):
+            return ()
+        way = f"if that is meant, write '{ACCEPT_LOSS}' on a line of the pull request's text"
+        return (f"{'; '.join(lost)}: {way}",)
+
+
+def _outside(own: tuple[Commit, ...]) -> Iterator[CommitSha]:
+    """Yield the parents that are no commits of the branch, the last one taken in first."""
+    ids = {commit.id for commit in own}
+    return (parent for commit in own for parent in commit.parents if parent not in ids)
+
+
+def _file_note(path: PurePosixPath) -> str:
+    if path.is_relative_to(MANIFESTS):
+        return f"{path} changes too; it is delivered as it is and is not in this plan."
+    return f"{path} changes too; it is not delivered."
+
+
+def _judge(live: LiveOrder, old: Manifest, new: Manifest) -> Iterator[str]:
+    """Tell what forbids the step: transition rules, the kit's changes."""
+    validator = Validator(live.kit.xrd)
+    before, alone = (set(validator.check(each).findings) for each in (old, new))
+    for finding in validator.check(new, old).findings:
+        if finding not in before | alone:
+            yield f"{finding.path}: {finding.message}"
+    one, other = (each.get("spec") or {} for each in (old, new))
+    try:
+        judge_rules(live.kit, differences(one, other))
+    except (RefusedError, InvalidInputError) as error:
+        yield _sentence(error)
+
+
+def _sentence(error: OrderkitError) -> str:
+    return f"{error} ({error.hint})" if error.hint else str(error)

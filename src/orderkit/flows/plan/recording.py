@@ -1,0 +1,259 @@
+"""
+Take down what a plan is made from, and make plans from what was taken down.
+
+A `PlanRecorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
+`Replay` gives the same answers without a cluster, and says when it is asked something that
+nobody asked then. Called by the flows that plan; the file is ``core.plan.snapshot``'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, from_text, hidden, to_text
+from orderkit.core.yaml.documents import Files
+from orderkit.flows.plan.cluster_questions import Lookup
+from orderkit.ports.cluster import NoSuchKindError, ObjectList
+
+_FILE_MAX_BYTES = 500_000_000
+
+
+class PlanRecorder:
+    """Everything that one plan, or a plan over many orders, looked at. May be shared by threads."""
+
+    def __init__(self, order: str = "", *, team: str = "", pack: str = "") -> None:
+        self._order, self._team, self._pack = order, team, pack
+        self._lock = threading.Lock()
+        self._orders: list[RecordedOrder] = []
+        self._schemas: dict[str, str] = {}
+        self._objects: dict[ObjectKey, Manifest] = {}
+        self._asked: set[ObjectKey] = set()
+        self._listed: set[tuple[Kind, str]] = set()
+        self._plurals: dict[Kind, str | None] = {}
+        self._clustered = False
+
+    def watching(self, place: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
+        """Note the order, and return a place whose answers are noted."""
+        self.note(RecordedOrder(self._order, kit.name, xr, self._team), kit)
+        return self.through(place)
+
+    def note(self, order: RecordedOrder, kit: Kit) -> None:
+        """Note an order and the schema of its kind."""
+        with self._lock:
+            self._orders.append(order)
+            self._schemas[str(kit.kind)] = digest(kit.xrd.get("spec"))
+
+    def through(self, place: Lookup | None) -> Lookup | None:
+        """Return a place whose answers are noted."""
+        if place is None:
+            return None
+        self._clustered = True
+        return _Recorded(self, place)
+
+    def saw(self, key: ObjectKey, found: Manifest | None) -> None:
+        """Note the answer to a question for one object."""
+        with self._lock:
+            self._asked.add(key)
+            if found is not None:
+                self._objects[key] = found
+
+    def saw_all(self, kind: Kind, namespace: str | None, found: Iterable[Manifest]) -> None:
+        """Note the answer to a question for a kind."""
+        with self._lock:
+            self._listed.add((kind, namespace or ""))
+            self._objects.update((ObjectKey.of(each), each) for each in found)
+
+    def saw_plural(self, kind: Kind, plural: str | None) -> None:
+        """Note how a kind is served."""
+        with self._lock:
+            self._plurals[kind] = plural
+
+    def snapshot(self, *, pack: str = "") -> PlanSnapshot:
+        """Return everything that was noted."""
+        with self._lock:
+            return PlanSnapshot(
+                tuple(self._orders),
+                pack or self._pack,
+                dict(self._schemas),
+                tuple(self._asked),
+                tuple(self._listed),
+                tuple(self._objects.values()),
+                dict(self._plurals),
+                clustered=self._clustered,
+            )
+
+
+class _Recorded:
+    def __init__(self, recorder: PlanRecorder, place: Lookup) -> None:
+        self._recorder, self._place = recorder, place
+
+    def get(self, key: ObjectKey) -> Manifest | None:
+        try:
+            found = self._place.get(key)
+        except NoSuchKindError:
+            self._recorder.saw(key, None)
+            raise
+        self._recorder.saw(key, found)
+        return found
+
+    def list(self, kind: Kind, *, namespace: str | None = None) -> ObjectList:
+        try:
+            found = self._place.list(kind, namespace=namespace)
+        except NoSuchKindError:
+            self._recorder.saw_all(kind, namespace, ())
+            raise
+        self._recorder.saw_all(kind, namespace, found.items)
+        return found
+
+    def plural(self, kind: Kind) -> str | None:
+        found = self._place.plural(kind)
+        self._recorder.saw_plural(kind, found)
+        return found
+
+    def serves(self, kind: Kind) -> bool:
+        return self.plural(kind) is not None
+
+    def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:
+        return self._place.openapi(group, version)
+
+
+class Replay:
+    """Answers as a snapshot has them. `missed` says what nobody asked when it was recorded."""
+
+    def __init__(self, snapshot: PlanSnapshot) -> None:
+        self._objects = {ObjectKey.of(each): each for each in snapshot.objects}
+        self._asked, self._listed = set(snapshot.asked), set(snapshot.listed)
+        self._hidden = set(hidden(snapshot.objects))
+        self._plurals = snapshot.plurals
+        self.missed: list[str] = []
+
+    def get(self, key: ObjectKey) -> Manifest | None:
+        """Return an object; None if it was not there, or not asked for."""
+        found = self._objects.get(key)
+        if found is None and not self._is_known(key):
+            self._miss(f"{key} was not asked for when the snapshot was recorded")
+        self._tell_hidden(() if found is None else (found,))
+        return found
+
+    def list(self, kind: Kind, *, namespace: str | None = None) -> ObjectList:
+        """Return the objects of a kind, as far as they were listed."""
+        items = tuple(
+            manifest
+            for key, manifest in sorted(self._objects.items())
+            if key.kind == kind and namespace in {None, key.namespace}
+        )
+        if not {(kind, ""), (kind, namespace or "")} & self._listed:
+            self._miss(f"{kind} was not listed when the snapshot was recorded")
+        self._tell_hidden(items)
+        return ObjectList(items, "")
+
+    def plural(self, kind: Kind) -> str | None:
+        """Return the resource name of a kind, as it was served."""
+        if kind not in self._plurals:
+            self._miss(f"whether {kind} is served was not asked when the snapshot was recorded")
+        return self._plurals.get(kind)
+
+    def serves(self, kind: Kind) -> bool:
+        """Say whether a kind was served; one that nobody asked for is taken to be."""
+        return self.plural(kind) is not None or kind not in self._plurals
+
+    def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:  # noqa: ARG002 - the port's names
+        """Have no document: built-in kinds are judged by our own table."""
+        self._miss(
+            "OpenAPI documents are in no snapshot: built-in kinds are judged by a table of ours"
+        )
+        return None
+
+    def _is_known(self, key: ObjectKey) -> bool:
+        places = {(key.kind, ""), (key.kind, key.namespace)}
+        return key in self._asked or bool(places & self._listed)
+
+    def _tell_hidden(self, objects: Iterable[Manifest]) -> None:
+        for name in set(hidden(objects)) & self._hidden:
+            self._miss(f"{name} is in the snapshot without its values")
+
+    def _miss(self, told: str) -> None:
+        if told not in self.missed:
+            self.missed.append(told)
+
+
+def digest(value: object) -> str:
+    """Return what identifies a piece of data."""
+    written = json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
+    return f"sha256:{hashlib.sha256(written).hexdigest()}"
+
+
+def digest_of(files: Files) -> str:
+    """Return what identifies a pack by what assembles its orders: APIs, stations, kits."""
+    found = hashlib.sha256()
+    for path in sorted(files):
+        if path.parts[0] in {"stations", "gitops"} or path.name == "kit.yaml":
+            found.update(str(path).encode() + b"\0" + files[path] + b"\0")
+    return f"sha256:{found.hexdigest()}"
+
+
+def save(snapshot: PlanSnapshot, file: Path) -> None:
+    """
+    Write a snapshot, whole or not at all.
+
+    Raises:
+        InvalidInputError: The file cannot be written.
+    """
+    beside = file.with_name(f".{file.name}.new")
+    try:
+        beside.write_text(to_text(snapshot), encoding="utf-8")
+        beside.replace(file)
+    except OSError as error:
+        raise InvalidInputError(
+            "--record", str(file), f"cannot be written: {error.strerror}"
+        ) from error
+
+
+def load(file: Path) -> PlanSnapshot:
+    """
+    Read a snapshot.
+
+    Raises:
+        InvalidInputError: It cannot be read, is none, or of another version of the format.
+    """
+    try:
+        if file.stat().st_size > _FILE_MAX_BYTES:
+            raise InvalidInputError("--snapshot", str(file), "is larger than 500 MB")
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError("--snapshot", str(file), f"cannot be read: {error}") from error
+    return from_text(text, name=str(file))
+
+
+def differs(snapshot: PlanSnapshot, kits: Iterable[Kit]) -> tuple[str, ...]:
+    """Say which XRDs are not those that the snapshot was recorded with."""
+    found = []
+    for kit in kits:
+        recorded = snapshot.schemas.get(str(kit.kind))
+        if recorded is not None and recorded != digest(kit.xrd.get("spec")):
+            found.append(
+                f"the XRD of {kit.kind} is not the one that the snapshot was recorded with"
+            )
+    return tuple(found)
+
+
+def check_one(snapshot: PlanSnapshot, order: str) -> RecordedOrder:
+    """
+    Return the order of a snapshot that a plan is asked for.
+
+    Raises:
+        InvalidInputError: It is of another order.
+        OrderkitError: The XR in it has no name.
+    """
+    found = snapshot.order(order)
+    if not metadata(found.xr).get("name"):
+        raise OrderkitError(f"the snapshot's XR of {order} has no name")
+    return found

@@ -1,0 +1,53 @@
+"""
+Open pull requests of orders that have no plan: nobody told the service, or it could not make one.
+
+A forge repeats no delivery that found the service gone, and what waited in a service that ended is
+lost with it. Writes nothing. Called by ``orderkit platform webhook --missed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+
+from orderkit.core.errors import NotFoundError
+from orderkit.core.names import RepoId
+from orderkit.core.order import ledger
+from orderkit.flows.plan.announcing import CONTEXT
+from orderkit.flows.plan.pull_requests import MAIN
+from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.ports.forge import PullRequest
+
+_AT_ONCE = 8
+
+Place = tuple[RepoId, int]
+
+
+def unplanned(platform: Platform, targets: Collection[str | RepoId] = ()) -> list[Place]:
+    """
+    Return the pull requests into main whose head has no plan, by team, order and number.
+
+    Args:
+        targets: Teams or repositories; none: every living order.
+
+    Raises:
+        NotFoundError: There is no ledger. RemoteError: the forge.
+    """
+    found = [entry.repository for entry in ledger.entries(ledger_snapshot(platform).blobs)]
+    wanted = [repo for repo in found if not targets or {repo, repo.owner} & set(targets)]
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="missed") as pool:
+        numbers = pool.map(lambda repo: _numbers(platform, repo), wanted)
+        return [(repo, n) for repo, each in zip(wanted, numbers, strict=True) for n in each]
+
+
+def _numbers(platform: Platform, repo: RepoId) -> list[int]:
+    try:
+        pulls = list(platform.forge.pulls(repo, base=MAIN))
+        return sorted(pull.number for pull in pulls if not _has_plan(platform, repo, pull))
+    except NotFoundError:
+        return []  # its repository went, or a head with it
+
+
+def _has_plan(platform: Platform, repo: RepoId, pull: PullRequest) -> bool:
+    statuses = platform.forge.statuses(repo, pull.head_commit)
+    return any(each.context == CONTEXT and each.state != "error" for each in statuses)

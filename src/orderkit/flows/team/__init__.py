@@ -1,0 +1,1 @@
+"""Teams: create, inspect and remove them, and hold orders to their limits."""

@@ -1,0 +1,86 @@
+"""
+Hold orders to what their team may have: kits, how many orders, how much of a field.
+
+Called before anything of an order is written, and by *register*, through which a portal's orders
+come too. A limit of the number holds also when several orders race for the last place: what
+the ledger holds at the very commit that registered an order decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orderkit.core.errors import NotFoundError, RefusedError
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import CommitSha, TeamName
+from orderkit.core.order import ledger, team_file, team_limits
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.team_file import TeamFile
+from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
+
+
+def team_of(platform: Platform, team: TeamName, seen: RepositorySnapshot) -> TeamFile:
+    """
+    Read what was decided about a team, at the commit of the ledger that was seen.
+
+    Raises:
+        InvalidInputError: Its file is broken.
+    """
+    path = team_file.path_of(team)
+    if path not in seen.blobs:
+        return TeamFile(team)
+    found = platform.forge.read(platform.ledger, path, seen.commit)
+    return TeamFile(team) if found is None else team_file.parse(found.data, team=team)
+
+
+def check_may_order(
+    platform: Platform, entry: OrderEntry, kit: str, seen: RepositorySnapshot
+) -> TeamFile:
+    """
+    Check that the team may have this order, as far as its id and kit tell; return its file.
+
+    An order that the ledger has already is not counted again.
+
+    Raises:
+        RefusedError: The team may not order the kit, or has as many orders as it may.
+    """
+    team = team_of(platform, entry.team, seen)
+    team_limits.check_kit(team, kit)
+    if entry.application_path not in seen.blobs and team_limits.is_counted(team, kit):
+        kits = published_pack(platform).kit_names
+        team_limits.check_count(team, kit, ledger.living(seen.blobs, entry.team), kits)
+    return team
+
+
+def overfull(
+    platform: Platform, entry: OrderEntry, kit: str, team: TeamFile, commit: CommitSha
+) -> bool:
+    """Say whether the commit that registered an order brought its team above its limit."""
+    if not team_limits.is_counted(team, kit):
+        return False
+    blobs = platform.forge.tree(platform.ledger, commit)
+    others = [order for order in ledger.living(blobs, entry.team) if order != entry.order]
+    try:
+        team_limits.check_count(team, kit, others, published_pack(platform).kit_names)
+    except RefusedError:
+        return True
+    return False
+
+
+def check_values(team: TeamFile, kit: Kit, xr: Mapping[str, Any]) -> None:
+    """
+    Check a new order's XR against the bounds of its team.
+
+    Raises:
+        RefusedError: A field has more than its bound.
+    """
+    team_limits.check_values(team, kit, xr.get("spec") or {})
+
+
+def unknown_team(team: str, known: list[TeamName]) -> NotFoundError:
+    """Make the error for a team that the ledger does not have."""
+    return NotFoundError(
+        f"team '{team}' is not in the ledger (teams: {', '.join(known) or 'none'})",
+        hint=f"add it first: orderkit team add {team}",
+    )

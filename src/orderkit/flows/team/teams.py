@@ -1,0 +1,361 @@
+"""
+Teams: let one order, say what it may, look at it, let it go.
+
+A team is an organisation of the forge with its members' access, a part of the ledger, and the
+AppProject and Application that stand in it. Called by ``orderkit team`` and by bootstrap. Every
+step is *ensure*: repeating it after a crash finishes it, repeating it afterwards changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.kit.deliverable_kinds import OrderKinds, kinds_of, read_kinds
+from orderkit.core.kit.pack import Pack
+from orderkit.core.names import CommitSha, OrderId, TeamName, check_label, check_requester
+from orderkit.core.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey, labels_of
+from orderkit.core.order import ledger, team_file, team_limits
+from orderkit.core.order.ledger import OrderEntry, TeamPlace
+from orderkit.core.order.team_file import TeamFile
+from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    get_object,
+    ledger_snapshot,
+    published_pack,
+    read_text,
+    write_ledger,
+)
+from orderkit.flows.team.limit_check import team_of, unknown_team
+from orderkit.flows.waiting import until
+from orderkit.ports.forge import Operation, TeamRight
+
+LEDGER_APPLICATION = "ledger"
+"""The Application that delivers ``teams/`` (gitops/apps/ledger.yaml)."""
+DEVELOPERS = "developers"
+"""The team of the organisation whose members may push to the orders' repositories."""
+_NAME_MAX = 58
+"""Its namespace is ``team-<name>``, a label of at most 63 characters."""
+_FOREIGN = ("default", "argocd", "crossplane-system")
+
+
+@dataclass(frozen=True, slots=True)
+class TeamChange:
+    """What to decide about a team; None leaves as it is what was decided before."""
+
+    members: tuple[str, ...] | None = None
+    kits: tuple[str, ...] | None = None
+    """Empty: every kit."""
+    namespaces: tuple[str, ...] | None = None
+    limits: Mapping[str, str] = field(default_factory=dict)
+    """As the command line takes them: ``orders``, ``orders.KIT`` or ``KIT.FIELD``, and the most."""
+    dropped: tuple[str, ...] = ()
+    """Limits to drop."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamAdded:
+    """`created` is False when organisation and ledger already had everything."""
+
+    team: TeamName
+    created: bool
+    commit: CommitSha
+    file: TeamFile
+
+
+@dataclass(frozen=True, slots=True)
+class TeamReport:
+    """A team as the ledger has it."""
+
+    file: TeamFile
+    kits: tuple[str, ...]
+    """What it may order."""
+    orders: tuple[OrderId, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape that the command line answers with."""
+        members = self.file.members
+        team = self.file.team
+        return {
+            "team": team,
+            "members": None if members is None else list(members),
+            "kits": list(self.kits),
+            "namespaces": [ledger.team_namespace(team), *self.file.namespaces],
+            "limits": self.file.limits.to_json(),
+            "orders": list(self.orders),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TeamRemoved:
+    """`changed` is False when it had been removed before."""
+
+    team: TeamName
+    changed: bool
+
+
+_NOTHING = TeamChange()
+
+
+def add_team(
+    platform: Platform, name: str, *, requester: str, wanted: TeamChange = _NOTHING
+) -> TeamAdded:
+    """
+    Make sure a team can order, and hold it to what is wanted. Idempotent.
+
+    Its part of the ledger is brought to what this version and this pack write, the
+    Applications of its orders included, in one commit.
+
+    Raises:
+        InvalidInputError: A name, kit, limit or namespace that cannot be.
+        NotFoundError: A member is no user of the forge.
+        ConflictError: The ledger was changed by others in every round.
+    """
+    check_requester(requester)
+    team = _check_name(platform, name)
+    pack = published_pack(platform)
+    seen = ledger_snapshot(platform)
+    file = _decided(platform, team_of(platform, team, seen), wanted, pack)
+    created = platform.forge.ensure_org(team)
+    if file.members is not None:
+        _give_access(platform, file)
+    written = write_ledger(
+        platform,
+        _contents(platform, file, pack, seen),
+        Operation(f"team-{team}", requester, f"team {team}: may order"),
+        seen=seen,
+    )
+    if written.changed:
+        refresh(platform, LEDGER_APPLICATION)
+        refresh(platform, ledger.team_application(team))
+    return TeamAdded(team, created or written.changed, written.commit, file)
+
+
+def change_team(platform: Platform, name: str, *, requester: str, wanted: TeamChange) -> TeamAdded:
+    """
+    Decide anew about a team that there is. Idempotent.
+
+    Raises:
+        NotFoundError: There is no such team. Otherwise like `add_team`.
+    """
+    _known(ledger_snapshot(platform), name)
+    return add_team(platform, name, requester=requester, wanted=wanted)
+
+
+def show_team(platform: Platform, name: str) -> TeamReport:
+    """
+    Say what a team may and has.
+
+    Raises:
+        NotFoundError: There is no such team. InvalidInputError: its file is broken.
+    """
+    seen = ledger_snapshot(platform)
+    team = _known(seen, name)
+    file = team_of(platform, team, seen)
+    kits = tuple(kit for kit in published_pack(platform).kit_names if file.may_order(kit))
+    return TeamReport(file, kits, tuple(ledger.living(seen.blobs, team)))
+
+
+def list_teams(platform: Platform) -> list[TeamName]:
+    """Return the teams of the ledger, in order."""
+    return list(ledger.teams(ledger_snapshot(platform).blobs))
+
+
+def remove_team(
+    platform: Platform, name: str, *, requester: str, timeout_s: float = 60.0
+) -> TeamRemoved:
+    """
+    Take a team that has no orders off the platform. Idempotent, resumable.
+
+    Its organisation stays, with the archived repositories of its ended orders; its members may
+    push to them no more. What ended stays told in the ledger.
+
+    Raises:
+        RefusedError: It has orders, or is the last team.
+        NotFoundError: There never was such a team.
+        IncompleteError: Argo CD has not let its AppProject go in time.
+    """
+    check_requester(requester)
+    team = TeamName(check_label("team", name))
+    seen = ledger_snapshot(platform)
+    _refuse_orders(team, seen)
+    if team_of(platform, team, seen).members is not None:
+        platform.forge.ensure_access(team, DEVELOPERS, right=TeamRight.WRITE, members=())
+    gone = (ledger.team_path(team), ledger.apps_keep_path(team), team_file.path_of(team))
+    written = write_ledger(
+        platform,
+        dict.fromkeys(gone),
+        Operation(f"team-{team}-removed", requester, f"team {team}: may order no more"),
+        seen=seen,
+    )
+    refresh(platform, LEDGER_APPLICATION)
+    _await_gone(platform, team, timeout_s)
+    return TeamRemoved(team, written.changed)
+
+
+# --- deciding
+
+
+def _check_name(platform: Platform, name: str) -> TeamName:
+    team = TeamName(check_label("team", name))
+    if len(team) > _NAME_MAX:
+        raise InvalidInputError("team", name, f"is longer than {_NAME_MAX} characters")
+    if team in {*_FOREIGN, platform.ledger.owner, platform.pack_repo.owner}:
+        raise InvalidInputError(
+            "team", name, "is the platform's own", hint="choose another name for the team"
+        )
+    return team
+
+
+def _known(seen: RepositorySnapshot, name: str) -> TeamName:
+    team = TeamName(name)
+    if ledger.team_path(team) not in seen.blobs:
+        raise unknown_team(name, list(ledger.teams(seen.blobs)))
+    return team
+
+
+def _decided(platform: Platform, file: TeamFile, wanted: TeamChange, pack: Pack) -> TeamFile:
+    """Put what is wanted on top of what was decided before."""
+    kits = {kit.name: kit for kit in pack.kits()}
+    for kit in wanted.kits or ():
+        if kit not in kits:
+            told = f"kits: {', '.join(sorted(kits)) or 'none'}"
+            raise InvalidInputError("kit", kit, "is no kit of this platform's pack", hint=told)
+    for namespace in wanted.namespaces or ():
+        _check_namespace(platform, file.team, namespace)
+    return replace(
+        file,
+        members=_given(wanted.members, file.members),
+        kits=_given(wanted.kits, file.kits) or (),
+        namespaces=_given(wanted.namespaces, file.namespaces) or (),
+        limits=team_limits.with_limits(file.limits, wanted.limits, wanted.dropped, kits),
+    )
+
+
+def _given(wanted: Iterable[str] | None, before: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return before if wanted is None else tuple(sorted(set(wanted)))
+
+
+def _check_namespace(platform: Platform, team: TeamName, namespace: str) -> None:
+    """Refuse namespaces that are the platform's, Kubernetes' or another team's."""
+    check_label("namespace", namespace)
+    others = {ledger.team_namespace(other) for other in list_teams(platform) if other != team}
+    if namespace in {*_FOREIGN, *others} or namespace.startswith("kube-"):
+        raise InvalidInputError(
+            "namespace", namespace, "is not for teams", hint="who delivers there could take over"
+        )
+
+
+# --- writing
+
+
+def _give_access(platform: Platform, file: TeamFile) -> None:
+    platform.forge.ensure_access(
+        file.team, DEVELOPERS, right=TeamRight.WRITE, members=file.members or ()
+    )
+
+
+def _contents(
+    platform: Platform, file: TeamFile, pack: Pack, seen: RepositorySnapshot
+) -> dict[PurePosixPath, str | None]:
+    team, url = file.team, platform.forge.base_url
+    namespaces = {*file.namespaces, *placed_namespaces(pack, file)}
+    place = TeamPlace(team, url, platform.ledger, _kinds(pack, file), tuple(namespaces))
+    found: dict[PurePosixPath, str | None] = {
+        ledger.team_path(team): ledger.team_file(place),
+        ledger.apps_keep_path(team): "",
+        team_file.path_of(team): None if file.is_plain else file.to_yaml(),
+    }
+    return found | _orders(platform, team, seen)
+
+
+def _kinds(pack: Pack, file: TeamFile) -> OrderKinds:
+    if file.kits:
+        return kinds_of(kit for kit in pack.kits() if kit.name in file.kits)
+    return read_kinds(pack.files) or kinds_of(pack.kits())
+
+
+def placed_namespaces(pack: Pack, file: TeamFile) -> Iterator[str]:
+    """
+    Yield the namespaces, as patterns, in which the team's kits say that their XRs live.
+
+    Which of them an order may be in, its fields say, and the kit's policy holds it to that.
+    """
+    for kit in pack.kits():
+        if kit.namespaced and kit.namespace_parts and file.may_order(kit.name):
+            yield "".join(text + ("*" if path else "") for text, path in kit.namespace_parts)
+
+
+def _orders(
+    platform: Platform, team: TeamName, seen: RepositorySnapshot
+) -> dict[PurePosixPath, str | None]:
+    """Write the Applications of a team's orders as this version does."""
+    found: dict[PurePosixPath, str | None] = {}
+    for order in ledger.living(seen.blobs, team):
+        entry = OrderEntry(team, order)
+        text = read_text(platform, platform.ledger, entry.application_path, seen.commit) or ""
+        kit = _kit_in(text, entry)
+        if kit:
+            ending = entry.end_path in seen.blobs
+            made = ledger.order_application(
+                entry, kit=kit, forge_url=platform.forge.base_url, ending=ending
+            )
+            found[entry.application_path] = yaml11.dump(made)
+    return found
+
+
+def _kit_in(text: str, entry: OrderEntry) -> str:
+    """Return the kit that an order's Application names; nothing if it is not readable."""
+    try:
+        return labels_of(yaml11.load(text, name=str(entry.application_path), schema={})).get(
+            ledger.KIT_LABEL, ""
+        )
+    except InvalidInputError:
+        return ""
+
+
+# --- removing
+
+
+def _refuse_orders(team: TeamName, seen: RepositorySnapshot) -> None:
+    has = ledger.living(seen.blobs, team)
+    ending = [
+        path.parts[2]
+        for path in seen.blobs
+        if path.match(f"data/{team}/*/end.yaml") and path.parts[2] not in has
+    ]
+    if has or ending:
+        some = ", ".join(sorted([*has, *ending])[:5])
+        raise RefusedError(
+            f"team {team} has {len(has) + len(ending)} orders: {some}",
+            hint="end them first: orderkit destroy ORDER",
+        )
+    if list(ledger.teams(seen.blobs)) == [team]:
+        raise RefusedError(
+            f"team {team} is the last one: Argo CD would take an empty folder for an accident",
+            hint="add another team first",
+        )
+    known = any(team in path.parts[:2] for path in seen.blobs)
+    if not known:
+        raise NotFoundError(f"team '{team}' is not in the ledger", hint="see 'orderkit team list'")
+
+
+def _await_gone(platform: Platform, team: TeamName, timeout_s: float) -> None:
+    keys = (
+        application_key(ledger.team_application(team)),
+        ObjectKey(APP_PROJECT, team, ARGOCD_NAMESPACE),
+    )
+    until(
+        platform.clock,
+        lambda: [key for key in keys if get_object(platform, key) is not None],
+        lambda left: not left,
+        timeout_s=timeout_s,
+        what=f"team {team}: leaving the cluster",
+        why_not=lambda left: f"still there: {', '.join(map(str, left))}",
+    )

@@ -1,0 +1,1 @@
+"""Run scaffolder templates and render skeletons."""

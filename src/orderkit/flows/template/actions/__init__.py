@@ -1,0 +1,47 @@
+"""
+The scaffolder actions Orderkit runs itself, by id. One module per family.
+
+Inputs and outputs are Backstage's; where an action of Backstage or CNOE *creates*, ours makes
+*sure*, so that an interrupted task is finished by running it again.
+"""
+
+from orderkit.flows.template.actions.action_context import TemplateAction
+from orderkit.flows.template.actions.backstage_request import HTTP_BACKSTAGE_REQUEST
+from orderkit.flows.template.actions.catalog_actions import (
+    CATALOG_FETCH,
+    CATALOG_REGISTER,
+    CATALOG_WRITE,
+)
+from orderkit.flows.template.actions.create_argocd_app import CNOE_CREATE_ARGOCD_APP
+from orderkit.flows.template.actions.debug_actions import DEBUG_LOG, DEBUG_WAIT
+from orderkit.flows.template.actions.fetch_file import FETCH_PLAIN_FILE, FETCH_TEMPLATE_FILE
+from orderkit.flows.template.actions.fetch_folder import FETCH_PLAIN, FETCH_TEMPLATE
+from orderkit.flows.template.actions.kubernetes_actions import (
+    CNOE_KUBERNETES_APPLY,
+    CNOE_UTILS_SANITIZE,
+)
+from orderkit.flows.template.actions.publish_gitea import PUBLISH_GITEA
+from orderkit.flows.template.actions.workspace_actions import FS_DELETE, FS_READDIR, FS_RENAME
+
+ACTIONS: dict[str, TemplateAction] = {
+    action.id: action
+    for action in (
+        CATALOG_FETCH,
+        CATALOG_REGISTER,
+        CATALOG_WRITE,
+        CNOE_CREATE_ARGOCD_APP,
+        CNOE_KUBERNETES_APPLY,
+        CNOE_UTILS_SANITIZE,
+        DEBUG_LOG,
+        DEBUG_WAIT,
+        FETCH_PLAIN,
+        FETCH_PLAIN_FILE,
+        FETCH_TEMPLATE,
+        FETCH_TEMPLATE_FILE,
+        FS_DELETE,
+        FS_READDIR,
+        FS_RENAME,
+        HTTP_BACKSTAGE_REQUEST,
+        PUBLISH_GITEA,
+    )
+}

@@ -1,0 +1,211 @@
+"""
+What a scaffolder action works with: the task's workspace, and the platform's services.
+
+Actions are functions of an `ActionContext` and checked inputs; they return outputs. They
+change the workspace, a tree in memory, and reach the world only through `Services`; a task
+without a platform has none, and an action that needs them says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, Protocol
+
+from orderkit.core.errors import RefusedError, UsageError
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.portal.render import SkeletonFile
+from orderkit.core.portal.render.tree import EXECUTABLE_MODE
+from orderkit.ports.catalog import Catalog
+from orderkit.ports.cluster import Cluster
+from orderkit.ports.forge import Forge
+from orderkit.ports.portal import Portal
+
+Files = Mapping[PurePosixPath, bytes]
+Inputs = Mapping[str, Any]
+Outputs = dict[str, Any]
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRequest:
+    """What ``publish:gitea`` asks for: these files in that repository."""
+
+    repo: RepoId
+    files: Files
+    description: str
+    message: str
+    private: bool
+    requester: str
+    proof: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Where a published repository is. `contents_url` ends in ``/src/branch/<branch>/``."""
+
+    clone_url: str
+    contents_url: str
+    commit: CommitSha
+
+
+class Publish(Protocol):
+    """Make sure a repository holds the files; safe to call again. Raises what its maker says."""
+
+    def __call__(self, request: PublishRequest, /) -> Published: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What actions may use of the platform."""
+
+    forge: Forge
+    catalog: Catalog
+    cluster: Cluster
+    portal: Portal
+    publish: Publish
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who runs the task: a catalog reference, and the entity if the catalog knows it."""
+
+    ref: str
+    entity: Mapping[str, Any] | None = None
+    proof: str = ""
+    """What proves it; empty: a claim."""
+
+
+class TemplateFolder(Protocol):
+    """The folder of template.yaml. Paths are relative to it and never climb."""
+
+    @property
+    def trusted(self) -> bool:
+        """Whether somebody vouches for it: others' skeletons are rendered in a confined child."""
+        ...
+
+    def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
+        """Return every file below a folder by its path relative to that; empty if none."""
+        ...
+
+    def read(self, path: PurePosixPath) -> SkeletonFile | None: ...
+
+
+class MemoryFolder:
+    """A template's folder that is in memory: of the platform's own pack."""
+
+    trusted = True
+
+    def __init__(self, files: Mapping[PurePosixPath, bytes | SkeletonFile]) -> None:
+        self._files = {
+            path: SkeletonFile(file) if isinstance(file, bytes) else file
+            for path, file in files.items()
+        }
+
+    def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
+        return {
+            path.relative_to(folder): file
+            for path, file in self._files.items()
+            if path.is_relative_to(folder)
+        }
+
+    def read(self, path: PurePosixPath) -> SkeletonFile | None:
+        return self._files.get(path)
+
+
+@dataclass(slots=True)
+class ActionContext:
+    """One task's state as its steps see it."""
+
+    template: TemplateFolder
+    template_ref: str
+    """The Template's own catalog reference."""
+    platform: Services | None
+    user: User
+    task_id: str
+    log: Callable[[str], None]
+    dry_run: bool = False
+    workspace: dict[PurePosixPath, SkeletonFile] = field(default_factory=dict)
+
+    @property
+    def services(self) -> Services:
+        """
+        The platform's services.
+
+        Raises:
+            UsageError: The task runs without a platform.
+        """
+        if self.platform is None:
+            raise UsageError(
+                "this step needs a platform, and none is connected",
+                hint="name one with --platform FILE, or start one with 'orderkit up'",
+            )
+        return self.platform
+
+    def put(self, path: PurePosixPath, file: SkeletonFile) -> None:
+        """
+        Put a file into the workspace, replacing one of that name.
+
+        Raises:
+            RefusedError: A folder has that name, or one of its folders is a file.
+        """
+        parent = next((p for p in path.parents if p in self.workspace), None)
+        if parent is not None:
+            raise RefusedError(f"{path}: '{parent}' is a file in the workspace, not a folder")
+        if path not in self.workspace and any(p.is_relative_to(path) for p in self.workspace):
+            raise RefusedError(f"{path}: is a folder in the workspace already")
+        self.workspace[path] = file
+
+    def holds(self, path: PurePosixPath) -> bool:
+        """Say whether a file or folder of the workspace has this path."""
+        return any(p.is_relative_to(path) for p in self.workspace)
+
+
+Run = Callable[[ActionContext, Inputs], Outputs]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateAction:
+    """
+    An action: its id, the JSON Schemas of its inputs and outputs, and what it does.
+
+    `dry_run` says that it touches nothing but the workspace, so that a dry run runs it too;
+    the outputs of others become examples of their schema. `remote` says that it needs a
+    platform whatever its inputs.
+    """
+
+    id: str
+    schema: Schema
+    run: Run
+    outputs: Schema = field(default_factory=dict)
+    dry_run: bool = False
+    remote: bool = False
+
+
+def is_executable(file: SkeletonFile) -> bool:
+    """Say whether a file has git's mode 100755."""
+    return file.mode == EXECUTABLE_MODE
+
+
+def inputs_schema(required: tuple[str, ...], **properties: Schema) -> Schema:
+    """Return a closed schema: an input that nobody reads is a mistake."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(required),
+        "properties": properties,
+    }
+
+
+def outputs_schema(**properties: Schema) -> Schema:
+    """Return the schema of an action's outputs."""
+    return {"type": "object", "properties": properties}
+
+
+TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"type": "boolean"}
+NUMBER: Schema = {"type": "number"}
+MAP: Schema = {"type": "object"}
+TEXTS: Schema = {"type": "array", "items": TEXT}
+ANYTHING: Schema = {}

@@ -1,0 +1,127 @@
+"""
+``fetch:template:file`` and ``fetch:plain:file``: bring one file into the workspace.
+
+As in Backstage the path is not rendered and nothing is tested for being binary, and the mode
+is lost: an executable source is refused, so that nobody loses it unknowingly. Text that is no
+UTF-8, which Backstage would destroy while rendering, is refused too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError, RefusedError
+from orderkit.core.portal.render import (
+    RenderError,
+    SkeletonFile,
+    TreeOptions,
+    check_tree,
+    compile_template,
+)
+from orderkit.core.portal.render.javascript import Closed
+from orderkit.flows.confinement import judge_confined
+from orderkit.flows.template.actions.action_context import (
+    FLAG,
+    MAP,
+    TEXT,
+    ActionContext,
+    Inputs,
+    Outputs,
+    TemplateAction,
+    inputs_schema,
+    is_executable,
+)
+from orderkit.flows.template.actions.fetch_folder import target_path, tree_options
+from orderkit.flows.template.actions.file_sources import FetchedPath, source_of
+
+
+def _template(context: ActionContext, inputs: Inputs) -> Outputs:
+    target = target_path(inputs["targetPath"])
+    if target in context.workspace and not inputs.get("replace"):
+        context.log(f"{target} is there already and is not replaced")
+        return {}
+    source = source_of(context, inputs["url"])
+    data = _file(source).data
+    context.put(target, SkeletonFile(_rendered(data, inputs, trusted=source.folder.trusted)))
+    check_tree(context.workspace)
+    context.log(f"wrote {target}")
+    return {}
+
+
+def _rendered(data: bytes, inputs: Inputs, *, trusted: bool) -> bytes:
+    options, values = tree_options(inputs), inputs.get("values") or {}
+    try:
+        source = data.decode()
+    except UnicodeDecodeError as error:
+        raise RefusedError(
+            f"{inputs['url']}: is no UTF-8 text: byte {error.start} cannot be read",
+            hint="Backstage would destroy it; fetch it with fetch:plain:file",
+        ) from error
+    try:
+        if not trusted:
+            return _confined(data, values, options)
+        template = compile_template(source, options.delimiters)
+        text = template.render({options.root: Closed(values)}, strict=True)
+    except RenderError as error:
+        raise error.named(inputs["url"]) from error
+    # A lone half of a surrogate pair becomes U+FFFD, as in Node.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _confined(data: bytes, values: Mapping[str, Any], options: TreeOptions) -> bytes:
+    """Render a stranger's file in a child with limits."""
+    (outcome,) = judge_confined({PurePosixPath("file"): SkeletonFile(data)}, values, options)
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.file is None or outcome.how != "rendered":
+        raise RefusedError(f"the file is {outcome.how}, so it is not rendered")
+    return outcome.file.data
+
+
+def _plain(context: ActionContext, inputs: Inputs) -> Outputs:
+    target = target_path(inputs["targetPath"])
+    context.put(target, SkeletonFile(_file(source_of(context, inputs["url"])).data))
+    check_tree(context.workspace)
+    context.log(f"wrote {target}")
+    return {}
+
+
+def _file(source: FetchedPath) -> SkeletonFile:
+    found = source.file()
+    if found.symlink is not None:
+        raise RefusedError(f"{source.url}: is a symbolic link", hint="put a file there")
+    if is_executable(found):
+        raise InvalidInputError(
+            "url",
+            source.url,
+            "is executable, and Backstage loses the mode of single files",
+            hint="fetch its folder with fetch:template or fetch:plain, which keep modes",
+        )
+    return found
+
+
+_REQUIRED = ("url", "targetPath")
+FETCH_PLAIN_FILE = TemplateAction(
+    "fetch:plain:file",
+    inputs_schema(_REQUIRED, url=TEXT, targetPath=TEXT, token=TEXT),
+    _plain,
+    dry_run=True,
+)
+FETCH_TEMPLATE_FILE = TemplateAction(
+    "fetch:template:file",
+    inputs_schema(
+        _REQUIRED,
+        url=TEXT,
+        targetPath=TEXT,
+        token=TEXT,
+        values=MAP,
+        cookiecutterCompat=FLAG,
+        replace=FLAG,
+        trimBlocks=FLAG,
+        lstripBlocks=FLAG,
+    ),
+    _template,
+    dry_run=True,
+)

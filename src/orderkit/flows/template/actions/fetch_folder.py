@@ -1,0 +1,140 @@
+"""
+``fetch:template`` and ``fetch:plain``: bring a folder into the workspace, rendered or as it is.
+
+Modes survive. ``token`` is ignored, as Backstage's Gitea reader does. What comes from elsewhere
+than the platform's own pack is rendered in a child with limits (``flows.confinement``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.portal.render import (
+    BACKSTAGE,
+    COOKIECUTTER,
+    SkeletonFile,
+    TreeOptions,
+    check_path,
+    check_tree,
+    render_tree,
+)
+from orderkit.flows.confinement import judge_confined
+from orderkit.flows.template.actions.action_context import (
+    FLAG,
+    MAP,
+    TEXT,
+    TEXTS,
+    ActionContext,
+    Inputs,
+    Outputs,
+    TemplateAction,
+    inputs_schema,
+)
+from orderkit.flows.template.actions.file_sources import FetchedPath, source_of
+
+
+def _template(context: ActionContext, inputs: Inputs) -> Outputs:
+    options = tree_options(inputs)
+    rendered = _rendered(source_of(context, inputs["url"]), inputs.get("values") or {}, options)
+    _place(context, rendered, inputs, overwrite=bool(inputs.get("replace")))
+    return {}
+
+
+def _rendered(
+    source: FetchedPath, values: Mapping[str, Any], options: TreeOptions
+) -> Mapping[PurePosixPath, SkeletonFile]:
+    """Render in this process what is vouched for, everything else in a child with limits."""
+    if source.folder.trusted:
+        return render_tree(source.tree(), values, options)
+    found: dict[PurePosixPath, SkeletonFile] = {}
+    for outcome in judge_confined(source.tree(), values, options):
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.target is not None and outcome.file is not None:
+            found[outcome.target] = outcome.file
+    return found
+
+
+def tree_options(inputs: Inputs) -> TreeOptions:
+    """
+    Read the inputs that say how to render.
+
+    Raises:
+        InvalidInputError: Two of them exclude each other.
+    """
+    extension = inputs.get("templateFileExtension") or ""
+    compat = bool(inputs.get("cookiecutterCompat"))
+    if extension and ("copyWithoutTemplating" in inputs or compat):
+        other = "cookiecutterCompat" if compat else "copyWithoutTemplating"
+        raise InvalidInputError("templateFileExtension", extension, f"cannot stand beside {other}")
+    extension = ".njk" if extension is True else extension
+    if extension and not extension.startswith("."):
+        extension = f".{extension}"
+    return TreeOptions(
+        copy_without_templating=tuple(inputs.get("copyWithoutTemplating") or ()),
+        template_file_extension=extension,
+        delimiters=replace(
+            COOKIECUTTER if compat else BACKSTAGE,
+            trim_blocks=bool(inputs.get("trimBlocks")),
+            lstrip_blocks=bool(inputs.get("lstripBlocks")),
+        ),
+    )
+
+
+def _plain(context: ActionContext, inputs: Inputs) -> Outputs:
+    files = source_of(context, inputs["url"]).tree()
+    check_tree(files)
+    _place(context, files, inputs, overwrite=True)
+    return {}
+
+
+def _place(
+    context: ActionContext,
+    files: Mapping[PurePosixPath, SkeletonFile],
+    inputs: Inputs,
+    *,
+    overwrite: bool,
+) -> None:
+    """Put files below ``targetPath``; what an earlier step wrote wins unless `overwrite`."""
+    folder = target_path(inputs.get("targetPath", "."))
+    for path, file in files.items():
+        place = folder / path
+        if overwrite or place not in context.workspace:
+            context.put(place, file)
+    check_tree(context.workspace)
+    context.log(f"{len(files)} files in {folder}")
+
+
+def target_path(target: str) -> PurePosixPath:
+    """
+    Return a path of the workspace.
+
+    Raises:
+        RefusedError: It leaves the workspace, or no system could hold it.
+    """
+    return check_path(target.removeprefix("./").rstrip("/") or ".", origin="targetPath")
+
+
+_FETCH: dict[str, Any] = {"url": TEXT, "targetPath": TEXT, "token": TEXT}
+
+FETCH_TEMPLATE = TemplateAction(
+    "fetch:template",
+    inputs_schema(
+        ("url",),
+        **_FETCH,
+        values=MAP,
+        copyWithoutTemplating=TEXTS,
+        cookiecutterCompat=FLAG,
+        templateFileExtension={"type": ["string", "boolean"]},
+        replace=FLAG,
+        trimBlocks=FLAG,
+        lstripBlocks=FLAG,
+    ),
+    _template,
+    dry_run=True,
+)
+FETCH_PLAIN = TemplateAction("fetch:plain", inputs_schema(("url",), **_FETCH), _plain, dry_run=True)

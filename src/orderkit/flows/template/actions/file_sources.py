@@ -1,0 +1,151 @@
+"""
+Where files come from: a path beside template.yaml, or a URL on the platform's forge.
+
+``../`` is refused, as Backstage does. A URL has the form of Gitea's pages,
+``<base>/<owner>/<repo>/src/branch/<branch>/<path>``. Called by the ``fetch:*`` actions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.portal.render import LimitError, SkeletonFile
+from orderkit.core.portal.render.tree import FILES_MAX, PLAIN_MODE
+from orderkit.flows.template.actions.action_context import ActionContext, TemplateFolder
+from orderkit.ports.forge import Forge
+
+_LINK = 0o120000
+_SOURCE_URL = re.compile(
+    r"(?P<base>https?://.+)/(?P<owner>[^/]+)/(?P<repo>[^/]+)/src/(branch|commit|tag)/"
+    r"(?P<ref>[^/]+)(?:/(?P<path>.*?))?/?\Z"
+)
+
+
+class ForgeFolder:
+    """A folder of a repository at one commit."""
+
+    def __init__(
+        self,
+        forge: Forge,
+        repo: RepoId,
+        commit: CommitSha,
+        root: PurePosixPath,
+        *,
+        trusted: bool = False,
+    ) -> None:
+        self._forge, self._repo, self._commit, self._root = forge, repo, commit, root
+        self.trusted = trusted
+        self._modes: Mapping[PurePosixPath, int] | None = None
+
+    def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
+        """
+        Return every file below a folder by its path relative to it; links as links.
+
+        Raises:
+            LimitError: There are too many.
+        """
+        start = self._root / folder
+        inside = [path for path in self._known() if path.is_relative_to(start) and path != start]
+        if len(inside) > FILES_MAX:
+            raise LimitError(f"{start}: {len(inside)} files; at most {FILES_MAX} are fetched")
+        found = {path.relative_to(start): self._file(path) for path in inside}
+        return {path: file for path, file in found.items() if file is not None}
+
+    def read(self, path: PurePosixPath) -> SkeletonFile | None:
+        return self._file(self._root / path)
+
+    def _known(self) -> Mapping[PurePosixPath, int]:
+        if self._modes is None:
+            self._modes = self._forge.modes(self._repo, self._commit)
+        return self._modes
+
+    def _file(self, path: PurePosixPath) -> SkeletonFile | None:
+        mode = self._known().get(path)
+        if mode == _LINK:
+            return SkeletonFile(b"", symlink="?")  # where to does not matter: links are refused
+        found = None if mode is None else self._forge.read(self._repo, path, self._commit)
+        return SkeletonFile(found.data, mode or PLAIN_MODE) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPath:
+    """What a URL names: a path in a folder."""
+
+    url: str
+    folder: TemplateFolder
+    path: PurePosixPath
+
+    def tree(self) -> Mapping[PurePosixPath, SkeletonFile]:
+        """
+        Return the files below it by paths relative to it, with their modes.
+
+        Raises:
+            InvalidInputError: There is no such folder.
+        """
+        found = self.folder.tree(self.path)
+        if not found:
+            raise InvalidInputError(
+                "url", self.url, "holds no file", hint="check the folder's name"
+            )
+        return found
+
+    def file(self) -> SkeletonFile:
+        """
+        Return the one file with its mode.
+
+        Raises:
+            InvalidInputError: There is no such file.
+        """
+        found = self.folder.read(self.path)
+        if found is None:
+            raise InvalidInputError("url", self.url, "is no file", hint="check its name")
+        return found
+
+
+def source_of(context: ActionContext, url: str) -> FetchedPath:
+    """
+    Say what a URL names.
+
+    Raises:
+        InvalidInputError: It leaves the template's folder, or is not on the platform's forge.
+    """
+    if "://" not in url:
+        return FetchedPath(url, context.template, _beside(url))
+    repo, commit, path = _on_forge(context, url)
+    return FetchedPath(
+        url, ForgeFolder(context.services.forge, repo, commit, PurePosixPath()), path
+    )
+
+
+def _beside(url: str) -> PurePosixPath:
+    path = PurePosixPath(url)
+    if ".." in path.parts or path.is_absolute():
+        raise InvalidInputError(
+            "url",
+            url,
+            "leaves the folder of template.yaml",
+            hint="Backstage refuses it too: keep the skeleton beside template.yaml",
+        )
+    return path
+
+
+def _on_forge(context: ActionContext, url: str) -> tuple[RepoId, CommitSha, PurePosixPath]:
+    forge = context.services.forge
+    found = _SOURCE_URL.match(url)
+    if found is None or found["base"] != forge.base_url:
+        raise InvalidInputError(
+            "url",
+            url,
+            "is nothing on this platform's forge",
+            hint=f"the form is {forge.base_url}/<owner>/<repo>/src/branch/<branch>/<path>",
+        )
+    repo = RepoId(found["owner"], found["repo"])
+    commit = forge.head(repo, found["ref"])
+    if commit is None:
+        raise InvalidInputError("url", url, "names a repository or branch that does not exist")
+    return repo, commit, PurePosixPath(found["path"] or ".")

@@ -1,0 +1,129 @@
+"""
+``fs:rename``, ``fs:delete`` and ``fs:readdir``: small changes to the workspace, and a look.
+
+The workspace is in memory and has no empty folders. ``fs:readdir`` lists in the order of
+names, and its ``fullPath`` starts at ``/workspace``: where the portal's workspace lies
+differs from task to task, so templates cannot rely on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.portal.render import check_path
+from orderkit.core.portal.render.globs import compile_glob
+from orderkit.flows.template.actions.action_context import (
+    FLAG,
+    TEXT,
+    TEXTS,
+    ActionContext,
+    Inputs,
+    Outputs,
+    TemplateAction,
+    inputs_schema,
+    outputs_schema,
+)
+
+WORKSPACE = PurePosixPath("/workspace")
+
+
+def _rename(context: ActionContext, inputs: Inputs) -> Outputs:
+    for at, entry in enumerate(inputs["files"]):
+        source = _path(entry["from"], f"files[{at}].from")
+        target = _path(entry["to"], f"files[{at}].to")
+        _move(context, source, target, at, overwrite=bool(entry.get("overwrite")))
+    return {}
+
+
+def _move(
+    context: ActionContext,
+    source: PurePosixPath,
+    target: PurePosixPath,
+    at: int,
+    *,
+    overwrite: bool,
+) -> None:
+    """Move a file or folder; what stood there before is replaced as a whole, never merged."""
+    if not context.holds(source):
+        raise InvalidInputError(f"files[{at}].from", str(source), "is not in the workspace")
+    if target.is_relative_to(source):
+        raise InvalidInputError(f"files[{at}].to", str(target), f"is '{source}' or inside it")
+    if context.holds(target) and not overwrite:
+        raise InvalidInputError(
+            f"files[{at}].to", str(target), "exists", hint="set overwrite: true to replace it"
+        )
+    moved = {p: f for p, f in context.workspace.items() if p.is_relative_to(source)}
+    for path in [*moved, *context.workspace]:
+        if path in moved or path.is_relative_to(target):
+            context.workspace.pop(path, None)
+    for path, file in moved.items():
+        context.put(target / path.relative_to(source), file)
+
+
+def _path(text: str, origin: str) -> PurePosixPath:
+    return check_path(text.removeprefix("./").rstrip("/") or ".", origin=origin)
+
+
+def _delete(context: ActionContext, inputs: Inputs) -> Outputs:
+    for at, wanted in enumerate(inputs["files"]):
+        plain = _path(wanted, f"files[{at}]")
+        glob = compile_glob(str(plain))
+        for path in list(context.workspace):
+            if path.is_relative_to(plain) or glob.fullmatch(str(path)):
+                del context.workspace[path]
+    return {}
+
+
+def _readdir(context: ActionContext, inputs: Inputs) -> Outputs:
+    files: list[dict[str, Any]] = []
+    folders: list[dict[str, Any]] = []
+    for at, wanted in enumerate(inputs["paths"]):
+        folder = _path(wanted, f"paths[{at}]")
+        inside = [p for p in context.workspace if p.is_relative_to(folder) and p != folder]
+        if not inside and folder != PurePosixPath():
+            raise InvalidInputError(f"paths[{at}]", wanted, "is no folder of the workspace")
+        deep = bool(inputs.get("recursive"))
+        files += _entries(p for p in inside if deep or p.parent == folder)
+        nested = {q for p in inside for q in p.parents if q.is_relative_to(folder) and q != folder}
+        folders += _entries(p for p in nested if deep or p.parent == folder)
+    return {"files": files, "folders": folders}
+
+
+def _entries(paths: Iterable[PurePosixPath]) -> list[dict[str, Any]]:
+    return [
+        {"name": path.name, "path": str(path), "fullPath": str(WORKSPACE / path)}
+        for path in sorted(paths)
+    ]
+
+
+_ENTRIES = {"type": "array", "items": outputs_schema(name=TEXT, path=TEXT, fullPath=TEXT)}
+
+FS_RENAME = TemplateAction(
+    "fs:rename",
+    inputs_schema(
+        ("files",),
+        files={
+            "type": "array",
+            "items": inputs_schema(("from", "to"), **{"from": TEXT, "to": TEXT, "overwrite": FLAG}),
+        },
+    ),
+    _rename,
+    dry_run=True,
+)
+FS_DELETE = TemplateAction(
+    "fs:delete", inputs_schema(("files",), files=TEXTS), _delete, dry_run=True
+)
+FS_READDIR = TemplateAction(
+    "fs:readdir",
+    inputs_schema(
+        ("paths",),
+        paths={"type": "array", "items": {"type": "string", "minLength": 1}},
+        recursive=FLAG,
+    ),
+    _readdir,
+    outputs_schema(files=_ENTRIES, folders=_ENTRIES),
+    dry_run=True,
+)

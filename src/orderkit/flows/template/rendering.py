@@ -1,0 +1,330 @@
+"""
+Render a skeleton on disk into a folder, or judge it: the flow behind ``orderkit render``.
+
+Either the whole tree appears under its name, or nothing changes there: everything is written
+into a folder beside the target, which then takes its place in one step. Skeletons inside the
+pack that comes with this installation are rendered in this process; every other one in a
+child with limits (``flows.confinement``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
+from orderkit.core.portal.render import (
+    FileOutcome,
+    LimitError,
+    RenderError,
+    SkeletonFile,
+    Tree,
+    TreeOptions,
+    judge_tree,
+    lint_tree,
+)
+from orderkit.core.portal.render.tree import (
+    EXECUTABLE_MODE,
+    FILE_BYTES_MAX,
+    FILES_MAX,
+    LINK_MODE,
+    PLAIN_MODE,
+    TREE_BYTES_MAX,
+)
+from orderkit.core.yaml import yaml12
+from orderkit.flows.confinement import judge_confined
+
+VALUES_BYTES_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What became of one file: written, skipped, refused, or (only judged) fits."""
+
+    path: str
+    outcome: str
+    how: str
+    target: str | None = None
+    error: OrderkitError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as the command prints it."""
+        found: dict[str, Any] = {
+            "path": self.path,
+            "outcome": self.outcome,
+            "how": self.how,
+            "target": self.target,
+        }
+        if self.error is None:
+            return found
+        problem, line, column = str(self.error), None, None
+        if isinstance(self.error, RenderError):
+            problem = self.error.problem
+            if self.error.position is not None:
+                line, column = self.error.position.line, self.error.position.column
+        reason = {"problem": problem, "line": line, "column": column, "hint": self.error.hint}
+        return {**found, "error": reason}
+
+
+@dataclass(frozen=True, slots=True)
+class SkeletonReport:
+    """What became of every file of a skeleton."""
+
+    out: Path | None
+    entries: list[FileResult] = field(default_factory=list)
+
+    def count(self, outcome: str) -> int:
+        """Return how many files had this outcome."""
+        return sum(entry.outcome == outcome for entry in self.entries)
+
+    @property
+    def refused(self) -> list[FileResult]:
+        return [entry for entry in self.entries if entry.outcome == "refused"]
+
+
+# --- reading
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """
+    Read values from a JSON or YAML file.
+
+    Raises:
+        NotFoundError: There is no such file.
+        InvalidInputError: It is no map, or cannot be read.
+    """
+    if not path.is_file():
+        raise NotFoundError(f"there is no file {path}")
+    with path.open("rb") as stream:
+        data = stream.read(VALUES_BYTES_MAX + 1)
+    if len(data) > VALUES_BYTES_MAX:
+        raise InvalidInputError("values", str(path), f"is larger than {VALUES_BYTES_MAX} bytes")
+    try:
+        found = json.loads(data) if path.suffix == ".json" else yaml12.load(data, name=path.name)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError("values", str(path), f"is no readable JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise InvalidInputError("values", str(path), "is no map of names to values")
+    return found
+
+
+def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
+    """
+    Read every file below a folder; links are read, never followed.
+
+    Raises:
+        NotFoundError: There is no such folder, or no file in it.
+        LimitError: More files or bytes than are rendered.
+        RefusedError: It holds a device, a pipe or a socket.
+    """
+    if not folder.is_dir():
+        raise NotFoundError(f"there is no folder {folder}")
+    files: dict[PurePosixPath, SkeletonFile] = {}
+    total = 0
+    for path in _below(folder):
+        name = PurePosixPath(path.relative_to(folder).as_posix())
+        files[name] = _read_file(path, name)
+        total += len(files[name].data)
+        if len(files) > FILES_MAX or total > TREE_BYTES_MAX:
+            raise LimitError(f"more than {FILES_MAX} files or {TREE_BYTES_MAX} bytes in {folder}")
+    if not files:
+        raise NotFoundError(f"{folder} holds no file")
+    return files
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(Path(entry.path))
+        else:
+            yield Path(entry.path)
+
+
+def _read_file(path: Path, name: PurePosixPath) -> SkeletonFile:
+    info = path.lstat()
+    if stat.S_ISLNK(info.st_mode):
+        return SkeletonFile(b"", LINK_MODE, os.readlink(path))  # noqa: PTH115 - Path tidies the target up
+    if not stat.S_ISREG(info.st_mode):
+        raise RefusedError(f"{name}: is neither file, folder nor link")
+    if info.st_size > FILE_BYTES_MAX:
+        raise LimitError(f"{name}: {info.st_size} bytes; at most {FILE_BYTES_MAX}")
+    with open(path, "rb", opener=_unfollowed) as stream:
+        data = stream.read(FILE_BYTES_MAX + 1)
+    return SkeletonFile(data, EXECUTABLE_MODE if info.st_mode & 0o100 else PLAIN_MODE)
+
+
+def _unfollowed(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+# --- rendering
+
+
+def check(folder: Path, options: TreeOptions) -> SkeletonReport:
+    """
+    Compile every file and path of a skeleton, without values.
+
+    Raises:
+        NotFoundError: There is no such folder. LimitError: It is too large.
+    """
+    outcomes = _judged(folder, read_skeleton(folder), None, options)
+    return SkeletonReport(None, [_entry(outcome, "fits") for outcome in outcomes])
+
+
+def render(
+    folder: Path,
+    values: Mapping[str, Any],
+    options: TreeOptions,
+    out: Path,
+    *,
+    replace: bool = False,
+    keep_going: bool = False,
+) -> SkeletonReport:
+    """
+    Render a skeleton into a folder; all of it, or nothing changes there.
+
+    Args:
+        replace: Files that exist in `out` are replaced; else they stay as they are.
+        keep_going: Write what renders although other files are refused.
+
+    Raises:
+        OrderkitError: The first file that is refused, unless `keep_going`.
+        RefusedError: `out` is no folder, or a link in it leads elsewhere.
+    """
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise RefusedError(f"{out} is not a folder", hint="name a folder, or a new name")
+    outcomes = _judged(folder, read_skeleton(folder), values, options)
+    failed = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
+    if failed is not None and not keep_going:
+        raise failed
+    entries = _written(outcomes, out, replace=replace)
+    return SkeletonReport(out, entries)
+
+
+def _judged(
+    folder: Path, files: Tree, values: Mapping[str, Any] | None, options: TreeOptions
+) -> list[FileOutcome]:
+    """Judge in this process what this installation brings, everything else in a child."""
+    if not is_own(folder):
+        return judge_confined(files, values, options)
+    return lint_tree(files, options) if values is None else judge_tree(files, values, options)
+
+
+def is_own(folder: Path) -> bool:
+    """Say whether a skeleton belongs to the pack that comes with this installation."""
+    rooms = [(reference_pack() / room).resolve() for room in ("templates", "day2", "skeletons")]
+    return any(folder.resolve().is_relative_to(room) for room in rooms)
+
+
+def _entry(outcome: FileOutcome, word: str) -> FileResult:
+    target = None if outcome.target is None else str(outcome.target)
+    if outcome.error is not None:
+        return FileResult(str(outcome.path), "refused", outcome.how, target, outcome.error)
+    skipped = outcome.how.startswith("skipped")
+    return FileResult(str(outcome.path), "skipped" if skipped else word, outcome.how, target)
+
+
+# --- writing
+
+
+def _written(outcomes: list[FileOutcome], out: Path, *, replace: bool) -> list[FileResult]:
+    """Write into a folder beside `out`, then put it in its place."""
+    parent = out.absolute().parent
+    parent.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix=f".{out.name[:100]}.", dir=parent))
+    fresh = place / "new"
+    try:
+        if out.exists():
+            shutil.copytree(out, fresh, symlinks=True)
+        else:
+            fresh.mkdir()
+        entries = [_placed(outcome, fresh, replace=replace) for outcome in outcomes]
+        _exchange(fresh, out)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return entries
+
+
+def _placed(outcome: FileOutcome, root: Path, *, replace: bool) -> FileResult:
+    entry = _entry(outcome, "written")
+    if outcome.file is None or outcome.target is None:
+        return entry
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in outcome.target.parts[:-1]:
+            folder = _stepped(folder, part, outcome.target)
+        if not _created(folder, outcome.target, outcome.file, replace=replace):
+            return FileResult(entry.path, "skipped", "skipped: it exists", entry.target)
+    finally:
+        os.close(folder)
+    return entry
+
+
+def _stepped(folder: int, name: str, target: PurePosixPath) -> int:
+    """Go into a folder, made if need be; through no link."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, dir_fd=folder)
+    try:
+        found = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+    except OSError as error:
+        raise RefusedError(
+            f"{target}: '{name}' is a link or a file in the target folder",
+            hint="remove it, or render into another folder",
+        ) from error
+    os.close(folder)
+    return found
+
+
+def _created(folder: int, target: PurePosixPath, file: SkeletonFile, *, replace: bool) -> bool:
+    """Write one file or link; say whether it was written."""
+    name = target.name
+    try:
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        info = None
+    if info is not None:
+        if not replace:
+            return False
+        if stat.S_ISDIR(info.st_mode):
+            raise RefusedError(f"{target}: is a folder in the target folder")
+        os.unlink(name, dir_fd=folder)
+    if file.symlink is not None:
+        os.symlink(file.symlink, name, dir_fd=folder)
+        return True
+    mode = 0o755 if file.mode == EXECUTABLE_MODE else 0o644
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(name, flags, mode, dir_fd=folder), "wb") as stream:
+        stream.write(file.data)
+    return True
+
+
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+def _exchange(fresh: Path, out: Path) -> None:
+    """Put `fresh` in the place of `out` in one step; what was there is where `fresh` was."""
+    if not out.exists():
+        fresh.rename(out)
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    swap = getattr(libc, "renameat2", None)
+    names = (os.fsencode(fresh), os.fsencode(out.absolute()))
+    done = swap is not None and (
+        swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0
+    )
+    if not done:  # no such call here: two steps, with the old tree kept until the second
+        old = fresh.with_name("old")
+        out.rename(old)
+        fresh.rename(out)

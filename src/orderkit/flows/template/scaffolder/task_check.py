@@ -1,0 +1,181 @@
+"""
+What is judged before a step runs: actions, expressions, secrets, and each step's inputs.
+
+Backstage finds most of it only when the step is reached, or never: an expression that cannot
+be read is passed on as its own source text, and a step whose ``if`` cannot be read runs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError, UsageError
+from orderkit.core.portal.render import RenderError, compile_template
+from orderkit.core.portal.template import Template, TemplateStep
+from orderkit.flows.template.actions import ACTIONS
+from orderkit.flows.template.actions.action_context import TemplateAction
+from orderkit.flows.template.scaffolder.masking import MASK, Masker
+
+PASSED_ON = "Backstage would pass the text on as it stands"
+RUNS_ANYWAY = "Backstage would run the step"
+_TAGS = re.compile(r"\$\{\{(.*?)\}\}|\{%(.*?)%\}", re.DOTALL)
+_TEXTS = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_SECRETS = re.compile(r"(?<![.\w])(?:secrets|environment\s*\.\s*secrets)\b")
+
+
+def action_of(step: TemplateStep) -> TemplateAction:
+    """
+    Return a step's action.
+
+    Raises:
+        InvalidInputError: There is none of that name; the nearest and all known are named.
+    """
+    found = ACTIONS.get(step.action)
+    if found is None:
+        near = difflib.get_close_matches(step.action, ACTIONS, n=1)
+        guess = f"did you mean '{near[0]}'? " if near else ""
+        raise InvalidInputError(
+            f"steps.{step.id}.action",
+            step.action,
+            "is no action Orderkit knows",
+            hint=f"{guess}known: {', '.join(ACTIONS)}",
+        )
+    return found
+
+
+def check_template(template: Template, *, platform: bool, dry_run: bool) -> None:
+    """
+    Check everything that does not depend on values.
+
+    Raises:
+        InvalidInputError: An unknown action, or secrets where Backstage has none.
+        RenderError: An expression is malformed or refused; named by its path.
+        UsageError: A step needs a platform, and there is none.
+    """
+    for step in template.steps:
+        action = action_of(step)
+        if action.remote and not platform and (not dry_run or action.dry_run):
+            raise UsageError(
+                f"steps.{step.id}: {action.id} needs a platform, and none is connected",
+                hint="name one with --platform FILE, or start one with 'orderkit up'",
+            )
+    for name, source, secret, instead in _expressions(template):
+        _check_expression(name, source, instead)
+        if not secret:
+            _check_no_secret(name, source)
+
+
+def _expressions(template: Template) -> Iterator[tuple[str, str, bool, str]]:
+    """Yield each templated text: its path, itself, may it use secrets, what Backstage does."""
+    for step in template.steps:
+        where = f"steps.{step.id}"
+        if isinstance(step.condition, str):
+            yield f"{where}.if", step.condition, False, RUNS_ANYWAY
+        for name, value in (("input", step.input), ("each", step.each)):
+            for path, text in _texts(value, f"{where}.{name}"):
+                yield path, text, True, PASSED_ON
+    for path, text in _texts(template.output, "output"):
+        yield path, text, False, PASSED_ON
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _texts(item, f"{path}[{at}]")
+
+
+def _check_expression(name: str, source: str, instead: str) -> None:
+    if not any(mark in source for mark in ("${{", "{%", "{#", "#}")):
+        return
+    try:
+        compile_template(source, capture=True)
+    except RenderError as error:
+        raise hinted(error.named(name), instead) from error
+
+
+def hinted(error: RenderError, instead: str) -> RenderError:
+    """Add to an error's hint what Backstage would do."""
+    error.hint = f"{error.hint} ({instead})".strip()
+    return error
+
+
+def _check_no_secret(name: str, source: str) -> None:
+    for found in _TAGS.finditer(source):
+        code = _TEXTS.sub("''", found[1] or found[2] or "")
+        if _SECRETS.search(code):
+            raise InvalidInputError(
+                name,
+                source,
+                "uses secrets, which exist only in `input` and `each`",
+                hint="Backstage reads them as undefined here: decide by a parameter",
+            )
+
+
+def check_secrets(template: Template, secrets: Mapping[str, str]) -> None:
+    """
+    Check the secrets against ``spec.secrets.schema``. No value is shown.
+
+    Raises:
+        InvalidInputError: One is missing or refused.
+    """
+    import jsonschema  # lazy: heavy
+
+    problem = jsonschema.exceptions.best_match(
+        jsonschema.Draft7Validator(template.secrets).iter_errors(dict(secrets))
+    )
+    if problem is None:
+        return
+    if problem.validator == "required":
+        missing = next(name for name in problem.validator_value if name not in problem.instance)
+        raise InvalidInputError(
+            f"secrets.{missing}",
+            None,
+            "is missing: the template requires it",
+            hint=f"pass it with --secret {missing}=@FILE or --secret {missing}=env",
+        )
+    field = ".".join(["secrets", *map(str, problem.absolute_path)])
+    rule = f"is refused by the template's rule '{problem.validator}'"
+    if problem.validator == "additionalProperties":
+        rule += f"; it knows {', '.join(template.secrets.get('properties', {})) or 'none'}"
+    raise InvalidInputError(field, MASK, rule)
+
+
+def check_inputs(
+    step: TemplateStep,
+    action: TemplateAction,
+    inputs: Mapping[str, Any],
+    masker: Masker,
+    *,
+    key: str = "",
+) -> None:
+    """
+    Check rendered inputs against the action's schema. Secrets in them are not shown.
+
+    Raises:
+        InvalidInputError: One is missing, unknown or refused.
+    """
+    import jsonschema  # lazy: heavy
+
+    problem = jsonschema.exceptions.best_match(
+        jsonschema.Draft7Validator(action.schema).iter_errors(inputs)
+    )
+    if problem is None:
+        return
+    path = ".".join(["steps", step.id, "input", *map(str, problem.absolute_path)])
+    shown = masker.value(problem.instance)
+    # The library's message shows the value itself, escaped and cut: only if nothing is hidden.
+    message = problem.message if shown == problem.instance else problem.validator
+    raise InvalidInputError(
+        f"{path} (each.key {key})" if key else path,
+        shown,
+        f"is refused: {message}",
+        hint=f"inputs of {action.id}: {', '.join(action.schema['properties'])}",
+    )

@@ -1,0 +1,67 @@
+"""
+A task's output, and what stands in for outputs of steps that a dry run did not run.
+
+Called by ``task_run``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orderkit.core.errors import RefusedError
+from orderkit.core.portal.render import RenderError, render_data, truthy
+from orderkit.flows.template.actions.action_context import Schema
+from orderkit.flows.template.scaffolder.task_check import PASSED_ON, hinted
+from orderkit.flows.template.scaffolder.task_values import TemplateTask
+
+EXAMPLES: Mapping[str, Any] = {"string": "<example>", "number": 0, "boolean": False}
+"""What Backstage's own dry run puts in the place of unknown outputs."""
+
+
+def render_outputs(task: TemplateTask) -> dict[str, Any]:
+    """
+    Render ``spec.output``; links and texts whose ``if`` is false are left out.
+
+    Raises:
+        RenderError: An expression fails; the steps have run all the same.
+        RefusedError: A secret would stand in it.
+    """
+    scope = task.scope()
+    written = dict(task.template.output)
+    for key in ("links", "text"):
+        if isinstance(written.get(key), list):
+            shown = [v for at, v in enumerate(written[key]) if _shown(v, scope, f"{key}[{at}]")]
+            written[key] = [_without_if(item) for item in shown]
+    try:
+        rendered: dict[str, Any] = render_data(written, scope, name="output")
+    except RenderError as error:
+        raise hinted(error, PASSED_ON) from error
+    leak = task.masker.leak(rendered, "output")
+    if leak:
+        raise RefusedError(
+            f"{leak}: a secret would stand in the task's output, which anybody may read",
+            hint="take it out of spec.output; the steps have run",
+        )
+    return rendered
+
+
+def _shown(item: Any, scope: Mapping[str, Any], name: str) -> bool:
+    if not isinstance(item, dict) or "if" not in item:
+        return True
+    found = render_data(item["if"], scope, name=f"output.{name}.if")
+    return len(found) > 0 if isinstance(found, list) else truthy(found)
+
+
+def _without_if(item: Any) -> Any:
+    return {k: v for k, v in item.items() if k != "if"} if isinstance(item, dict) else item
+
+
+def example_of(schema: Schema) -> Any:
+    """Return an example of a schema, as Backstage's dry run makes them."""
+    kind = schema.get("type")
+    if kind == "object":
+        return {key: example_of(item) for key, item in schema.get("properties", {}).items()}
+    if kind == "array":
+        return [example_of(schema["items"])] if schema.get("items") is not None else []
+    return EXAMPLES.get(str(kind), "<unknown>")

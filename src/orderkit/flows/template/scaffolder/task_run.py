@@ -1,0 +1,163 @@
+"""Run a task: check it, run its steps in order, render its output."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.portal.render import SkeletonFile
+from orderkit.core.portal.render.integrations import integrations
+from orderkit.core.portal.template import Template, TemplateStep
+from orderkit.flows.template.actions.action_context import (
+    ActionContext,
+    MemoryFolder,
+    Services,
+    TemplateAction,
+    TemplateFolder,
+    User,
+)
+from orderkit.flows.template.scaffolder.masking import Masker, check_maskable
+from orderkit.flows.template.scaffolder.step_rounds import Round, rounds
+from orderkit.flows.template.scaffolder.task_check import action_of, check_secrets, check_template
+from orderkit.flows.template.scaffolder.task_outputs import example_of, render_outputs
+from orderkit.flows.template.scaffolder.task_values import (
+    State,
+    StepEvent,
+    TaskOptions,
+    TaskResult,
+    TemplateTask,
+)
+
+_DEFAULTS = TaskOptions()
+_USES_ENTITY = re.compile(r"\buser\b(?!\s*\.\s*ref\b|:)")
+"""An expression that may look at more of the user than the reference."""
+
+
+def run(
+    template: Template,
+    parameters: Mapping[str, Any],
+    *,
+    files: TemplateFolder | Mapping[PurePosixPath, bytes | SkeletonFile],
+    services: Services | None,
+    user: User,
+    task_id: str,
+    on_step: Callable[[StepEvent], None],
+    options: TaskOptions = _DEFAULTS,
+) -> TaskResult:
+    """
+    Validate the parameters, run every step in order, render the output.
+
+    As idempotent as its actions: all of ours are *ensure*. Nothing is written before the
+    parameters, the secrets, the names of all actions and every expression are checked.
+
+    Args:
+        files: The folder of template.yaml, by paths relative to it.
+        services: None runs without a platform: for templates that need none.
+        task_id: What ``context.task.id`` is; the same task run again has the same.
+
+    Raises:
+        InvalidInputError: A parameter, a secret, an action's name or its input is wrong.
+        RenderError: A template in a step, or in the skeleton, is.
+        UsageError: A step needs a platform, and there is none.
+        RefusedError: A secret would stand in the output.
+        OrderkitError: What an action raises. Steps with ``always()`` have run all the same.
+    """
+    secrets = {**options.environment.secrets, **options.secrets}
+    check_maskable(secrets)
+    check_secrets(template, options.secrets)
+    values = template.validate(parameters)
+    check_template(template, platform=services is not None, dry_run=options.dry_run)
+    masker = Masker(secrets.values())
+    log: list[str] = []
+    folder = MemoryFolder(files) if isinstance(files, Mapping) else files
+    context = ActionContext(
+        folder,
+        template.entity["ref"],
+        services,
+        _known(user, template, services),
+        task_id,
+        lambda line: log.append(masker.text(line)),
+        options.dry_run,
+    )
+    task = TemplateTask(template, values, context, options, masker, on_step, log)
+    with integrations(_hosts(services)):
+        for step in template.steps:
+            _run_step(task, step)
+        if task.failure:
+            raise task.failure
+        return _result(task)
+
+
+def _hosts(services: Services | None) -> list[str] | None:
+    """Return the hosts the portal has integrations for: the platform's forge, if there is one."""
+    return None if services is None else [urlsplit(services.forge.base_url).netloc.lower()]
+
+
+def _result(task: TemplateTask) -> TaskResult:
+    try:
+        outputs = render_outputs(task)
+    except OrderkitError as error:
+        raise task.masker.error(error) from error
+    steps = {step: task.masker.value(found["output"]) for step, found in task.steps.items()}
+    return TaskResult(outputs, steps, tuple(task.log), dict(task.context.workspace))
+
+
+def _known(user: User, template: Template, services: Services | None) -> User:
+    """Ask the catalog for the user's entity, if the template may look at it."""
+    if user.entity is not None or services is None:
+        return user
+    written = json.dumps(
+        [template.output, [(s.input, s.condition, s.each) for s in template.steps]]
+    )
+    if not _USES_ENTITY.search(written):
+        return user
+    return replace(user, entity=services.catalog.entity(user.ref))
+
+
+def _run_step(task: TemplateTask, step: TemplateStep) -> None:
+    before = len(task.log)
+    try:
+        action = action_of(step)
+        wanted = rounds(task, step, action)
+        planned = task.options.dry_run and not action.dry_run
+        if wanted:
+            task.steps[step.id] = {"output": _outputs(task, step, action, wanted, planned=planned)}
+    except OrderkitError as error:
+        masked = task.masker.error(error)
+        task.failure = task.failure or masked
+        task.on_step(StepEvent(step.id, step.action, "failed", f"{step.name}: {masked}"))
+        return
+    if not wanted:
+        task.on_step(StepEvent(step.id, step.action, "skipped", step.name))
+        return
+    shown = tuple(each.shown for each in wanted) if task.options.dry_run else ()
+    said = task.log[before:]
+    summary = task.masker.text(f"{step.name}: {said[-1]}" if said else step.name)
+    state: State = "planned" if planned else "done"
+    task.on_step(StepEvent(step.id, step.action, state, summary, shown))
+
+
+def _outputs(
+    task: TemplateTask,
+    step: TemplateStep,
+    action: TemplateAction,
+    wanted: list[Round],
+    *,
+    planned: bool,
+) -> dict[str, Any]:
+    """Run the rounds and return the step's outputs: of ``each``, lists with one per round."""
+    collected: dict[str, Any] = {}
+    for one in wanted:
+        found = example_of(action.outputs) if planned else action.run(task.context, one.inputs)
+        for name, value in (found if isinstance(found, dict) else {}).items():
+            if step.each is None or planned:
+                collected[name] = value
+            else:
+                collected.setdefault(name, []).append(value)
+    return collected

@@ -1,0 +1,107 @@
+"""The values of a task: what it is started with, its state, its events and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from orderkit.core.errors import OrderkitError
+from orderkit.core.portal.render import SkeletonFile
+from orderkit.core.portal.template import Template
+from orderkit.flows.template.actions.action_context import ActionContext
+from orderkit.flows.template.scaffolder.masking import MASK, Masker
+
+State = Literal["done", "planned", "skipped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepEvent:
+    """
+    What became of a step. `summary` is its name, and its last log line if it has one.
+
+    ``planned`` is a step that a dry run did not run. `inputs` are those of a dry run, one
+    entry per round, secrets masked.
+    """
+
+    step: str
+    action: str
+    state: State
+    summary: str
+    inputs: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """``environment`` of templates: what the installation gives to every task."""
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """How a task is run, besides its parameters."""
+
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    environment: Environment = field(default_factory=Environment)
+    dry_run: bool = False
+    """Run only what touches nothing but the workspace; the rest gives example outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A finished task: rendered output, each step's outputs by id, the log, the workspace."""
+
+    outputs: Mapping[str, Any]
+    steps: Mapping[str, Mapping[str, Any]]
+    log: tuple[str, ...]
+    workspace: Mapping[PurePosixPath, SkeletonFile]
+
+
+@dataclass(slots=True)
+class TemplateTask:
+    """A running task. `failure` is the first error; later steps may still ask for it."""
+
+    template: Template
+    parameters: Mapping[str, Any]
+    context: ActionContext
+    options: TaskOptions
+    masker: Masker
+    on_step: Callable[[StepEvent], None]
+    log: list[str]
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    failure: OrderkitError | None = None
+
+    def scope(self, **extra: Any) -> dict[str, Any]:
+        """Return the names that ``if`` and ``output`` may use: no secrets."""
+        user: dict[str, Any] = {"ref": self.context.user.ref}
+        if self.context.user.entity is not None:
+            user["entity"] = dict(self.context.user.entity)
+        return {
+            "parameters": self.parameters,
+            "steps": self.steps,
+            "user": user,
+            "context": {"task": {"id": self.context.task_id}},
+            "environment": {"parameters": dict(self.options.environment.parameters)},
+            **extra,
+        }
+
+    def secret_scope(self, *, shown: Literal["plain", "masked", "none"], **extra: Any) -> Any:
+        """Return the names that ``input`` and ``each`` may use, secrets as asked."""
+        scope = self.scope(**extra)
+        own, installed = self.options.secrets, self.options.environment.secrets
+        scope["secrets"] = _shown(own, shown)
+        scope["environment"]["secrets"] = _shown(installed, shown)
+        return scope
+
+    @property
+    def has_secrets(self) -> bool:
+        return bool(self.options.secrets or self.options.environment.secrets)
+
+
+def _shown(secrets: Mapping[str, str], how: str) -> dict[str, str]:
+    if how == "none":
+        return {}
+    return dict(secrets) if how == "plain" else dict.fromkeys(secrets, MASK)

@@ -1,0 +1,118 @@
+"""
+Handlers for changes of living orders: change one, tell its history.
+
+A form of the portal sends what it has, with the commit it was opened on and ``whole: true``; a
+program sends what it wants. Either way ``flows.change`` decides, and nobody's change is lost.
+Called by ``request_pipeline``, listed in ``operation_table``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from orderkit.core.kit.model import How
+from orderkit.core.names import TeamName
+from orderkit.core.order.order_state import short
+from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.flows.change import Changed, ChangeRequest
+from orderkit.flows.change.form_entry import Entered, change_entered
+from orderkit.flows.change.plan_requests import plan_entered
+from orderkit.flows.order.live_order import LiveOrder, find_living
+from orderkit.flows.order.order_history import history
+from orderkit.ports.requesters import Requester
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.order_handlers import entry_for
+
+
+def post_change(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Change fields of an order, or propose to. 201 if something was written, else 200."""
+    entry = entry_for(service, call, "change")
+    live = find_living(service.platform, entry.order)
+    entered = Entered(call.body["values"], whole=call.body.get("whole", False))
+    done = change_entered(service.platform, live, entered, _request(call, live))
+    call.noted.update(state=done.state, commit=done.commit)
+    written = done.state in ("committed", "proposed") and not done.repeated
+    return ServiceResponse(201 if written else 200, _told(service, live, done))
+
+
+def post_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Say what a change does. It is judged as the change would be."""
+    entry = entry_for(service, call, "read")
+    live = find_living(service.platform, entry.order)
+    entered = Entered(call.body["values"], whole=call.body.get("whole", False))
+    found = plan_entered(service.platform, live, entered, _request(call, live))
+    told = {"order": entry.order, **to_json(found), "markdown": to_markdown(found)}
+    return ServiceResponse(200, told)
+
+
+def _request(call: ServiceRequest, live: LiveOrder) -> ChangeRequest:
+    body = call.body
+    how = body.get("how")
+    return ChangeRequest(
+        order=live.entry.order,
+        edits=(),
+        requester=member(call, body.get("requester"), live.entry.team),
+        base=body.get("base"),
+        reason=body.get("reason", ""),
+        change=body.get("change"),
+        how=How(how) if how else None,
+        operation=_operation(call),
+        dry_run=body.get("dryRun", False),
+        accept_loss=body.get("acceptLoss", False),
+    )
+
+
+def _operation(call: ServiceRequest) -> str | None:
+    """Name the operation by the caller's key and what is asked: the same is done once."""
+    if not call.key:
+        return None
+    text = json.dumps([call.who.name, call.path, call.key, call.body], sort_keys=True)
+    return f"change-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
+
+def member(call: ServiceRequest, claimed: str | None, team: TeamName) -> Requester:
+    """Return who asks. Whoever may act for every team counts as a member of this one."""
+    asked = call.who.requester(claimed)
+    if call.who.teams("read") is None and asked.proof:
+        return replace(asked, groups=asked.groups | {f"group:default/{team}"})
+    return asked
+
+
+def _told(service: Service, live: LiveOrder, done: Changed) -> Mapping[str, Any]:
+    """Add what a person reads, and where they look next."""
+    url = f"{service.platform.forge.base_url}/{live.repository}"
+    if done.pull is not None:
+        url = done.pull.web_url
+    elif done.commit:
+        url = f"{url}/commit/{done.commit}"
+    return {**done.to_json(), "message": _message(done), "url": url}
+
+
+def _message(done: Changed) -> str:
+    edits = "".join(f"\n- {edit}" for edit in done.edits)
+    follow = f"`orderkit status {done.order}` shows how far it is."
+    match done.state:
+        case "unchanged":
+            return f"`{done.order}` has these values already; nothing was written."
+        case "planned":
+            return f"It would change `{done.order}`; nothing was written.{edits}"
+        case "proposed":
+            number = f"#{done.pull.number}" if done.pull else ""
+            return f"Pull request {number} waits for review; merging it delivers it.{edits}"
+        case "committed":
+            return f"Committed as {short(done.commit or '')}; {follow}{edits}"
+
+
+def get_history(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Tell who changed what in an order, when and why, newest first."""
+    entry = entry_for(service, call, "read")
+    limit = int(call.query.get("limit", "50"))
+    found = history(service.platform, entry.order, limit=limit)
+    return ServiceResponse(
+        200, {"order": entry.order, "entries": [each.to_json() for each in found]}
+    )

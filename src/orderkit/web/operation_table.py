@@ -1,0 +1,309 @@
+"""
+The service's operations, in the order in which the document shows them.
+
+Routes (``service``), checks of requests (``gate``) and the OpenAPI document (``openapi``) are
+made from it.
+"""
+
+from __future__ import annotations
+
+from orderkit.core.platform.webhook_key import PATH
+from orderkit.web import (
+    change_handlers,
+    form_links,
+    health_handlers,
+    metrics,
+    order_handlers,
+)
+from orderkit.web.end_handlers import Ends
+from orderkit.web.kit_gates import GateHandlers
+from orderkit.web.operations import ServiceOperation
+from orderkit.web.pull_plans import PullPlans
+from orderkit.web.request_schemas import (
+    CHANGE,
+    DELIVERY,
+    END,
+    LABEL,
+    LIMIT,
+    PLAN,
+    REGISTRATION,
+    TASK,
+    TEXT,
+    named,
+)
+
+_ORDER = "/v1/orders/{order}"
+
+
+def operations() -> tuple[ServiceOperation, ...]:
+    """Return every operation of a new service."""
+    return (
+        *_placing(),
+        *_looking(),
+        *_changing(),
+        *_forms(),
+        *_ending(Ends()),
+        *_gates(GateHandlers()),
+        *_hooks(PullPlans()),
+        *_watching(),
+    )
+
+
+def _placing() -> tuple[ServiceOperation, ...]:
+    return (
+        ServiceOperation(
+            "runTask",
+            "POST",
+            "/v1/tasks",
+            "Run a template of the platform's pack for a portal; idempotent.",
+            order_handlers.post_task,
+            {
+                200: ("The same order was there.", named("TaskDone")),
+                201: ("It is new.", named("TaskDone")),
+                404: ("No such template or team.", named("Error")),
+                409: ("The order exists with other values.", named("Error")),
+            },
+            "order",
+            body=TASK,
+            slow=True,
+            person=True,
+        ),
+        ServiceOperation(
+            "registerOrder",
+            "POST",
+            "/v1/orders",
+            "Register an order whose repository is published; idempotent.",
+            order_handlers.post_order,
+            {
+                200: ("It was registered.", named("Registered")),
+                201: ("It is new.", named("Registered")),
+                404: ("No such team or repository.", named("Error")),
+                409: ("The id belongs to another order.", named("Error")),
+            },
+            "order",
+            body=REGISTRATION,
+        ),
+    )
+
+
+def _looking() -> tuple[ServiceOperation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
+        ServiceOperation(
+            "listOrders",
+            "GET",
+            "/v1/orders",
+            "List the orders of the caller's teams.",
+            order_handlers.list_orders,
+            {200: ("The orders, by team and id.", named("Orders"))},
+            "read",
+            query={"team": LABEL, "kit": LABEL},
+        ),
+        ServiceOperation(
+            "getOrder",
+            "GET",
+            _ORDER,
+            "Say how one order is, at which commit, and why.",
+            order_handlers.get_order,
+            {200: ("The order.", named("Order")), **missing},
+            "read",
+        ),
+        ServiceOperation(
+            "traceOrder",
+            "GET",
+            f"{_ORDER}/trace",
+            "Show an order's tree and what fails first.",
+            order_handlers.get_trace,
+            {200: ("The tree.", named("Trace")), **missing},
+            "read",
+        ),
+        ServiceOperation(
+            "orderEvents",
+            "GET",
+            f"{_ORDER}/events",
+            "Tell what the cluster says about an order and its parts, newest first.",
+            order_handlers.get_events,
+            {200: ("Its events.", named("Events")), **missing},
+            "read",
+            query={"limit": LIMIT},
+        ),
+    )
+
+
+def _changing() -> tuple[ServiceOperation, ...]:
+    missing = {404: ("No such order.", named("Error"))}
+    return (
+        ServiceOperation(
+            "planChange",
+            "POST",
+            f"{_ORDER}/plan",
+            "Say what a change does, down to composed resources; nothing is written.",
+            change_handlers.post_plan,
+            {200: ("The plan.", named("Planned")), **missing},
+            "read",
+            body=PLAN,
+            slow=True,
+        ),
+        ServiceOperation(
+            "orderHistory",
+            "GET",
+            f"{_ORDER}/history",
+            "Tell who changed what in an order, when and why, newest first.",
+            change_handlers.get_history,
+            {200: ("Its commits.", named("History")), **missing},
+            "read",
+            query={"limit": LIMIT},
+        ),
+        ServiceOperation(
+            "changeOrder",
+            "POST",
+            f"{_ORDER}/changes",
+            "Change fields of a living order through Git, as far as its kit allows.",
+            change_handlers.post_change,
+            {
+                200: ("Nothing was written: unchanged, planned, or done before.", named("Changed")),
+                201: ("Committed, or proposed as a pull request.", named("Changed")),
+                409: ("Somebody else changed a field; both values are told.", named("Error")),
+                **missing,
+            },
+            "change",
+            body=CHANGE,
+            slow=True,
+            person=True,
+            keyed=True,
+        ),
+    )
+
+
+def _forms() -> tuple[ServiceOperation, ...]:
+    answers = {
+        302: ("The portal's form, filled in.", None),
+        404: ("No such order or change, or only for those who prove themselves.", named("Error")),
+    }
+    return (
+        ServiceOperation(
+            "changeForm",
+            "GET",
+            f"{_ORDER}/changes/{{change}}/form",
+            "Lead a browser to the portal's form of a change, with what Git holds filled in.",
+            form_links.get_change_form,
+            answers,
+            None,
+            optional=True,
+        ),
+        ServiceOperation(
+            "endForm",
+            "GET",
+            f"{_ORDER}/end/form",
+            "Lead a browser to the portal's form of the order's end.",
+            form_links.get_end_form,
+            answers,
+            None,
+            optional=True,
+        ),
+    )
+
+
+def _ending(ends: Ends) -> tuple[ServiceOperation, ...]:
+    missing = {404: ("No such order, or it is not ending.", named("Error"))}
+    return (
+        ServiceOperation(
+            "endOrder",
+            "POST",
+            f"{_ORDER}/end",
+            "End an order and prove that it is gone; asked again, it goes on.",
+            ends.post,
+            {
+                200: ("It has ended.", named("End")),
+                202: ("It is ending; `status` says where to look.", named("End")),
+                **missing,
+            },
+            "end",
+            body=END,
+            slow=True,
+            person=True,
+        ),
+        ServiceOperation(
+            "orderEnd",
+            "GET",
+            f"{_ORDER}/end",
+            "Say how far the end of an order is.",
+            ends.get,
+            {200: ("How far it is.", named("End")), **missing},
+            "read",
+        ),
+    )
+
+
+def _gates(desk: GateHandlers) -> tuple[ServiceOperation, ...]:
+    return (
+        ServiceOperation(
+            "gate",
+            "GET",
+            "/v1/gates/{kit}/{name}",
+            "Say whether the user of an XR may go on; only what is used up is 402.",
+            desk.get,
+            {
+                200: ("Yes.", named("Gate")),
+                402: ("No: what was paid for is used up.", named("Gate")),
+                404: ("No such kit, or it has no gate.", named("Error")),
+                503: ("Nobody knows now, or it is paused for another cause.", named("Error")),
+            },
+            "read",
+            query={"namespace": LABEL},
+        ),
+    )
+
+
+def _hooks(pulls: PullPlans) -> tuple[ServiceOperation, ...]:
+    return (
+        ServiceOperation(
+            "giteaWebhook",
+            "POST",
+            PATH,
+            "Take a delivery of the forge's webhook: pull requests are planned in the background.",
+            pulls.post,
+            {
+                200: ("There is nothing to plan.", named("Taken")),
+                202: ("It is planned.", named("Taken")),
+                401: ("The signature (X-Gitea-Signature) is missing or wrong.", named("Error")),
+            },
+            None,
+            body=DELIVERY,
+            hook=True,
+        ),
+    )
+
+
+def _watching() -> tuple[ServiceOperation, ...]:
+    return (
+        ServiceOperation(
+            "alive",
+            "GET",
+            "/healthz",
+            "Say that the process answers.",
+            health_handlers.get_healthz,
+            {200: ("It does.", TEXT)},
+            None,
+            media="text/plain",
+        ),
+        ServiceOperation(
+            "ready",
+            "GET",
+            "/readyz",
+            "Say whether forge, cluster and the signers of tokens answer.",
+            health_handlers.Readiness(),
+            {200: ("They do.", named("Ready")), 503: ("One does not.", named("Ready"))},
+            None,
+        ),
+        ServiceOperation(
+            "metrics",
+            "GET",
+            "/metrics",
+            "Show the figures in Prometheus' text format.",
+            health_handlers.get_metrics,
+            {200: ("The figures.", TEXT)},
+            "observe",
+            media=metrics.MEDIA,
+        ),
+    )

@@ -1,0 +1,213 @@
+"""
+Handler for the forge's webhooks: a pull request was opened or pushed to, so it is planned anew.
+
+When main moves on, what merging would do changes too: all open pull requests of the repository are
+planned anew. A delivery is answered at once: the planning is done by a few threads from a bounded
+queue, where a pull request stands at most once; one that is pushed to while it is planned is
+planned once more.
+What waits when the process ends is lost: the next push, or ``orderkit platform webhook --missed``,
+makes up for it.
+
+Called by ``request_pipeline``, listed in ``operation_table``; one `PullPlans` per service.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from orderkit.core.errors import (
+    InProgressError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+)
+from orderkit.core.names import RepoId
+from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
+from orderkit.flows.plan.pull_requests import MAIN, keep_planned, say_failed
+from orderkit.ports.requesters import UnprovedError
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.webhook_delivery import Asked, read_delivery
+
+WAITING_MAX, WORKERS = 200, 2
+LIMIT_S = 300.0
+"""How long one may take before its place is given to another; a thread cannot be ended."""
+_STUCK_MAX = 4
+"""So many threads are given up; then those that are left have to do."""
+_TRIES, _PAUSE_S = 3, 2.0
+_DONE = "done"
+
+logger = logging.getLogger(__name__)
+
+
+class PullPlans:
+    """The pull requests that wait for their plan, and those that are at it."""
+
+    def __init__(
+        self, *, waiting_max: int = WAITING_MAX, workers: int = WORKERS, limit_s: float = LIMIT_S
+    ) -> None:
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[Asked, None] = OrderedDict()
+        self._running: dict[Asked, object] = {}
+        """With a token of the run, so that one that was given up is told from the next."""
+        self._again: set[Asked] = set()
+        self._threads = self._stuck = 0
+        self._waiting_max, self._workers, self._limit_s = waiting_max, workers, limit_s
+
+    def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Take a delivery. 202 if a pull request is planned, 200 if there is nothing to plan."""
+        key = hook_key(service.options.access.secret)
+        if not is_signed(key, call.raw, call.headers.get(HEADER.lower(), "")):
+            raise UnprovedError(
+                f"{HEADER} is missing or wrong",
+                hint="register the webhook with 'orderkit platform webhook'",
+            )
+        call.noted.update(caller="forge", via="the webhook's signature")
+        asked = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
+        if isinstance(asked, str):
+            return ServiceResponse(200, {"state": "ignored", "reason": asked})
+        repo, number = asked
+        where: dict[str, Any] = {"repository": str(repo)}
+        call.noted.update(where, pull=number or "all")
+        if number is not None:
+            where["number"] = number
+        return ServiceResponse(202, {"state": self._add(service, asked), **where})
+
+    def under_way(self) -> tuple[int, int]:
+        """Return how many pull requests wait, and how many are being planned."""
+        with self._lock:
+            return len(self._waiting), len(self._running)
+
+    def _add(self, service: Service, key: Asked) -> str:
+        """
+        Queue a pull request.
+
+        Raises:
+            BusyError: Too many wait.
+        """
+        with self._lock:
+            if key in self._waiting or key in self._again:
+                return "waiting"
+            if key in self._running:
+                self._again.add(key)
+                return "waiting"
+            if len(self._waiting) >= self._waiting_max:
+                raise InProgressError(
+                    f"{self._waiting_max} pull requests wait for their plan",
+                    hint="deliver it again later, or run 'orderkit plan --pull-request'",
+                )
+            self._waiting[key] = None
+            self._start(service)
+            return "queued"
+
+    def _start(self, service: Service) -> None:
+        """Start a thread if something waits and there is a place; the lock is held."""
+        if self._waiting and self._threads < self._workers:
+            self._threads += 1
+            threading.Thread(
+                target=self._work, args=(service,), name="pull-plans", daemon=True
+            ).start()
+
+    def _work(self, service: Service) -> None:
+        while (found := self._next()) is not None:
+            key, token = found
+            limit = threading.Timer(self._limit_s, self._give_up, (service, key, token))
+            limit.daemon = True
+            limit.start()
+            try:
+                self._serve(service, key)
+            finally:
+                limit.cancel()
+            if not self._done(key, token):
+                return
+
+    def _serve(self, service: Service, key: Asked) -> None:
+        repo, number = key
+        if number is not None:
+            _plan(service, repo, number)
+        elif (state := _tried(service, str(repo), lambda: self._add_open(service, repo))) != _DONE:
+            service.metrics.plan(state)
+
+    def _add_open(self, service: Service, repo: RepoId) -> str:
+        """Queue all open pull requests into main; what was queued before stays so."""
+        for pull in tuple(service.platform.forge.pulls(repo, base=MAIN)):
+            self._add(service, (repo, pull.number))
+        return _DONE
+
+    def _next(self) -> tuple[Asked, object] | None:
+        with self._lock:
+            if not self._waiting:
+                self._threads -= 1
+                return None
+            key, _ = self._waiting.popitem(last=False)
+            token = self._running[key] = object()
+            return key, token
+
+    def _done(self, key: Asked, token: object) -> bool:
+        """Note the end of a run; False if it was given up, and another thread has its place."""
+        with self._lock:
+            if self._running.get(key) is not token:
+                return False
+            del self._running[key]
+            if key in self._again:
+                self._again.discard(key)
+                self._waiting[key] = None
+            return True
+
+    def _give_up(self, service: Service, key: Asked, token: object) -> None:
+        """Let another thread go on in place of one that does not come back."""
+        with self._lock:
+            if self._running.get(key) is not token or self._stuck >= _STUCK_MAX:
+                return
+            del self._running[key]
+            self._again.discard(key)
+            self._stuck += 1
+            self._threads -= 1
+            self._start(service)
+        repo, number = key
+        why = f"it was not done within {self._limit_s:g} s"
+        logger.error("%s#%s has no plan: %s", repo, number or "all", why)
+        service.metrics.plan("stuck")
+        if number is not None:
+            _say_failed(service, repo, number, why)
+
+
+def _plan(service: Service, repo: RepoId, number: int) -> None:
+    state = _tried(
+        service,
+        f"{repo}#{number}",
+        lambda: str(keep_planned(service.platform, repo, number).judged.state),
+    )
+    service.metrics.plan(state)
+    if state in {"lost", "bug"}:
+        why = "the platform failed; it is planned again with the next push"
+        _say_failed(service, repo, number, why)
+
+
+def _tried(service: Service, name: str, act: Callable[[], str]) -> str:
+    """Act, and never raise: nobody is there to be told but the log and the figures."""
+    for left in reversed(range(_TRIES)):
+        try:
+            return act()
+        except (NotFoundError, RefusedError) as error:
+            logger.info("%s is not planned: %s", name, error)
+            return "ignored"
+        except OrderkitError as error:
+            logger.warning("%s has no plan: %s", name, error)
+            if not (left and error.retryable):
+                break
+            service.platform.clock.sleep(_PAUSE_S)
+        except Exception:
+            logger.exception("the plan of %s", name)
+            return "bug"
+    return "lost"
+
+
+def _say_failed(service: Service, repo: RepoId, number: int, why: str) -> None:
+    try:
+        say_failed(service.platform, repo, number, why)
+    except OrderkitError as error:
+        logger.warning("%s#%d: its status cannot be set: %s", repo, number, error)

@@ -1,0 +1,43 @@
+"""
+How many requests a caller may send: a bucket of permits each, filled at a steady rate.
+
+Kept in memory, per process. Called by ``request_pipeline``; thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+_CALLERS_MAX = 10_000
+"""Beyond it the caller who was quiet longest is forgotten, and begins with a full bucket."""
+_BURST_S = 10.0
+_BURST_MIN = 5.0
+
+
+class RateLimit:
+    """The buckets of all callers."""
+
+    def __init__(
+        self, per_minute: int, *, monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Allow bursts of what ten seconds allow, at least five."""
+        self._per_s = per_minute / 60
+        self._burst = max(_BURST_MIN, self._per_s * _BURST_S)
+        self._monotonic_s = monotonic_s
+        self._lock = threading.Lock()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait_s(self, caller: str) -> float:
+        """Take a permit; return 0, or after how many seconds there will be one."""
+        now = self._monotonic_s()
+        with self._lock:
+            level, seen = self._buckets.pop(caller, (self._burst, now))
+            level = min(self._burst, level + (now - seen) * self._per_s)
+            allowed = level >= 1
+            self._buckets[caller] = (level - 1 if allowed else level, now)
+            if len(self._buckets) > _CALLERS_MAX:
+                self._buckets.popitem(last=False)
+        return 0.0 if allowed else (1 - level) / self._per_s

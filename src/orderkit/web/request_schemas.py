@@ -1,0 +1,322 @@
+"""
+JSON Schemas of what the service reads and answers (2020-12, as OpenAPI 3.1 has them).
+
+Named ones stand under ``components`` of the document. Used by ``table``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from orderkit.core.order.order_state import Phase
+from orderkit.flows.change.request import State
+
+TEXT: dict[str, Any] = {"type": "string"}
+FLAG: dict[str, Any] = {"type": "boolean"}
+_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+LABEL: dict[str, Any] = {"type": "string", "maxLength": 63, "pattern": _NAME}
+"""An RFC 1123 label: orders, teams, kits."""
+REFERENCE: dict[str, Any] = {
+    "type": "string",
+    "maxLength": 253,
+    "pattern": r"^[A-Za-z]+:[A-Za-z0-9][-A-Za-z0-9_.]*/[A-Za-z0-9][-A-Za-z0-9_.@+]*$",
+    "description": "A catalog reference. A claim: what a token proves is not overruled by it.",
+}
+COMMIT: dict[str, Any] = {"type": "string", "pattern": "^[0-9a-f]{40}$"}
+KEY: dict[str, Any] = {"type": "string", "pattern": r"^[A-Za-z0-9._:-]{1,100}$"}
+
+
+def closed(required: list[str], **properties: Any) -> dict[str, Any]:
+    """Return the schema of an object with these properties and no others."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": required,
+        "properties": properties,
+    }
+
+
+def every(**properties: Any) -> dict[str, Any]:
+    """Return the schema of an object that has all of these properties."""
+    return closed([*properties], **properties)
+
+
+def listed(of: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a list."""
+    return {"type": "array", "items": of}
+
+
+def named(name: str) -> dict[str, Any]:
+    """Refer to a schema under ``components``."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def nullable(of: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a value that may be null."""
+    return {"anyOf": [of, {"type": "null"}]}
+
+
+TASK = closed(
+    ["template", "values"],
+    template={"type": "string", "minLength": 1, "maxLength": 253},
+    values={"type": "object"},
+    id={"type": "string", "pattern": r"^[A-Za-z0-9._-]{1,100}$"},
+    requester=REFERENCE,
+)
+REGISTRATION = closed(
+    ["order", "kit", "team"],
+    order=LABEL,
+    kit=LABEL,
+    team=LABEL,
+    repository={"type": "string", "minLength": 1, "maxLength": 253},
+    requester=REFERENCE,
+)
+CHANGE = closed(
+    ["values"],
+    change={**LABEL, "description": "The kit's name for it. Absent: found by the fields."},
+    values={
+        "type": "object",
+        "description": "By form parameter or field of the XRD; null takes a field away.",
+    },
+    base={
+        "type": "string",
+        "pattern": "^[0-9a-f]{7,40}$",
+        "description": "The commit that was looked at: values that it has are no edits, "
+        "and a field that changed since is a conflict.",
+    },
+    whole={
+        **FLAG,
+        "description": "These are all values of the change's form: a missing one is taken away.",
+    },
+    how={"enum": ["direct", "review"]},
+    reason={"type": "string", "maxLength": 500},
+    dryRun={**FLAG, "description": "Check it all and write nothing."},
+    acceptLoss={**FLAG, "description": "Go on although the plan says that data is deleted."},
+    requester=REFERENCE,
+)
+PLAN = {
+    **CHANGE,
+    "properties": {
+        name: shape
+        for name, shape in CHANGE["properties"].items()
+        if name in {"change", "values", "base", "whole"}
+    },
+}
+"""What a change does is asked with the same words."""
+END = closed(
+    ["confirm"],
+    confirm={"type": "string", "maxLength": 63, "description": "The order's id, typed."},
+    repository={"enum": ["archive", "delete"], "description": "Absent: as the kit says."},
+    reason={"type": "string", "maxLength": 500},
+    take={
+        "type": "object",
+        "additionalProperties": {"type": "boolean"},
+        "maxProperties": 50,
+        "description": "What goes too although it would stay, by the names of the kit's end.",
+    },
+    requester=REFERENCE,
+)
+DELIVERY: dict[str, Any] = {
+    "type": "object",
+    "description": "As Gitea sends it; only repository.full_name, number, action and ref are read.",
+}
+LIMIT = {"type": "string", "pattern": "^[1-9][0-9]{0,2}$"}
+_OBJECT = closed(["apiVersion", "kind", "name"], apiVersion=TEXT, kind=TEXT, name=TEXT)
+_OBJECT["properties"]["namespace"] = TEXT
+
+COMPONENTS: dict[str, dict[str, Any]] = {
+    "Error": closed(
+        ["error"],
+        error=closed(
+            ["message", "hint"],
+            message=TEXT,
+            hint=TEXT,
+            field=TEXT,
+            value=TEXT,
+            rule=TEXT,
+            conflicts=listed(named("Conflict")),
+            head=TEXT,
+        ),
+    ),
+    "Conflict": every(
+        field=TEXT, seen={}, now={}, wanted={}, commit=nullable(TEXT), author=TEXT, requester=TEXT
+    ),
+    "Object": _OBJECT,
+    "Order": every(
+        order=TEXT,
+        team=TEXT,
+        kit=TEXT,
+        phase={"enum": list(get_args(Phase))},
+        ready=FLAG,
+        reason=TEXT,
+        advice=TEXT,
+        head=nullable(TEXT),
+        revision=nullable(TEXT),
+        repository=TEXT,
+        xr=nullable(named("Object")),
+    ),
+    "Orders": every(orders=listed(named("Order"))),
+    "Node": {
+        "type": "object",
+        "required": ["apiVersion", "kind", "name", "synced", "ready", "reason", "children"],
+        "properties": {
+            **_OBJECT["properties"],
+            "synced": TEXT,
+            "ready": TEXT,
+            "reason": TEXT,
+            "children": listed(named("Node")),
+        },
+    },
+    "Trace": every(
+        order=named("Order"),
+        tree=named("Node"),
+        failing=nullable(every(object=named("Object"), reason=TEXT)),
+    ),
+    "Registered": every(
+        order=TEXT, team=TEXT, kit=TEXT, repository=TEXT, ledgerCommit=TEXT, changed=FLAG
+    ),
+    "TaskDone": every(
+        template=TEXT,
+        order=nullable(TEXT),
+        created=FLAG,
+        requester=TEXT,
+        requesterProof=TEXT,
+        steps={"type": "object"},
+        output={"type": "object"},
+    ),
+    "Difference": every(field=TEXT, **{"from": {}, "to": {}}),
+    "Pull": every(
+        number={"type": "integer"}, title=TEXT, state=TEXT, url=TEXT, requester=nullable(TEXT)
+    ),
+    "Plan": every(
+        summary=TEXT,
+        ready=FLAG,
+        unchanged={"type": "integer"},
+        fields=listed(named("Difference")),
+        status=listed(named("Difference")),
+        resources=listed(
+            closed(
+                ["path", "action", "apiVersion", "kind", "name", "fields"],
+                path=TEXT,
+                action={"enum": ["added", "changed", "removed", "replaced"]},
+                apiVersion=TEXT,
+                kind=TEXT,
+                name=TEXT,
+                namespace=TEXT,
+                fields=listed(named("Difference")),
+            )
+        ),
+        waves=listed(listed(TEXT)),
+        dangers=listed(every(path=TEXT, code=TEXT, message=TEXT)),
+        unknowns=listed(TEXT),
+        costs=nullable(named("Costs")),
+    ),
+    "Taken": closed(
+        ["state"],
+        state={"enum": ["queued", "waiting", "ignored"]},
+        repository=TEXT,
+        number={"type": "integer"},
+        reason=TEXT,
+    ),
+    "Costs": every(
+        currency=TEXT,
+        table=TEXT,
+        source=TEXT,
+        date=TEXT,
+        monthly=every(before=TEXT, after=TEXT, difference=TEXT),
+        upTo=every(before=TEXT, after=TEXT),
+        before=listed(named("CostLine")),
+        after=listed(named("CostLine")),
+        notPriced=listed(TEXT),
+        notReckoned=listed(TEXT),
+    ),
+    "CostLine": every(
+        path=TEXT,
+        resource=TEXT,
+        title=TEXT,
+        reckoned=TEXT,
+        monthly=TEXT,
+        upTo=FLAG,
+        assumes=TEXT,
+    ),
+    "Planned": closed(
+        ["order", "summary", "changes", "xrs", "plan", "markdown"],
+        order=TEXT,
+        summary=every(
+            added={"type": "integer"}, modified={"type": "integer"}, removed={"type": "integer"}
+        ),
+        changes=listed({"type": "object"}),
+        xrs=listed({"type": "object"}),
+        errors=listed({"type": "object"}),
+        plan=named("Plan"),
+        markdown=TEXT,
+    ),
+    "Changed": every(
+        order=TEXT,
+        state={"enum": list(get_args(State))},
+        repeated=FLAG,
+        operation=TEXT,
+        change=TEXT,
+        how={"enum": ["direct", "review"]},
+        edits=listed(named("Difference")),
+        diff=TEXT,
+        commit=nullable(TEXT),
+        pull=nullable(named("Pull")),
+        otherPulls=listed(named("Pull")),
+        warnings=listed(TEXT),
+        plan=nullable(named("Plan")),
+        planWhyNot=TEXT,
+        message=TEXT,
+        url=TEXT,
+    ),
+    "History": every(
+        order=TEXT,
+        entries=listed(
+            every(
+                commit=TEXT,
+                when=TEXT,
+                author=TEXT,
+                summary=TEXT,
+                byHand=FLAG,
+                requester=TEXT,
+                requesterProof=TEXT,
+                operation=TEXT,
+                change=TEXT,
+                reason=TEXT,
+                ordered=FLAG,
+                fields=listed(named("Difference")),
+                unreadable=TEXT,
+            )
+        ),
+    ),
+    "Events": every(
+        order=TEXT,
+        events=listed(
+            every(
+                at=TEXT,
+                type=TEXT,
+                reason=TEXT,
+                message=TEXT,
+                count={"type": "integer"},
+                object=named("Object"),
+            )
+        ),
+    ),
+    "End": closed(
+        ["order", "state", "status", "message"],
+        order=TEXT,
+        state={"enum": ["ending", "stopped", "ended"]},
+        status=TEXT,
+        message=TEXT,
+        reason=TEXT,
+        steps=listed(every(step=TEXT, done=TEXT)),
+        endedAt=TEXT,
+        repository=TEXT,
+        gone=listed(named("Object")),
+        survives=listed(TEXT),
+    ),
+    "Gate": every(
+        kit=TEXT, name=TEXT, namespace=TEXT, state={"enum": ["open", "exhausted"]}, cause=TEXT
+    ),
+    "Ready": every(ready=FLAG, checks={"type": "object", "additionalProperties": TEXT}),
+}

@@ -1,0 +1,77 @@
+"""
+Read from a delivery of the forge's webhook which pull requests are to be planned anew.
+
+A delivery is believed only that something happened: repository and number are all that is taken
+from it, and everything else is read from the forge again. Called by ``pull_plans``, once the
+signature was found right.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from orderkit.core.errors import InvalidInputError, shorten
+from orderkit.core.names import RepoId
+from orderkit.flows.plan.pull_requests import MAIN
+
+_EVENTS = frozenset({"pull_request", "push"})
+_ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited"})
+_NAME = re.compile(r"([A-Za-z0-9._-]{1,100})/([A-Za-z0-9._-]{1,100})\Z")
+_NUMBER_MAX = 10**9
+
+Asked = tuple[RepoId, int | None]
+"""A pull request; None: all of the repository that are open."""
+
+
+def read_delivery(event: str, body: bytes) -> Asked | str:
+    """
+    Return what is to be planned, or why nothing is.
+
+    Args:
+        event: As the forge names it in its header ``X-Gitea-Event``.
+
+    Raises:
+        InvalidInputError: The body is not what the forge sends with that event.
+    """
+    if event not in _EVENTS:
+        return _no_plan("event", event)
+    told = _payload(body)
+    if event == "push":
+        if told.get("ref") != f"refs/heads/{MAIN}":
+            return _no_plan("push to", told.get("ref"))
+        return _repository(told), None
+    if told.get("action") not in _ACTIONS:
+        return _no_plan("action", told.get("action"))
+    return _repository(told), _number(told)
+
+
+def _no_plan(what: str, value: object) -> str:
+    return f"{what} '{shorten(str(value), limit=40)}' changes no plan"
+
+
+def _payload(data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError("body", data[:80], f"is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise InvalidInputError("body", data[:80], "is no object")
+    return found
+
+
+def _repository(told: dict[str, Any]) -> RepoId:
+    repository = told.get("repository")
+    name = repository.get("full_name") if isinstance(repository, dict) else None
+    found = _NAME.match(name) if isinstance(name, str) else None
+    if found is None:
+        raise InvalidInputError("repository.full_name", name, "names no repository")
+    return RepoId(found[1], found[2])
+
+
+def _number(told: dict[str, Any]) -> int:
+    number = told.get("number")
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < _NUMBER_MAX:
+        raise InvalidInputError("number", number, "is no number of a pull request")
+    return number

@@ -143,7 +143,7 @@ def _methods() -> Iterator[tuple[str, str]]:
 
 def _refusals(*, early: bool) -> str:
     def row(name: str, refusal: UnsupportedConstruct) -> tuple[str, ...]:
-        texts = (refusal.what, refusal.why, refusal.instead)
+        texts = (refusal.construct, refusal.why, refusal.instead)
         case = unsupported.CASES[name].replace("\n", "⏎")
         return *(text.replace("{}", "…") for text in texts), f"`` {case} ``"
 

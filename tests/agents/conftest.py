@@ -144,7 +144,7 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GiteaForge]:
     embedded = EmbeddedForge(tmp_path_factory.mktemp("forge"))
     server = HttpServer(embedded.app, bind("forge", 0))

@@ -70,7 +70,7 @@ def test_whoever_writes_both_know_the_same_files(
         one.ensure_org(REPO.owner)
         one.ensure_repo(REPO, description="test")
         write(one, {f"apps/team-{n % 5}/order-{n}.yaml": str(n) for n in range(30)})
-        for step in range(chances.count(25, 200)):
+        for step in range(chances.count(12, 200)):
             writer = chance.choice((one, two))
             known = sorted(map(str, one.tree(REPO, one.head(REPO) or "")))  # type: ignore[arg-type]  # there is one
             files: dict[str, str | None] = {

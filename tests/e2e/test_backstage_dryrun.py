@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from lab.realbackstage import GUEST
 from published import Up, read_kit, wanted_repository
-from realbackstage import GUEST
 from scaffolderapi import Scaffolder
 
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack

@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from lab.realbackstage import GUEST
 from published import Up
-from realbackstage import GUEST
 from scaffolderapi import Scaffolder
 
 from orderkit.core.portal.render import RenderError

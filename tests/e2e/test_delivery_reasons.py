@@ -24,8 +24,8 @@ from deliveryfaults import (
     operation,
     record,
 )
-from tests.lab.realargocd import ArgoCD
-from tests.lab.realgitea import Gitea
+from lab.realargocd import ArgoCD
+from lab.realgitea import Gitea
 
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster

@@ -1,7 +1,7 @@
 """
 Every manifest of the delivery tree, for every target and Argo CD, against the kinds' own schemas.
 
-Argo CD's are the CRDs in its modules (``tests/lab/argocdcrds``); the others are ours.
+Argo CD's are the CRDs in its modules (``lab/argocdcrds``); the others are ours.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 from deliveredkinds import validators
-from tests.lab.binaries import built
+from lab.binaries import built
 
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.generate.health_checks import EXCLUSIONS

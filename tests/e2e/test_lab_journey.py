@@ -21,9 +21,9 @@ import pytest
 import roguery
 import rogues
 from commands import Command, as_process
+from lab.realgitea import add_token, add_user
 from labplatform import LabPlatform
 from rogues import ROGUES, XGARAGE, Pair
-from tests.lab.realgitea import add_token, add_user
 
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared

@@ -20,9 +20,9 @@ from bays import XR, Bay, ask, new_bay, set_
 from changingcrowd import Crowd
 from changingpack import changing_pack
 from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
+from lab.realgitea import Gitea, add_token, add_user, serving
 from published import Up
 from pullhand import Hand
-from tests.lab.realgitea import Gitea, add_token, add_user, serving
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
@@ -112,7 +112,7 @@ def test_a_field_that_somebody_changed_is_a_conflict_with_both_values(bay: Bay) 
         ask(bay, set_("stage", "stage2"), base=base)
 
     (found,) = caught.value.conflicts
-    assert (found.seen, found.now, found.commit) == ("stage1", "stage3", theirs)
+    assert (found.base, found.now, found.commit) == ("stage1", "stage3", theirs)
 
 
 def test_an_operation_changes_nothing_twice(bay: Bay) -> None:

@@ -24,8 +24,8 @@ import mixedplatform
 import pytest
 import requests
 from commands import Command, as_process
+from lab.realgitea import Gitea, add_token, add_user
 from published import Up, read_kit, wanted_repository
-from tests.lab.realgitea import Gitea, add_token, add_user
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE

@@ -10,7 +10,7 @@ import pytest
 import requests
 import yaml
 from accessreviews import may
-from tests.lab.realkube import Kube
+from lab.realkube import Kube
 
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.controllers import LEASE, Candidate, LeaderElection

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from accessreviews import may
-from tests.lab.realkube import Kube
+from lab.realkube import Kube
 
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.objects.kube_objects import NAMESPACE as NAMESPACE_KIND

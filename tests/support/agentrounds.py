@@ -18,7 +18,7 @@ from orderkit.core.crossplane.composed import Composed, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.crossplane.simulation import SimulatedWorld, finder, simulate
+from orderkit.core.crossplane.simulation import SimulatedWorld, lookup_in, simulate
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.objects.scopes import is_namespaced
@@ -60,7 +60,7 @@ class Round:
         world = World(
             python_functions(STATIONS),
             self.observed,
-            fetch=finder([*self.required, *self.observed.values(), self.xr]),
+            lookup=lookup_in([*self.required, *self.observed.values(), self.xr]),
             scope_of=is_namespaced,
         )
         return compose(self.xr, steps_of(self.composition["spec"]), world)

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.lab import realargocd, realgitea, realkube
-from tests.lab.realargocd import ArgoCD
-from tests.lab.realgitea import Gitea
+from lab import realargocd, realgitea, realkube
+from lab.realargocd import ArgoCD
+from lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.assembly import EmbeddedAssembly, crossplane_crds
 from orderkit.adapters.embedded.platform import BOT_SCOPES

@@ -150,7 +150,7 @@ def facts_of(workshop: AssemblyContext, **more: Any) -> JudgingFacts:
     """Return what is known without a cluster."""
     laws = workshop.laws
     return JudgingFacts(
-        schemas=SchemaSet((laws.given, laws.delivered, built_in())),
+        schemas=SchemaSet((laws.supplied, laws.delivered, built_in())),
         assembled=workshop.blueprints.keys(),
         roles=laws.roles,
         **more,

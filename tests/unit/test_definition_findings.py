@@ -193,7 +193,7 @@ CASES = [
         judged(version="additionalPrinterColumns: [{name: T, type: string, jsonPath: .spec.taem}]"),
         VERSION_LINE,
         Reason.UNMEANT,
-        "the column T shows .spec.taem, which the schema does not have",
+        "the column T shows .spec.taem, which the schema lacks",
         "declare it",
         FindingSeverity.WARNING,
     ),

@@ -33,7 +33,7 @@ def broken(text: str, chance: random.Random) -> str:
 
 
 def test_broken_files_are_findings_and_never_crashes(chances: Chances) -> None:
-    for number in range(chances.count(short=100, full=20_000)):
+    for number in range(chances.count(short=25, full=20_000)):
         chance = chances.random(f"hostile kit {number}")
         files = dict(FILES)
         for _ in range(chance.choice((1, 1, 2))):

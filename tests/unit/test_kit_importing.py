@@ -167,7 +167,7 @@ def test_the_composition_is_the_default_the_only_or_the_named_one() -> None:
 
     def chosen(*objects: dict[str, Any], wanted: str = "", default: str = "") -> str | None:
         spec = {**xrd["spec"], **({"defaultCompositionRef": {"name": default}} if default else {})}
-        found = composition_for({**xrd, "spec": spec}, with_compositions(*objects), wanted=wanted)
+        found = composition_for({**xrd, "spec": spec}, with_compositions(*objects), name=wanted)
         return found.name if found else None
 
     assert chosen() is None

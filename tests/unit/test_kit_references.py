@@ -11,7 +11,7 @@ import yaml
 
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.kit_files import generate
-from orderkit.core.kit.catalog_pickers import bare_spec, pattern_with
+from orderkit.core.kit.catalog_pickers import names_alone, pattern_with
 from orderkit.core.kit.change_forms import change_named, form_data
 from orderkit.core.kit.kit_reader import all_problems, read_kit
 from orderkit.core.kit.model import Kit, Survivor
@@ -170,8 +170,8 @@ def test_a_form_takes_a_reference_and_the_xr_gets_the_name(kit: Kit) -> None:
 
     assert shown["pattern"] == "^(resource:default/)?[a-z-]{1,20}$"
     assert shown["maxLength"] == 20 + len("resource:default/")
-    assert bare_spec(kit, {"source": {"ref": "resource:default/a"}}) == {"source": {"ref": "a"}}
-    assert bare_spec(kit, {"source": {"ref": "a"}, "mode": "on"}) == {
+    assert names_alone(kit, {"source": {"ref": "resource:default/a"}}) == {"source": {"ref": "a"}}
+    assert names_alone(kit, {"source": {"ref": "a"}, "mode": "on"}) == {
         "source": {"ref": "a"},
         "mode": "on",
     }
@@ -189,8 +189,8 @@ def test_a_change_form_opens_with_the_reference_and_sends_no_edit_for_it(kit: Ki
     data = form_data(kit, change, order="lab-x", base="0" * 40, spec=held)
 
     assert data["source"] == {"ref": "resource:default/a"}
-    assert entered_edits(kit, {"source": data["source"]}, seen=held) == ()
-    (edit,) = entered_edits(kit, {"source": {"ref": "resource:default/b"}}, seen=held)
+    assert entered_edits(kit, {"source": data["source"]}, shown_spec=held) == ()
+    (edit,) = entered_edits(kit, {"source": {"ref": "resource:default/b"}}, shown_spec=held)
     assert edit == FieldEdit("source.ref", "set", "b")
     assert (
         resolve(kit, FieldEdit("source.ref", "set", "resource:default/b", typed=True)).value == "b"

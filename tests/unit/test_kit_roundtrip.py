@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kitforms import Made, xrd_of
 from kitschemas import SPECS, Schema, values_of
+from tests.conftest import Chances
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
@@ -45,9 +46,17 @@ def nothing_in(value: Any, schema: Schema) -> bool:
     return value in ([], {}) if isinstance(value, dict | list) else False
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_what_is_entered_is_what_the_xr_has(data: st.DataObject) -> None:
+def random_cases(chances: Chances, short: int) -> settings:
+    """Return how many random specifications a test tries."""
+    examples = chances.count(short, 2000)
+    return settings(deadline=None, max_examples=examples, suppress_health_check=list(HealthCheck))
+
+
+def test_what_is_entered_is_what_the_xr_has(chances: Chances) -> None:
+    random_cases(chances, 20)(given(st.data())(xr_has_what_is_entered))()
+
+
+def xr_has_what_is_entered(data: st.DataObject) -> None:
     spec = data.draw(SPECS, label="spec")
     made = Made(spec)
     entered = data.draw(values_of(spec), label="values")
@@ -75,9 +84,11 @@ def texts(value: Any) -> Any:
     return value if isinstance(value, str | bool) or value is None else float(value)
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
-@given(SPECS)
-def test_generated_files_pass_yamllint_and_twice_are_the_same(spec: Schema) -> None:
+def test_generated_files_pass_yamllint_and_twice_are_the_same(chances: Chances) -> None:
+    random_cases(chances, 15)(given(SPECS)(generated_files_are_clean))()
+
+
+def generated_files_are_clean(spec: Schema) -> None:
     made = Made(spec)
 
     template = made.files[next(path for path in made.files if path.name == "template.yaml")]
@@ -90,10 +101,12 @@ LINT = YamlLintConfig(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
-@given(SPECS, st.data())
-def test_the_form_refuses_what_the_xrd_refuses(spec: Schema, data: st.DataObject) -> None:
+def test_the_form_refuses_what_the_xrd_refuses(chances: Chances) -> None:
     """What is empty is left out of the XR, so a form may take it."""
+    random_cases(chances, 25)(given(SPECS, st.data())(form_refuses_what_the_xrd_refuses))()
+
+
+def form_refuses_what_the_xrd_refuses(spec: Schema, data: st.DataObject) -> None:
     made = Made(spec)
     name = data.draw(st.sampled_from(list(spec["properties"])))
     wrong: Any = data.draw(st.sampled_from(["A b\n", 99, 1.5, True, None, [], {}, [[]], {"x": {}}]))

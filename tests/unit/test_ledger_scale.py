@@ -28,9 +28,8 @@ PATHS = {
 }
 
 
-def delivered(folder: PurePosixPath) -> int:
-    """Count the files that an Application of this folder renders; it does not look below."""
-    return sum(path.parent == folder and path.suffix == ".yaml" for path in PATHS)
+DELIVERED = Counter(path.parent for path in PATHS if path.suffix == ".yaml")
+"""How many files an Application of a folder renders; it does not look below."""
 
 
 def team_file(team: str) -> list[dict[str, Any]]:
@@ -39,8 +38,8 @@ def team_file(team: str) -> list[dict[str, Any]]:
 
 
 def test_no_application_lists_more_than_its_teams_or_one_teams_orders() -> None:
-    assert delivered(PurePosixPath("teams")) == TEAMS
-    assert {delivered(PurePosixPath("apps", f"crew-{n:03d}")) for n in range(TEAMS)} == {EACH}
+    assert DELIVERED[PurePosixPath("teams")] == TEAMS
+    assert {DELIVERED[PurePosixPath("apps", f"crew-{n:03d}")] for n in range(TEAMS)} == {EACH}
     project, application = team_file("crew-000")
     assert application["spec"]["source"]["path"] == "apps/crew-000"
     assert project["spec"]["sourceRepos"] == [f"{FORGE}/crew-000/*"]
@@ -59,8 +58,8 @@ def test_no_file_says_more_because_others_order() -> None:
 
 
 def test_an_order_is_found_among_all_and_each_counts_once() -> None:
-    assert ledger.holder(PATHS, "garage-07777") == ALL[7777]
-    assert ledger.holder(PATHS, "garage-1") is None
-    assert len(ledger.living(PATHS, TeamName("crew-077"))) == EACH
+    assert ledger.living_order(PATHS, "garage-07777") == ALL[7777]
+    assert ledger.living_order(PATHS, "garage-1") is None
+    assert len(ledger.living_orders(PATHS, TeamName("crew-077"))) == EACH
     assert Counter(entry.team for entry in ledger.entries(PATHS)).most_common(1)[0][1] == EACH
     assert list(ledger.entries(PATHS)) == sorted(ALL, key=lambda each: (each.team, each.order))

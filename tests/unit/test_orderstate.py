@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orderkit.core.names import CommitSha
-from orderkit.core.order.order_state import judge, part_unready
+from orderkit.core.order.order_state import judge, object_unready
 
 HEAD = CommitSha("a" * 40)
 OLD = "b" * 40
@@ -196,4 +196,4 @@ def test_a_part_that_keeps_no_synced_is_judged_by_ready(
 ) -> None:
     said = [{"type": type_, "status": status, "message": "no pod"} for type_, status in conditions]
 
-    assert part_unready({"metadata": {}, "status": {"conditions": said}}) == wrong
+    assert object_unready({"metadata": {}, "status": {"conditions": said}}) == wrong

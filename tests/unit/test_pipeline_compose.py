@@ -345,7 +345,7 @@ def fetch(selector: Selector) -> list[Manifest]:
 
 
 def ask_with(asking: Asking, **step: Any) -> Composed:
-    return compose(XR, [PipelineStep("s", "f", **step)], World({"f": asking}, fetch=fetch))
+    return compose(XR, [PipelineStep("s", "f", **step)], World({"f": asking}, lookup=fetch))
 
 
 def need(response: StationResponse, name: str, match_name: str = "") -> None:
@@ -450,7 +450,7 @@ def test_a_failing_look_up_stops_the_pipeline() -> None:
 
     asking = Asking(lambda _, __, response: need(response, "x", "one"))
 
-    composed = compose(XR, [PipelineStep("s", "f")], World({"f": asking}, fetch=unreachable))
+    composed = compose(XR, [PipelineStep("s", "f")], World({"f": asking}, lookup=unreachable))
 
     assert composed.error.endswith(
         "cannot fetch required resources (ConfigMap of v1): the cluster is down"

@@ -352,7 +352,7 @@ def test_a_required_resource_that_is_not_there_is_told() -> None:
     found = assemble(an_xr(size=1), a_workshop(station))
 
     assert found.unknowns == ("ConfigMap shop/facts was asked for and is not there",)
-    assert [each.name for each in found.asked] == ["facts"]
+    assert [each.name for each in found.requirements] == ["facts"]
 
 
 def test_a_station_that_fails_is_a_fault_in_its_words() -> None:

@@ -17,7 +17,7 @@ from orderkit.core.plan.comparison import compare
 from orderkit.core.plan.graph import ROOT, Graph, GraphNode, NodeState, graph_of
 from orderkit.core.plan.graph_layout import laid_out
 from orderkit.core.plan.graph_mermaid import to_mermaid
-from orderkit.core.plan.graph_references import references, rooms
+from orderkit.core.plan.graph_references import namespace_edges, references
 from orderkit.core.plan.graph_svg import to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -139,7 +139,7 @@ def test_what_a_wrapper_makes_is_named_and_lives_somewhere() -> None:
     }
 
     assert references(parts) == {("user", "wrapped")}
-    assert rooms(parts) == {("wrapped", "room"), ("user", "room")}
+    assert namespace_edges(parts) == {("wrapped", "room"), ("user", "room")}
 
 
 def test_the_picture_tells_every_resource_and_needs_nothing_else() -> None:

@@ -364,7 +364,7 @@ def _owned(uid: str) -> list[dict[str, Any]]:
         OutcomeRule.TAKEN, "controlled by XShop two"),
         ({"living": _living(annotations={"argocd.argoproj.io/tracking-id": "apps:/ConfigMap:x"})},
          OutcomeRule.TAKEN, "delivered by Application apps"),
-        ({"others": {KEY: "shop-two"}}, OutcomeRule.COLLISION, "what order shop-two makes too"),
+        ({"other_orders": {KEY: "shop-two"}}, OutcomeRule.COLLISION, "what order shop-two makes too"),
         ({"missing_namespaces": {"shop"}}, OutcomeRule.NO_NAMESPACE, 'namespaces "shop" not found'),
         ({"unserved": {CONFIG_MAP}}, OutcomeRule.UNKNOWN_KIND, 'no matches for kind "ConfigMap"'),
     ],

@@ -42,13 +42,13 @@ def test_the_same_state_gives_the_same_bytes(objects: list[Manifest]) -> None:
 
 
 def test_what_is_read_is_what_was_written_but_for_what_the_server_counts() -> None:
-    written = a_snapshot(an_object("m", data={"k": "v"}), listed=((CONFIG, "home"),))
+    written = a_snapshot(an_object("m", data={"k": "v"}), listings=((CONFIG, "home"),))
 
     found = from_text(to_text(written), name="x.json")
 
     assert to_text(found) == to_text(written)
     assert found.order("b").team == "crew"
-    assert found.listed == ((CONFIG, "home"),)
+    assert found.listings == ((CONFIG, "home"),)
     assert "resourceVersion" not in found.objects[0]["metadata"]
     assert found.objects[0]["metadata"]["uid"] == "u-m"
 

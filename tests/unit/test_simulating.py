@@ -10,7 +10,7 @@ import pytest
 from orderkit.core.crossplane.auto_ready import _CHECKS, auto_ready, is_ready
 from orderkit.core.crossplane.composed import PipelineStep, World
 from orderkit.core.crossplane.simulated_objects import made_ready
-from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, finder, simulate
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, lookup_in, simulate
 from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.scopes import is_namespaced
@@ -229,7 +229,7 @@ def test_look_ups_by_label_are_sorted_and_keep_to_their_namespace() -> None:
     for manifest in objects:
         manifest["metadata"]["labels"] = {"app": "x"}
     objects.append(inside("b", "ConfigMap", "other"))
-    find = finder(objects)
+    find = lookup_in(objects)
 
     everywhere = find(Selector("v1", "ConfigMap", labels={"app": "x"}))
     there = find(Selector("v1", "ConfigMap", labels={"app": "x"}, namespace="b"))

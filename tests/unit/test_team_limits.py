@@ -128,10 +128,10 @@ def test_limits_that_cannot_be_are_refused(reason: str, name: str, text: str, sa
 def test_limits_are_told_as_they_are_given_and_dropped_one_by_one() -> None:
     given = {"orders": "20", "orders.store": "5", "store.disk.size": "10Gi", "store.nodes": "4"}
     found = team_limits.with_limits(TeamLimits(), given, (), KITS)
-    assert found.told() == tuple(f"{name}={text}" for name, text in given.items())
+    assert found.texts() == tuple(f"{name}={text}" for name, text in given.items())
 
     left = team_limits.with_limits(found, {}, ("orders", "store.disk.size"), KITS)
-    assert left.told() == ("orders.store=5", "store.nodes=4")
+    assert left.texts() == ("orders.store=5", "store.nodes=4")
     assert team_limits.with_limits(left, {}, left_names(left), KITS) == TeamLimits()
     with pytest.raises(UsageError, match="no limit 'orders'") as error:
         team_limits.with_limits(left, {}, ("orders",), KITS)
@@ -139,7 +139,7 @@ def test_limits_are_told_as_they_are_given_and_dropped_one_by_one() -> None:
 
 
 def left_names(found: TeamLimits) -> list[str]:
-    return [told.partition("=")[0] for told in found.told()]
+    return [told.partition("=")[0] for told in found.texts()]
 
 
 def test_a_teams_file_reads_back_as_it_was_written() -> None:

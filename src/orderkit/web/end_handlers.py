@@ -138,8 +138,8 @@ def find_entry(service: Service, call: ServiceRequest, right: Right) -> OrderEnt
     """
     order, teams = call.path["order"], call.who.teams(right)
     paths = ledger_snapshot(service.platform).blobs
-    found = ledger.holder(paths, order)
-    found = found or ledger.ending(paths, order)
+    found = ledger.living_order(paths, order)
+    found = found or ledger.ending_order(paths, order)
     if found is None and (ended := ledger.tombstones(paths, order)):
         found = OrderEntry(TeamName(ended[-1].parts[1]), OrderId(order))
     if teams is not None and (found is None or found.team not in teams):

@@ -58,7 +58,7 @@ def _living(service: Service, call: ServiceRequest) -> LiveOrder:
 def _open_entry(service: Service, call: ServiceRequest) -> OrderEntry:
     """Return an order whose values everybody may see; others look as if they did not exist."""
     order = call.path["order"]
-    entry = ledger.holder(ledger_snapshot(service.platform).blobs, order)
+    entry = ledger.living_order(ledger_snapshot(service.platform).blobs, order)
     if entry is not None:
         repository = service.platform.forge.repo(entry.repository)
         if repository is not None and (service.options.open_forms or not repository.private):

@@ -121,7 +121,7 @@ def entry_for(service: Service, call: ServiceRequest, right: Right) -> OrderEntr
     if teams is None:
         found = listing.find(order, paths)
     else:
-        entry = ledger.holder(paths, order)
+        entry = ledger.living_order(paths, order)
         if entry is None or entry.team not in teams:
             raise call.who.foreign(f"order '{order}'", teams)
         found = entry

@@ -22,7 +22,7 @@ Through = Callable[[Plan], AbstractContextManager[Platform]]
 """Gives the platform as a client sees it through a proxy that follows a plan."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("changes")
     request = EmbeddedRunRequest(
@@ -49,7 +49,7 @@ def bay(platform: Platform) -> Bay:
     return new_bay(platform)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def quiet_bay(site: Running) -> Bay:
     """An order that many tests look at and none may change."""
     return new_bay(site.platform)

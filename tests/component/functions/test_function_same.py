@@ -16,7 +16,7 @@ from orderkit.core.crossplane.station import Severity, station_runner
 
 ROOT = Path(__file__).parents[3]
 PACKS = [reference_pack(), *sorted(p.parent for p in (ROOT / "packs").glob("*/stations"))]
-SHORT, FULL = 50, 1000
+SHORT, FULL = 20, 1000
 
 
 @pytest.fixture(scope="module", params=PACKS, ids=lambda pack: pack.name)

@@ -16,7 +16,7 @@ from orderkit.flows.team.teams import add_team
 ANY_PORT = Ports(0, 0, 0, 0)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Run the reference pack with team ae86."""
     state = tmp_path_factory.mktemp("platform") / "state"

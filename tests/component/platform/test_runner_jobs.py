@@ -85,7 +85,10 @@ def test_a_change_runs_as_a_job_and_is_ready_at_its_end(
     assert newest.who == "user:default/ann"
 
 
-@pytest.mark.parametrize("moment_s", [0.05, 0.4, 0.8])
+MORE_MOMENTS = [pytest.param(moment_s, marks=pytest.mark.soak) for moment_s in (0.05, 0.8)]
+
+
+@pytest.mark.parametrize("moment_s", [0.4, *MORE_MOMENTS])
 def test_a_job_that_is_killed_and_comes_again_changes_once(
     orderkit: Command,
     room: Running,

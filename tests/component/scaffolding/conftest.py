@@ -146,7 +146,7 @@ class Slots:
     service: Slot
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def slots() -> Iterator[Slots]:
     found = Slots(Slot(), Slot(), Slot())
     yield found

@@ -21,7 +21,7 @@ from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.schema.validate import Reason, Validator
 
-SHORT, FULL = 6, 300
+SHORT, FULL = 3, 300
 
 
 @pytest.fixture(scope="module", params=kit_names())

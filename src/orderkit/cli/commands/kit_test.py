@@ -38,10 +38,10 @@ def kit_test(
     """
     from pathlib import Path
 
-    from orderkit.core.crossplane.function_processes import processes_given
+    from orderkit.core.crossplane.function_processes import processes_of
     from orderkit.flows.kit.test_kits import TestSelection, run_tests
 
-    processes = processes_given(function_texts)
+    processes = processes_of(function_texts)
     report = run_tests(TestSelection(Path(pack_folder), kits, pattern, update, processes))
     if junit_file:
         from orderkit.cli.junit import junit

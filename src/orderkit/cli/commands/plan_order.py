@@ -91,6 +91,6 @@ def _with_functions(platform: Platform, texts: tuple[str, ...]) -> Platform:
     Raises:
         InvalidInputError: A text is none.
     """
-    from orderkit.core.crossplane.function_processes import processes_given
+    from orderkit.core.crossplane.function_processes import processes_of
 
-    return replace(platform, functions=(*platform.functions, *processes_given(texts)))
+    return replace(platform, functions=(*platform.functions, *processes_of(texts)))

@@ -91,8 +91,8 @@ def _conflict(story: Story, running: Running, seen: str) -> None:
         _ask(running, "stage", "stage1", base=seen)
     except FieldConflictError as error:
         (found,) = error.conflicts
-        expect((found.seen, found.now) == ("stage2", "stage3"), f"both values: {found}")
-        story.stage("conflict", f"{found.path}: seen {found.seen}, now {found.now}: not written")
+        expect((found.base, found.now) == ("stage2", "stage3"), f"both values: {found}")
+        story.stage("conflict", f"{found.path}: seen {found.base}, now {found.now}: not written")
         return
     expect(False, "a change of a field that somebody changed since is a conflict")  # noqa: FBT003
 

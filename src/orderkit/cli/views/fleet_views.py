@@ -14,7 +14,7 @@ from orderkit.core.plan import Action
 from orderkit.core.plan.fleet_json import fleet_json
 from orderkit.core.plan.fleet_markdown import fleet_markdown
 from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
-from orderkit.core.plan.folding import Fold, folds, only
+from orderkit.core.plan.folding import Fold, folds, of_categories
 
 _COLORS = {
     Action.ADDED: "green",
@@ -44,23 +44,23 @@ def _lines(fleet: FleetPlan, screen: Screen) -> Iterator[Line]:
     yield f"  from        {fleet.base.title}", ""
     yield f"  to          {fleet.candidate.title}", ""
     found = folds(fleet)
-    for fold in only(found, "fault"):
+    for fold in of_categories(found, "fault"):
         yield f"  refused     {fold.title}: {_orders(fold)}", "red"
-    for fold in only(found, "danger"):
+    for fold in of_categories(found, "danger"):
         yield f"  mind        {fold.title} ({fold.code}): {_orders(fold)}", "red"
     for change in fleet.defaults:
         step = f"{change.path} {shown(change.old)} → {shown(change.new)}"
         keep = f"{counted(change.orders)} keep the old value; only new orders get the new one"
         yield f"  default     {step}: {keep}", "yellow"
-    yield from _changes(only(found, "resource", "field", "status"), screen)
+    yield from _changes(of_categories(found, "resource", "field", "status"), screen)
     yield from _unread(fleet, screen)
     unread = {each.order for each in fleet.of(OrderVerdict.UNKNOWN)}
-    for fold in only(found, "unknown"):
+    for fold in of_categories(found, "unknown"):
         if not unread.issuperset(fold.orders):
             yield f"  not known   {fold.title}: {_orders(fold)}", "yellow"
     if (costs := fleet.costs) is not None:
         yield from _costs(costs, screen)
-    for text in fleet.told:
+    for text in fleet.notes:
         yield f"  note        {text}", ""
     yield f"  in          {fleet.read_s:.1f} s reading, {fleet.planned_s:.1f} s planning", ""
 
@@ -85,10 +85,10 @@ def _orders(fold: Fold) -> str:
 def _changes(found: tuple[Fold, ...], screen: Screen) -> Iterator[Line]:
     told = found if screen.full else found[:_FOLDS_MAX]
     for fold in told:
-        where = {"field": "spec.", "status": "status."}.get(fold.what, "")
+        where = {"field": "spec.", "status": "status."}.get(fold.category, "")
         color = _COLORS[fold.action] if fold.action else ""
         sign = fold.action.sign if fold.action else "~"
-        if fold.what != "resource":
+        if fold.category != "resource":
             yield f"  ~ {where}{fold.fields[0]}   {_orders(fold)}", color
             continue
         yield f"  {sign} {fold.title}   {_orders(fold)}", color

@@ -26,7 +26,7 @@ def show_team_changed(result: TeamAdded, as_json: bool) -> None:
         emit_json("orderkit.team/v1", {"team": result.team, "changed": result.created})
         return
     words = "is changed" if result.created else "was like that already"
-    click.echo(f"team {result.team} {words}: {_limits(result.file.limits.told())}")
+    click.echo(f"team {result.team} {words}: {_limits(result.file.limits.texts())}")
 
 
 def show_teams(teams: Iterable[str], as_json: bool) -> None:
@@ -50,7 +50,7 @@ def show_team(result: TeamReport, as_json: bool) -> None:
     click.echo(f"  members     {'as the forge says' if members is None else _words(members)}")
     click.echo(f"  may order   {_words(found['kits'])}")
     click.echo(f"  namespaces  {_words(found['namespaces'])}")
-    click.echo(f"  limits      {_limits(result.file.limits.told())}")
+    click.echo(f"  limits      {_limits(result.file.limits.texts())}")
     click.echo(f"  orders      {_words(result.orders)}")
 
 

@@ -110,13 +110,13 @@ def _revision(application: Manifest) -> str:
 
 
 def _conditions(application: Manifest, types: Iterable[str]) -> Hindrance | None:
-    found = dig(application, "status", "conditions", default=()) or ()
+    conditions = dig(application, "status", "conditions", default=()) or ()
     if dig(application, "status", "sync", "status") == "Synced" and "SyncError" in types:
         return None  # left over from before, or a warning about what did not hinder
-    for wanted in types:
-        for entry in found:
-            if entry.get("type") == wanted:
-                message = str(entry.get("message") or wanted)
+    for type_ in types:
+        for entry in conditions:
+            if entry.get("type") == type_:
+                message = str(entry.get("message") or type_)
                 since = str(entry.get("lastTransitionTime") or "")
                 return Hindrance(plain(message), advice_for(message), failing=True, since=since)
     return None
@@ -148,48 +148,50 @@ def _operation(application: Manifest, commit: str | None) -> Hindrance | None:
     """Judge the operation that runs now."""
     state = _state(application)
     phase = state.get("phase")
-    begun = str(state.get("startedAt") or "")
+    started_at = str(state.get("startedAt") or "")
     if phase == "Terminating":
-        return Hindrance(f"Argo CD ends its sync of {short(pinned(application))}", since=begun)
+        return Hindrance(f"Argo CD ends its sync of {short(pinned(application))}", since=started_at)
     if phase != "Running":
-        asked = "operation" in application
-        seen = short(_revision(application))
-        return Hindrance(f"Argo CD is applying {seen}") if asked else None
-    wanted = commit or _revision(application)
-    applied = pinned(application) or wanted
+        is_requested = "operation" in application
+        compared_revision = short(_revision(application))
+        return Hindrance(f"Argo CD is applying {compared_revision}") if is_requested else None
+    target_revision = commit or _revision(application)
+    applied = pinned(application) or target_revision
     if state.get("retryCount"):
-        return _retrying(application, applied, wanted)
+        return _retrying(application, applied, target_revision)
     waits = _waits_for(application)
     if waits is not None:
-        return _waiting(application, waits, applied, wanted)
-    return Hindrance(f"Argo CD is applying {short(applied)}", since=begun)
+        return _waiting(application, waits, applied, target_revision)
+    return Hindrance(f"Argo CD is applying {short(applied)}", since=started_at)
 
 
-def _retrying(application: Manifest, applied: str, wanted: str) -> Hindrance:
+def _retrying(application: Manifest, applied: str, target_revision: str) -> Hindrance:
     """An operation that failed and will be repeated: it keeps newer commits out."""
     state = _state(application)
     why, advice = _why_failed(application)
     limit = dig(state, "operation", "retry", "limit", default=0)
     tries = "without limit" if limit < 0 else f"of {limit}"
     reason = f"{why} (retry {state['retryCount']} {tries} of {short(applied)})"
-    if applied != wanted:
-        reason += f"; {short(wanted)} has to wait"
+    if applied != target_revision:
+        reason += f"; {short(target_revision)} has to wait"
         advice = f"let the newer commit through: {_ending(application)}"
     since = str(state.get("startedAt") or "")
     return Hindrance(reason, advice, failing=True, since=since)
 
 
-def _waiting(application: Manifest, waits: ObjectKey, applied: str, wanted: str) -> Hindrance:
+def _waiting(
+    application: Manifest, waits: ObjectKey, applied: str, target_revision: str
+) -> Hindrance:
     """An operation that waits on an object, without limit."""
     state = _state(application)
     since = str(state.get("startedAt") or "")
-    found = _WAITS.match(str(state.get("message") or ""))
-    until = _UNTIL[found["what"]] if found else ""
-    more = f" and {found['more']} more" if found and found["more"] else ""
-    reason = f"the sync of {short(applied)} waits for {waits}{more} {until}".strip()
+    match = _WAITS.match(str(state.get("message") or ""))
+    until = _UNTIL[match["what"]] if match else ""
+    and_more = f" and {match['more']} more" if match and match["more"] else ""
+    reason = f"the sync of {short(applied)} waits for {waits}{and_more} {until}".strip()
     advice = f"Argo CD waits without limit: see why {waits} does not get ready"
-    if applied != wanted:
-        reason += f"; {short(wanted)} has to wait"
+    if applied != target_revision:
+        reason += f"; {short(target_revision)} has to wait"
         advice = f"let the newer commit through: {_ending(application)}"
     return Hindrance(f"{reason}, since {since}", advice, since=since, waits_for=waits)
 
@@ -202,20 +204,20 @@ def _waits_for(application: Manifest) -> ObjectKey | None:
     (observed): so the operation's own list must have it as running.
     """
     state = _state(application)
-    found = _WAITS.match(str(state.get("message") or ""))
-    if state.get("phase") != "Running" or not found:
+    match = _WAITS.match(str(state.get("message") or ""))
+    if state.get("phase") != "Running" or not match:
         return None
     for entry in _results(state):
-        named = (entry.get("group") or "", entry.get("kind"), entry.get("name"))
-        if named == (found["group"], found["kind"], found["name"]):
+        waits_for_object = (entry.get("group") or "", entry.get("kind"), entry.get("name"))
+        if waits_for_object == (match["group"], match["kind"], match["name"]):
             return _key(application, entry)
     return None
 
 
 def _behind(application: Manifest, commit: str | None) -> Hindrance | None:
-    seen = _revision(application)
-    if commit and seen != commit:
-        return Hindrance(f"Git is at {short(commit)}, Argo CD has seen {short(seen)}")
+    compared_revision = _revision(application)
+    if commit and compared_revision != commit:
+        return Hindrance(f"Git is at {short(commit)}, Argo CD has seen {short(compared_revision)}")
     return None
 
 
@@ -242,14 +244,14 @@ def _gave_up(application: Manifest) -> Hindrance | None:
 
 
 def _difference(application: Manifest) -> Hindrance | None:
-    seen = short(_revision(application))
+    compared_revision = short(_revision(application))
     if dig(application, "status", "sync", "status") == "Synced":
         return None
     policy = dig(application, "spec", "syncPolicy", "automated")
     if policy is None or policy.get("enabled") is False:
-        reason = f"the cluster differs from {seen}, and auto-sync is off"
+        reason = f"the cluster differs from {compared_revision}, and auto-sync is off"
         return Hindrance(reason, f"sync it by hand: {_again(application)}", failing=True)
-    return Hindrance(f"the cluster differs from {seen}")
+    return Hindrance(f"the cluster differs from {compared_revision}")
 
 
 def _why_failed(application: Manifest) -> tuple[str, str]:
@@ -276,13 +278,13 @@ def _key(application: Manifest, entry: dict[str, Any]) -> ObjectKey:
     """
     kind = Kind(entry.get("group") or "", entry.get("version", ""), entry.get("kind", ""))
     name, namespace = entry.get("name", ""), entry.get("namespace") or ""
-    for known in dig(application, "status", "resources", default=()) or ():
-        if (known.get("group") or "", known.get("kind"), known.get("name")) == (
+    for resource in dig(application, "status", "resources", default=()) or ():
+        if (resource.get("group") or "", resource.get("kind"), resource.get("name")) == (
             kind.group,
             kind.kind,
             name,
-        ) and known.get("namespace", "") in ("", namespace):
-            namespace = known.get("namespace", "")
+        ) and resource.get("namespace", "") in ("", namespace):
+            namespace = resource.get("namespace", "")
     return ObjectKey(kind, name, namespace)
 
 
@@ -299,5 +301,5 @@ def _again(application: Manifest) -> str:
 
 def _patching(application: Manifest, patch: str) -> str:
     name = metadata(application).get("name", "")
-    place = metadata(application).get("namespace", ARGOCD_NAMESPACE)
-    return f"kubectl -n {place} patch application {name} --type merge -p '{patch}'"
+    namespace = metadata(application).get("namespace", ARGOCD_NAMESPACE)
+    return f"kubectl -n {namespace} patch application {name} --type merge -p '{patch}'"

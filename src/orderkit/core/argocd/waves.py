@@ -188,23 +188,23 @@ def _kind_needed(step: SyncStep) -> Hashable:
 
 
 def _pull_forward(
-    steps: Sequence[SyncStep], needed: Callable[[SyncStep], Hashable]
+    steps: Sequence[SyncStep], users_of: Callable[[SyncStep], Hashable]
 ) -> list[SyncStep]:
     """Move each creator before the first step that needs it, into that step's wave."""
     ordered: list[SyncStep] = []
     for step in steps:
-        place = _first_user(ordered, step, needed) if step.creates is not None else None
-        if place is None:
+        position = _first_user(ordered, step, users_of) if step.creates is not None else None
+        if position is None:
             ordered.append(step)
         else:
-            ordered.insert(place, replace(step, wave=ordered[place].wave))
+            ordered.insert(position, replace(step, wave=ordered[position].wave))
     return ordered
 
 
 def _first_user(
-    ordered: Sequence[SyncStep], creator: SyncStep, needed: Callable[[SyncStep], Hashable]
+    ordered: Sequence[SyncStep], creator: SyncStep, users_of: Callable[[SyncStep], Hashable]
 ) -> int | None:
-    for place, step in enumerate(ordered):
-        if not step.prune and step.creates is None and needed(step) == creator.creates:
-            return place
+    for position, step in enumerate(ordered):
+        if not step.prune and step.creates is None and users_of(step) == creator.creates:
+            return position
     return None

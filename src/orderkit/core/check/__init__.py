@@ -60,30 +60,30 @@ def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
     Raises:
         ValueError: `style` is none.
     """
-    found = [*check_kit_yaml(subject), *check_definition(subject), *check_compositions(subject)]
-    found += [entry for entry in subject.pack.unreadable if _is_ours(subject, entry)]
+    findings = [*check_kit_yaml(subject), *check_definition(subject), *check_compositions(subject)]
+    findings += [entry for entry in subject.pack.unreadable if _is_ours(subject, entry)]
     runs: list[Run] = []
     kit = subject.kit
     if kit is None:
-        explained = any(is_error(entry) for entry in found)
-        found += () if explained else check_readable(subject)
+        explained = any(is_error(entry) for entry in findings)
+        findings += () if explained else check_readable(subject)
     else:
-        found += [*check_generated(subject, kit), *check_hand_written_form(subject, kit)]
-        found += [*check_changes(subject, kit), *check_visible(subject, kit)]
+        findings += [*check_generated(subject, kit), *check_hand_written_form(subject, kit)]
+        findings += [*check_changes(subject, kit), *check_visible(subject, kit)]
         orders = orders_of(subject, kit)
-        runs = runs_of(subject, orders.tried)
-        found += orders.findings
-        found += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
-    found += [*check_station_sources(subject), *check_style(subject, style)]
-    found.sort(key=_order)
-    return Checked(subject.name, tuple(dict.fromkeys(found)), tuple(runs))
+        runs = runs_of(subject, orders.orders)
+        findings += orders.findings
+        findings += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
+    findings += [*check_station_sources(subject), *check_style(subject, style)]
+    findings.sort(key=_order)
+    return Checked(subject.name, tuple(dict.fromkeys(findings)), tuple(runs))
 
 
 def try_kit(subject: KitUnderCheck) -> tuple[Run, ...]:
     """Run the kit's pipeline for its examples without judging; empty if it cannot be read."""
     if subject.kit is None:
         return ()
-    return tuple(runs_of(subject, orders_of(subject, subject.kit).tried, twice=False))
+    return tuple(runs_of(subject, orders_of(subject, subject.kit).orders, twice=False))
 
 
 def is_error(entry: Located) -> bool:

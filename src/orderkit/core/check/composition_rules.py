@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from orderkit.core.check.rules import KitRule
-from orderkit.core.check.subject import Doc, KitUnderCheck, found, misshapen, steps_in
+from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshapen, steps_in
 from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.python_functions import AUTO_READY_FUNCTION, is_own, runs_here
 from orderkit.core.crossplane.station import INPUT
@@ -37,8 +37,8 @@ def check_compositions(subject: KitUnderCheck) -> Iterator[Located]:
     if definition is None or misshapen(definition.manifest):
         return
     if not subject.compositions:
-        told = f"no Composition is for {dig(definition.manifest, 'spec', 'names', 'kind')}"
-        yield subject.in_file(KitRule.COMPOSITION_MISSING, definition.path, told)
+        message = f"no Composition is for {dig(definition.manifest, 'spec', 'names', 'kind')}"
+        yield subject.in_file(KitRule.COMPOSITION_MISSING, definition.path, message)
         return
     yield from _choice(subject, definition)
     for doc in subject.compositions:
@@ -75,18 +75,18 @@ def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
     names = {doc.name for doc in subject.compositions}
     spec = definition.manifest["spec"]
     for key in ("enforcedCompositionRef", "defaultCompositionRef"):
-        wanted = dig(spec, key, "name")
-        if wanted is not None:
-            if wanted not in names:
-                told = f"{key} names '{wanted}', which the pack does not have"
-                hint = nearest(str(wanted), dict.fromkeys(sorted(names)))
-                yield found(
-                    KitRule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", told, hint=hint
+        named_composition = dig(spec, key, "name")
+        if named_composition is not None:
+            if named_composition not in names:
+                message = f"{key} names '{named_composition}', which the pack does not have"
+                hint = nearest(str(named_composition), dict.fromkeys(sorted(names)))
+                yield finding_at(
+                    KitRule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", message, hint=hint
                 )
             return
     if len(names) > 1:
-        told = f"{len(names)} Compositions match ({', '.join(sorted(names))}): one is picked at "
-        yield found(KitRule.COMPOSITION_CHOICE, definition, "spec", told + "random")
+        message = f"{len(names)} Compositions match ({', '.join(sorted(names))}): one is picked at "
+        yield finding_at(KitRule.COMPOSITION_CHOICE, definition, "spec", message + "random")
 
 
 def _type(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
@@ -98,68 +98,74 @@ def _type(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     except (OrderkitError, KeyError, TypeError):
         return  # told by the rules about the XRD
     ref = dig(doc.manifest, "spec", "compositeTypeRef", default={})
-    for key, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
-        if dig(ref, key) != wanted:
-            told = f"compositeTypeRef.{key} is {dig(ref, key)!r}, not {wanted!r}"
-            hint = f"write {key}: {wanted}, as {definition_path(subject.name)} says"
+    for key, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
+        if dig(ref, key) != expected:
+            message = f"compositeTypeRef.{key} is {dig(ref, key)!r}, not {expected!r}"
+            hint = f"write {key}: {expected}, as {definition_path(subject.name)} says"
             path = f"spec.compositeTypeRef.{key}"
-            yield found(KitRule.COMPOSITION_TYPE, doc, path, told, hint=hint)
+            yield finding_at(KitRule.COMPOSITION_TYPE, doc, path, message, hint=hint)
 
 
 def _mode(doc: Doc) -> Iterator[Located]:
     spec = dig(doc.manifest, "spec", default={})
     mode = dig(spec, "mode", default="Pipeline")
     if mode != "Pipeline":
-        told = f"mode {mode} was removed in Crossplane 2"
-        yield found(KitRule.COMPOSITION_MODE, doc, "spec.mode", told)
+        message = f"mode {mode} was removed in Crossplane 2"
+        yield finding_at(KitRule.COMPOSITION_MODE, doc, "spec.mode", message)
     for key in _REMOVED:
         if dig(spec, key) is not None:
-            told = f"spec.{key} was removed from Compositions"
-            yield found(KitRule.COMPOSITION_MODE, doc, f"spec.{key}", told)
+            message = f"spec.{key} was removed from Compositions"
+            yield finding_at(KitRule.COMPOSITION_MODE, doc, f"spec.{key}", message)
 
 
 def _protection(doc: Doc) -> Iterator[Located]:
     key = "argocd.argoproj.io/sync-options"
     options = str(dig(doc.manifest, "metadata", "annotations", key, default=""))
     if not {option.strip() for option in options.split(",")} >= _KEEP:
-        told = f"{doc.manifest['kind']} {doc.name} can be pruned"
-        yield found(KitRule.XRD_PRUNABLE, doc, "metadata.annotations", told)
+        message = f"{doc.manifest['kind']} {doc.name} can be pruned"
+        yield finding_at(KitRule.XRD_PRUNABLE, doc, "metadata.annotations", message)
 
 
 def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     steps = steps_in(doc)
     if steps is None:
-        yield found(
+        yield finding_at(
             KitRule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is no list of steps"
         )
         return
     if not 1 <= len(steps) <= _STEPS_MAX:
-        yield found(KitRule.COMPOSITION_STEPS, doc, "spec", f"the pipeline has {len(steps)} steps")
+        yield finding_at(
+            KitRule.COMPOSITION_STEPS, doc, "spec", f"the pipeline has {len(steps)} steps"
+        )
         return
     names = [step.name for step in steps]
     for index, step in enumerate(steps):
         at = f"spec.pipeline[{index}]"
         if not step.name or step.name in names[:index]:
-            told = f"step name {step.name!r} is given twice" if step.name else "a step has no name"
-            yield found(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", told)
+            message = (
+                f"step name {step.name!r} is given twice" if step.name else "a step has no name"
+            )
+            yield finding_at(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", message)
         yield from _function(subject, doc, step, at)
     if steps[-1].function != AUTO_READY_FUNCTION:
         last = f"spec.pipeline[{len(steps) - 1}]"
-        told = f"the last step, '{steps[-1].name}', is {steps[-1].function}"
-        yield found(KitRule.AUTO_READY_LAST, doc, last, told)
+        message = f"the last step, '{steps[-1].name}', is {steps[-1].function}"
+        yield finding_at(KitRule.AUTO_READY_LAST, doc, last, message)
 
 
 def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
-    known = subject.pack.functions
-    if step.function not in known:
-        told = f"step '{step.name}': no Function '{step.function}' in the pack"
-        hint = f"{nearest(step.function, known)} Or declare it in gitops/functions"
-        yield found(KitRule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", told, hint=hint)
+    functions = subject.pack.functions
+    if step.function not in functions:
+        message = f"step '{step.name}': no Function '{step.function}' in the pack"
+        hint = f"{nearest(step.function, functions)} Or declare it in gitops/functions"
+        yield finding_at(
+            KitRule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", message, hint=hint
+        )
         return
-    yield from _package(known[step.function])
+    yield from _package(functions[step.function])
     if not runs_here(step.function, subject.pack.packages):
-        told = f"step '{step.name}' is {step.function}"
-        yield found(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", told)
+        message = f"step '{step.name}' is {step.function}"
+        yield finding_at(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message)
     elif is_own(step.function, subject.pack.packages):
         yield from _station(subject, doc, step, at)
 
@@ -169,26 +175,26 @@ def _package(doc: Doc) -> Iterator[Located]:
     read = _PACKAGE.match(package)
     tag, digest = (read["tag"], read["digest"]) if read else (None, None)
     if read is None or not (tag or digest):
-        told = f"{doc.name}: package '{package}' is no full image name"
-        yield found(KitRule.FUNCTION_PACKAGE, doc, "spec.package", told)
+        message = f"{doc.name}: package '{package}' is no full image name"
+        yield finding_at(KitRule.FUNCTION_PACKAGE, doc, "spec.package", message)
     elif tag in _MOVING and not digest:
-        told = f"{doc.name}: tag '{tag}' is another image tomorrow"
-        yield found(KitRule.FUNCTION_MOVING, doc, "spec.package", told)
+        message = f"{doc.name}: tag '{tag}' is another image tomorrow"
+        yield finding_at(KitRule.FUNCTION_MOVING, doc, "spec.package", message)
 
 
 def _station(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
     name = str(step.input.get("name"))
     if not _names_station(step):
-        told = f"step '{step.name}' has no input of kind {INPUT.kind} with a name"
-        yield found(KitRule.STATION_INPUT, doc, f"{at}.input", told)
+        message = f"step '{step.name}' has no input of kind {INPUT.kind} with a name"
+        yield finding_at(KitRule.STATION_INPUT, doc, f"{at}.input", message)
         return
     stations = subject.pack.stations
     if name not in stations:
-        told = f"step '{step.name}' names station '{name}', which the pack lacks"
+        message = f"step '{step.name}' names station '{name}', which the pack lacks"
         hint = f"{nearest(name, stations)} Or add stations/{name}/station.py"
-        yield found(KitRule.STATION_MISSING, doc, f"{at}.input.name", told, hint=hint)
+        yield finding_at(KitRule.STATION_MISSING, doc, f"{at}.input.name", message, hint=hint)
         return
     error = getattr(stations[name], "error", None)
     if error is not None:
-        told = f"station '{name}' cannot be loaded: {error}"
-        yield found(KitRule.STATION_BROKEN, doc, f"{at}.input.name", told)
+        message = f"station '{name}' cannot be loaded: {error}"
+        yield finding_at(KitRule.STATION_BROKEN, doc, f"{at}.input.name", message)

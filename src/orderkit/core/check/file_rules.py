@@ -35,12 +35,12 @@ _ROOMS = ("templates", "day2", "gitops/apis")
 def check_generated(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
     """Compare the generated files with what their sources give."""
     try:
-        wanted = projected(kit)
+        expected_files = projected(kit)
     except OrderkitError as error:
         yield subject.in_kit(KitRule.KIT_SCHEMA, "spec", str(error), hint=error.hint)
         return
     files = subject.pack.files
-    for path, data in sorted(wanted.items()):
+    for path, data in sorted(expected_files.items()):
         if path not in files:
             yield subject.in_file(KitRule.DRIFT, path, "is missing")
         elif is_hand_written(files, path, data):
@@ -48,17 +48,17 @@ def check_generated(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
         elif files[path] != data:
             line = _first_difference(files[path], data)
             yield subject.in_file(KitRule.DRIFT, path, "differs from its sources", line=line)
-    for path in leftovers(files, subject.name, wanted):
+    for path in leftovers(files, subject.name, expected_files):
         yield subject.in_file(KitRule.DRIFT, path, "was generated once and is not any more")
 
 
-def check_pack_files(files: Files, wanted: Files) -> Iterator[Located]:
+def check_pack_files(files: Files, expected_files: Files) -> Iterator[Located]:
     """Compare what is generated from all kits together; the pack's own files."""
-    for path, data in sorted(wanted.items()):
+    for path, data in sorted(expected_files.items()):
         if files.get(path) != data:
-            told = "differs from its sources" if path in files else "is missing"
+            message = "differs from its sources" if path in files else "is missing"
             rule = KitRule.DRIFT
-            about = Finding("", rule, told, hint=rule.advice, severity=rule.severity)
+            about = Finding("", rule, message, hint=rule.advice, severity=rule.severity)
             yield Located(path, None, None, "the pack", about)
 
 
@@ -97,8 +97,8 @@ def check_style(subject: KitUnderCheck, style: str) -> Iterator[Located]:
         for problem in linter.run(data.decode(errors="replace"), config, str(path)):
             warns = problem.level == "warning"
             rule = KitRule.YAML_STYLE_WARNING if warns else KitRule.YAML_STYLE
-            told = f"{problem.desc} ({problem.rule})" if problem.rule else problem.desc
-            about = Finding("", rule, told, hint=rule.advice, severity=rule.severity)
+            message = f"{problem.desc} ({problem.rule})" if problem.rule else problem.desc
+            about = Finding("", rule, message, hint=rule.advice, severity=rule.severity)
             kit = f"kit {subject.name}"
             yield Located(path, problem.line, problem.column, kit, about)
 

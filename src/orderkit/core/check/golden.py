@@ -76,18 +76,18 @@ def golden(outcome: ScenarioOutcome) -> dict[PurePosixPath, bytes]:
     if outcome.refusal is not None:
         hint = f"hint: {outcome.refusal.hint}\n" if outcome.refusal.hint else ""
         return {ERROR: f"{outcome.refusal.message}\n{hint}".encode()}
-    found = {FILES / path: data for path, data in outcome.files.items()}
+    files = {FILES / path: data for path, data in outcome.files.items()}
     if outcome.simulation is None:
-        return {**found, OUTCOME: _yaml({"notRun": outcome.not_run})}
+        return {**files, OUTCOME: _yaml({"notRun": outcome.not_run})}
     composed = outcome.simulation.final
     resources = {
-        name: {"ready": desired.ready, "object": _own(desired.manifest)}
+        name: {"ready": desired.ready, "object": _without_crossplane_metadata(desired.manifest)}
         for name, desired in composed.resources.items()
     }
     return {
-        **found,
+        **files,
         RESOURCES: _yaml(resources),
-        OUTCOME: _yaml(dict(_told(composed, outcome.simulation))),
+        OUTCOME: _yaml(dict(_outcome_entries(composed, outcome.simulation))),
     }
 
 
@@ -116,10 +116,10 @@ def _yaml(value: dict[str, Any]) -> bytes:
     return f"{_HEAD}{yaml11.dump(value)}".encode()
 
 
-def _told(composed: Composed, simulation: Simulation) -> Iterator[tuple[str, Any]]:
+def _outcome_entries(composed: Composed, simulation: Simulation) -> Iterator[tuple[str, Any]]:
     ready = composed.ready_condition
-    told = {"status": ready.status, "reason": ready.reason, "message": ready.message}
-    yield "ready", {key: value for key, value in told.items() if value}
+    condition = {"status": ready.status, "reason": ready.reason, "message": ready.message}
+    yield "ready", {key: value for key, value in condition.items() if value}
     yield "status", dict(composed.status)
     if composed.conditions:
         yield (
@@ -134,14 +134,14 @@ def _told(composed: Composed, simulation: Simulation) -> Iterator[tuple[str, Any
             "events",
             [{"type": e.type, "reason": e.reason, "message": e.message} for e in composed.events],
         )
-    deleted = sorted({name for one in simulation.rounds for name in one.deletions})
+    deleted = sorted({name for round_ in simulation.rounds for name in round_.deletions})
     if deleted:
         yield "deleted", deleted
     if len(simulation.appearance) > 1:
         yield "appear", [list(names) for names in simulation.appearance]
 
 
-def _own(manifest: Manifest) -> Manifest:
+def _without_crossplane_metadata(manifest: Manifest) -> Manifest:
     """Return the object without what Crossplane adds to every composed resource."""
     meta = dict(manifest["metadata"])
     meta.pop("ownerReferences", None)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.check.rules import KitRule
-from orderkit.core.check.subject import Doc, KitUnderCheck, found, misshapen, read_docs
+from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshapen, read_docs
 from orderkit.core.check.xrd_paths import leaves_of
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.consistency import KitProblem, problems
@@ -47,9 +47,11 @@ def _consistency(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
     except OrderkitError:
         return  # no CRD, or no referenceable version: told by the rules about the XRD
     for problem in wrong:
-        told = f"{problem.value!r} {problem.rule}"
-        place = definition if problem.file == "xrd" or doc is None else doc
-        yield found(_rule_of(problem), place, _dotted(problem.steps), told, hint=problem.hint)
+        message = f"{problem.value!r} {problem.rule}"
+        doc_at_fault = definition if problem.file == "xrd" or doc is None else doc
+        yield finding_at(
+            _rule_of(problem), doc_at_fault, _dotted(problem.steps), message, hint=problem.hint
+        )
 
 
 def _rule_of(problem: KitProblem) -> KitRule:
@@ -76,22 +78,24 @@ def check_changes(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
         if change.direction is Direction.NEVER:
             continue
         for number, path in enumerate(change.fields):
-            where = f"spec.changes[{index}].fields[{number}]"
+            field_path = f"spec.changes[{index}].fields[{number}]"
             if path in naming:
-                told = f"change '{change.name}' may touch {path}, which names the order or its team"
-                yield subject.in_kit(KitRule.CHANGE_NAMES, where, told)
+                message = (
+                    f"change '{change.name}' may touch {path}, which names the order or its team"
+                )
+                yield subject.in_kit(KitRule.CHANGE_NAMES, field_path, message)
             if path in never:
-                told = f"{path} never changes, and is in change '{change.name}'"
-                yield subject.in_kit(KitRule.CHANGE_CONFLICT, where, told)
+                message = f"{path} never changes, and is in change '{change.name}'"
+                yield subject.in_kit(KitRule.CHANGE_CONFLICT, field_path, message)
 
 
 def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
     """Warn of long forms."""
     leaves = leaves_of(kit.spec_schema)
-    shown = [path for path in leaves if not _is_hidden(kit, path) and not _is_later(kit, path)]
-    if len(shown) > VISIBLE_MAX:
-        told = f"the form shows {len(shown)} fields: {', '.join(shown)}"
-        yield subject.in_kit(KitRule.MANY_FIELDS, "spec", told)
+    visible = [path for path in leaves if not _is_hidden(kit, path) and not _is_later(kit, path)]
+    if len(visible) > VISIBLE_MAX:
+        message = f"the form shows {len(visible)} fields: {', '.join(visible)}"
+        yield subject.in_kit(KitRule.MANY_FIELDS, "spec", message)
 
 
 def check_hand_written_form(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
@@ -107,22 +111,22 @@ def check_hand_written_form(subject: KitUnderCheck, kit: Kit) -> Iterator[Locate
 
 
 def _compared(doc: Doc, kit: Kit) -> Iterator[Located]:
-    asked = dict(_parameters(dig(doc.manifest, "spec", "parameters", default=None)))
+    form_parameters = dict(_parameters(dig(doc.manifest, "spec", "parameters", default=None)))
     fields = kit.spec_schema.get("properties") or {}
-    known = {kit.parameter(name) for name in fields}
-    own = {NAME_PARAMETER, TEAM_PARAMETER}
-    for parameter, where in asked.items():
-        if parameter not in known | own:
-            near = difflib.get_close_matches(parameter, sorted(known), n=1)
+    xrd_parameters = {kit.parameter(name) for name in fields}
+    platform_parameters = {NAME_PARAMETER, TEAM_PARAMETER}
+    for parameter, field_path in form_parameters.items():
+        if parameter not in xrd_parameters | platform_parameters:
+            near = difflib.get_close_matches(parameter, sorted(xrd_parameters), n=1)
             hint = f"did you mean '{near[0]}'?" if near else ""
-            told = f"the form asks for '{parameter}', and the XRD has no such field"
-            yield found(KitRule.FORM_FIELD_UNKNOWN, doc, where, told, hint=hint)
+            message = f"the form asks for '{parameter}', and the XRD has no such field"
+            yield finding_at(KitRule.FORM_FIELD_UNKNOWN, doc, field_path, message, hint=hint)
     for name in kit.spec_schema.get("required") or ():
         inner = fields.get(name) or {}
-        if kit.parameter(name) in asked or _is_hidden(kit, name) or "default" in inner:
+        if kit.parameter(name) in form_parameters or _is_hidden(kit, name) or "default" in inner:
             continue
-        told = f"the XRD requires {name}, and the form has no parameter '{kit.parameter(name)}'"
-        yield found(KitRule.FORM_FIELD_MISSING, doc, "spec.parameters", told)
+        message = f"the XRD requires {name}, and the form has no parameter '{kit.parameter(name)}'"
+        yield finding_at(KitRule.FORM_FIELD_MISSING, doc, "spec.parameters", message)
 
 
 def _parameters(node: Any, at: str = "spec.parameters") -> Iterator[tuple[str, str]]:
@@ -148,19 +152,21 @@ def _schema(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     for error in sorted(errors, key=lambda e: list(map(str, e.absolute_path))):
         at = _dotted(error.absolute_path)
         if error.validator == "additionalProperties":
-            known = list(error.schema.get("properties", ()))
-            for key in sorted(set(error.instance) - set(known)):
-                near = difflib.get_close_matches(str(key), known, n=1)
-                hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
-                where = f"{at}.{key}" if at else str(key)
-                yield found(KitRule.KIT_SCHEMA, doc, where, f"'{key}' is no known key", hint=hint)
+            known_keys = list(error.schema.get("properties", ()))
+            for key in sorted(set(error.instance) - set(known_keys)):
+                near = difflib.get_close_matches(str(key), known_keys, n=1)
+                hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known_keys)}"
+                key_path = f"{at}.{key}" if at else str(key)
+                yield finding_at(
+                    KitRule.KIT_SCHEMA, doc, key_path, f"'{key}' is no known key", hint=hint
+                )
         else:
             rule = KitRule.CHANGE_FIELDS if _is_empty_change(error) else KitRule.KIT_SCHEMA
-            yield found(rule, doc, at, error.message)
+            yield finding_at(rule, doc, at, error.message)
     name = metadata(doc.manifest).get("name")
     if name != subject.name:
-        told = f"metadata.name is '{name}', and the folder is '{subject.name}'"
-        yield found(KitRule.KIT_SCHEMA, doc, "metadata.name", told)
+        message = f"metadata.name is '{name}', and the folder is '{subject.name}'"
+        yield finding_at(KitRule.KIT_SCHEMA, doc, "metadata.name", message)
 
 
 def _is_empty_change(error: Any) -> bool:

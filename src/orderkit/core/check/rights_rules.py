@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orderkit.core.check.rules import KitRule
-from orderkit.core.check.subject import Doc, KitUnderCheck, found
+from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at
 from orderkit.core.check.trial_runs import Run
 from orderkit.core.crossplane.granted_rights import (
     READ,
     WRITE,
-    handing_on,
     is_aggregated,
     is_granted,
+    right_to_hand_on,
     verbs_granted,
 )
 from orderkit.core.generate.crossplane_role import plural
@@ -49,7 +49,7 @@ def check_rights(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class _Right:
-    what: str
+    action: str
     verbs: frozenset[str]
     resource: str
 
@@ -57,18 +57,18 @@ class _Right:
 def _declared(
     subject: KitUnderCheck, kit: Kit, composed: Sequence[Kind], required: Sequence[Kind]
 ) -> Iterator[Located]:
-    known = {Kind.parse(ref.api_version, ref.kind) for ref in kit.composes}
+    declared = {Kind.parse(ref.api_version, ref.kind) for ref in kit.composes}
     for kind in composed:
-        if kind not in known:
-            told = f"{kind.kind} of {kind.api_version} is composed and not named"
+        if kind not in declared:
+            message = f"{kind.kind} of {kind.api_version} is composed and not named"
             hint = f"add {{apiVersion: {kind.api_version}, kind: {kind.kind}}} to spec.composes"
-            yield subject.in_kit(KitRule.COMPOSES_UNDECLARED, "spec.composes", told, hint=hint)
-    known = {Kind.parse(ref.api_version, ref.kind) for ref in kit.requires}
+            yield subject.in_kit(KitRule.COMPOSES_UNDECLARED, "spec.composes", message, hint=hint)
+    declared = {Kind.parse(ref.api_version, ref.kind) for ref in kit.requires}
     for kind in required:
-        if kind not in known:
-            told = f"{kind.kind} of {kind.api_version} is required and not named"
+        if kind not in declared:
+            message = f"{kind.kind} of {kind.api_version} is required and not named"
             hint = f"add {{apiVersion: {kind.api_version}, kind: {kind.kind}}} to spec.requires"
-            yield subject.in_kit(KitRule.REQUIRES_UNDECLARED, "spec.requires", told, hint=hint)
+            yield subject.in_kit(KitRule.REQUIRES_UNDECLARED, "spec.requires", message, hint=hint)
 
 
 def _unused(
@@ -78,11 +78,11 @@ def _unused(
         (KitRule.COMPOSES_UNUSED, "composes", kit.composes, composed),
         (KitRule.REQUIRES_UNUSED, "requires", kit.requires, required),
     )
-    for rule, key, refs, seen in tables:
+    for rule, key, refs, kinds in tables:
         for index, ref in enumerate(refs):
-            if Kind.parse(ref.api_version, ref.kind) not in seen:
-                told = f"no example has to do with {ref.kind} of {ref.api_version}"
-                yield subject.in_kit(rule, f"spec.{key}[{index}]", told)
+            if Kind.parse(ref.api_version, ref.kind) not in kinds:
+                message = f"no example has to do with {ref.kind} of {ref.api_version}"
+                yield subject.in_kit(rule, f"spec.{key}[{index}]", message)
 
 
 def _granted(subject: KitUnderCheck, kind: Kind, right: _Right) -> Iterator[Located]:
@@ -90,9 +90,9 @@ def _granted(subject: KitUnderCheck, kind: Kind, right: _Right) -> Iterator[Loca
         return
     missing = right.verbs - _verbs(subject, kind.group, right.resource)
     if missing:
-        thing = f"{right.resource} of group '{kind.group}'"
-        told = f"Crossplane may not {right.what} {thing}: {_list(missing)}"
-        yield found(KitRule.RIGHTS, subject.compositions[0], "spec.pipeline", told)
+        resources = f"{right.resource} of group '{kind.group}'"
+        message = f"Crossplane may not {right.action} {resources}: {_list(missing)}"
+        yield finding_at(KitRule.RIGHTS, subject.compositions[0], "spec.pipeline", message)
 
 
 def _list(verbs: frozenset[str] | set[str]) -> str:
@@ -114,31 +114,33 @@ def _roles(subject: KitUnderCheck) -> list[Doc]:
 
 
 def _escalation(subject: KitUnderCheck, kind: Kind) -> Iterator[Located]:
-    handed = handing_on(kind)
+    handed = right_to_hand_on(kind)
     if handed is None:
         return
     verb, role = handed
     missing = {verb} - _verbs(subject, kind.group, role)
     if missing:
-        told = f"{kind.kind} is composed: {_list(missing)}"
-        yield found(KitRule.RIGHTS_ESCALATION, subject.compositions[0], "spec.pipeline", told)
+        message = f"{kind.kind} is composed: {_list(missing)}"
+        yield finding_at(
+            KitRule.RIGHTS_ESCALATION, subject.compositions[0], "spec.pipeline", message
+        )
 
 
 def _source(subject: KitUnderCheck, kind: Kind) -> Iterator[Located]:
     doc = subject.compositions[0]
     if (kind.group, kind.kind) == _ENVIRONMENT:
         if kind.version != "v1beta1":
-            told = f"EnvironmentConfig is required as {kind.version}"
-            yield found(KitRule.ENVIRONMENT_VERSION, doc, "spec.pipeline", told)
+            message = f"EnvironmentConfig is required as {kind.version}"
+            yield finding_at(KitRule.ENVIRONMENT_VERSION, doc, "spec.pipeline", message)
     elif kind not in subject.pack.xr_scopes:
-        told = f"{kind.kind} of {kind.api_version} is required"
-        yield found(KitRule.FACT_SOURCE, doc, "spec.pipeline", told)
+        message = f"{kind.kind} of {kind.api_version} is required"
+        yield finding_at(KitRule.FACT_SOURCE, doc, "spec.pipeline", message)
 
 
 def plural_in(kit: Kit, kind: Kind) -> str:
     """Return the resource of a kind: as kit.yaml says it, else as Kubernetes would form it."""
-    named = (ref for ref in (*kit.composes, *kit.requires) if _is(ref, kind))
-    return plural(next(named, KindRef(kind.api_version, kind.kind)))
+    matching = (ref for ref in (*kit.composes, *kit.requires) if _is(ref, kind))
+    return plural(next(matching, KindRef(kind.api_version, kind.kind)))
 
 
 def _is(ref: KindRef, kind: Kind) -> bool:

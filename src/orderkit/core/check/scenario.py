@@ -75,29 +75,29 @@ def read_scenario(data: bytes, *, name: str) -> Scenario:
     Raises:
         InvalidInputError: It is broken, gives no reason, or not exactly one of values and xr.
     """
-    found = yaml11.load(data, name=name, schema=SCENARIO_SCHEMA)
-    if ("values" in found) == ("xr" in found):
+    entries = yaml11.load(data, name=name, schema=SCENARIO_SCHEMA)
+    if ("values" in entries) == ("xr" in entries):
         raise InvalidInputError(
             name,
-            sorted(found),
+            sorted(entries),
             "must have either values or xr",
             hint="values: answers of the form; xr: an XR as it stands in Git",
         )
-    observed = found.get("observed", {})
-    objects = [*observed.values(), *found.get("required", ())]
+    observed = entries.get("observed", {})
+    objects = [*observed.values(), *entries.get("required", ())]
     for manifest in objects:
         try:
             Kind.of(manifest)
         except ValueError as error:
             raise InvalidInputError(name, manifest, f"is no object: {error}") from error
     return Scenario(
-        reason=found["reason"],
-        values=found.get("values"),
-        xr=found.get("xr"),
-        status=found.get("status", {}),
+        reason=entries["reason"],
+        values=entries.get("values"),
+        xr=entries.get("xr"),
+        status=entries.get("status", {}),
         observed=observed,
-        run=found.get("run", "once" if observed else "settle"),
-        statuses=found.get("statuses", {}),
-        required=tuple(found.get("required", ())),
-        refused=RefusalStage(found["refused"]) if "refused" in found else None,
+        run=entries.get("run", "once" if observed else "settle"),
+        statuses=entries.get("statuses", {}),
+        required=tuple(entries.get("required", ())),
+        refused=RefusalStage(entries["refused"]) if "refused" in entries else None,
     )

@@ -14,7 +14,7 @@ from typing import Any
 from orderkit.core.check.rules import Coded
 from orderkit.core.check.schema_tightening import tightened
 from orderkit.core.check.since_rules import SinceRule
-from orderkit.core.check.subject import Doc, KitUnderCheck, found, misshapen
+from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshapen
 from orderkit.core.check.trial_orders import Order, orders_of
 from orderkit.core.check.trial_runs import Run, runs_of
 from orderkit.core.kit.model import Kit
@@ -55,8 +55,8 @@ def check_since(old: KitUnderCheck, new: KitUnderCheck) -> tuple[Located, ...]:
 
 def kit_is_gone(old: KitUnderCheck, ref: str) -> Located:
     """Tell that a kit of before is not in the pack any more."""
-    told = f"kit '{old.name}' was in the pack at {ref}"
-    return old.in_file(SinceRule.KIT, PurePosixPath("pack.yaml"), told)
+    message = f"kit '{old.name}' was in the pack at {ref}"
+    return old.in_file(SinceRule.KIT, PurePosixPath("pack.yaml"), message)
 
 
 def _definitions(old: KitUnderCheck, new: KitUnderCheck) -> Iterator[Located]:
@@ -74,16 +74,16 @@ def _identity(before: Manifest, after: Doc) -> Iterator[Located]:
     for steps in identity:
         was, now = dig(before, *steps), dig(after.manifest, *steps)
         if was != now:
-            yield found(SinceRule.IDENTITY, after, ".".join(steps), f"was {was} and is {now}")
+            yield finding_at(SinceRule.IDENTITY, after, ".".join(steps), f"was {was} and is {now}")
     names = ("singular", "listKind", "shortNames", "categories")
     for name in names:
         was, now = dig(before, "spec", "names", name), dig(after.manifest, "spec", "names", name)
         if was != now:
-            told = f"{name} was {was} and is {now}"
-            yield found(SinceRule.NAMES, after, f"spec.names.{name}", told)
+            message = f"{name} was {was} and is {now}"
+            yield finding_at(SinceRule.NAMES, after, f"spec.names.{name}", message)
     if scope_of(before) != scope_of(after.manifest):
-        told = f"was {scope_of(before)} and is {scope_of(after.manifest)}"
-        yield found(SinceRule.SCOPE, after, "spec.scope", told)
+        message = f"was {scope_of(before)} and is {scope_of(after.manifest)}"
+        yield finding_at(SinceRule.SCOPE, after, "spec.scope", message)
 
 
 def _versions(before: Manifest, after: Doc) -> Iterator[Located]:
@@ -92,17 +92,17 @@ def _versions(before: Manifest, after: Doc) -> Iterator[Located]:
         name = version["name"]
         if name not in now or (version.get("served") and not now[name][1].get("served")):
             if version.get("served"):
-                yield found(
+                yield finding_at(
                     SinceRule.VERSION, after, "spec.versions", f"{name} is no longer served"
                 )
             continue
         index, current = now[name]
         if version.get("referenceable") and not current.get("referenceable"):
             path = f"spec.versions[{index}].referenceable"
-            yield found(SinceRule.REFERENCEABLE, after, path, f"{name} was referenceable")
+            yield finding_at(SinceRule.REFERENCEABLE, after, path, f"{name} was referenceable")
         at = f"spec.versions[{index}].schema.openAPIV3Schema.properties.spec"
-        for rule, path, told in tightened(_spec(version), _spec(current), at):
-            yield found(rule, after, path, told)
+        for rule, path, message in tightened(_spec(version), _spec(current), at):
+            yield finding_at(rule, after, path, message)
 
 
 def _list(xrd: Manifest) -> list[dict[str, Any]]:
@@ -120,13 +120,15 @@ def _compositions(old: KitUnderCheck, new: KitUnderCheck) -> Iterator[Located]:
     for doc in old.compositions:
         current = now.get(doc.name)
         if current is None:
-            place = new.definition
-            if place is not None:
-                told = f"Composition {doc.name} is gone"
-                yield found(SinceRule.COMPOSITION, place, "spec.defaultCompositionRef", told)
+            definition = new.definition
+            if definition is not None:
+                message = f"Composition {doc.name} is gone"
+                yield finding_at(
+                    SinceRule.COMPOSITION, definition, "spec.defaultCompositionRef", message
+                )
         elif dig(doc.manifest, *_COMPOSITE_REF) != dig(current.manifest, *_COMPOSITE_REF):
-            told = f"Composition {doc.name} is for another type now"
-            yield found(SinceRule.COMPOSITION, current, "spec.compositeTypeRef", told)
+            message = f"Composition {doc.name} is for another type now"
+            yield finding_at(SinceRule.COMPOSITION, current, "spec.compositeTypeRef", message)
 
 
 def _naming(new: KitUnderCheck, old: Kit, now: Kit) -> Iterator[Located]:
@@ -135,16 +137,16 @@ def _naming(new: KitUnderCheck, old: Kit, now: Kit) -> Iterator[Located]:
         ("xrName", old.xr_name, now.xr_name),
     ):
         if was != name:
-            told = f"{key} was {_text(was)} and is {_text(name)}"
-            yield new.in_kit(SinceRule.ORDER_NAME, f"spec.{key}", told)
+            message = f"{key} was {_text(was)} and is {_text(name)}"
+            yield new.in_kit(SinceRule.ORDER_NAME, f"spec.{key}", message)
     if old.team_from != now.team_from:
-        told = f"teamFrom was {_text(old.team_from)} and is {_text(now.team_from)}"
-        yield new.in_kit(SinceRule.TEAM, "spec.teamFrom", told)
+        message = f"teamFrom was {_text(old.team_from)} and is {_text(now.team_from)}"
+        yield new.in_kit(SinceRule.TEAM, "spec.teamFrom", message)
     fields = set(old.spec_schema.get("properties") or {})
     for field in sorted(fields & set(now.spec_schema.get("properties") or {})):
         if old.parameter(field) != now.parameter(field):
-            told = f"{field} was '{old.parameter(field)}' and is '{now.parameter(field)}'"
-            yield new.in_kit(SinceRule.PARAMETER, "spec.aliases", told)
+            message = f"{field} was '{old.parameter(field)}' and is '{now.parameter(field)}'"
+            yield new.in_kit(SinceRule.PARAMETER, "spec.aliases", message)
 
 
 def _text(value: object) -> str:
@@ -161,13 +163,15 @@ def _orders(
     if before.kind != now.kind or definition is None:
         return refused, accepted
     validator = Validator(now.xrd)
-    for order in orders_of(old, before).tried:
+    for order in orders_of(old, before).orders:
         report = validator.check(order.xr)
         if report.valid:
             accepted.append(Order(order.label, report.result, varied=order.varied))
         else:
-            told = f"{order.label}: {report.findings[0]}"
-            refused.append(found(SinceRule.ORDER_REFUSED, definition, "spec.versions", told))
+            message = f"{order.label}: {report.findings[0]}"
+            refused.append(
+                finding_at(SinceRule.ORDER_REFUSED, definition, "spec.versions", message)
+            )
     return refused, accepted
 
 
@@ -179,10 +183,10 @@ def _resources(old: KitUnderCheck, new: KitUnderCheck, orders: list[Order]) -> I
         earlier = runs.get(run.key)
         if earlier is None or not (earlier.simulation.settled and run.simulation.settled):
             continue
-        for rule, told in _moved(earlier, run):
-            if (rule, told) not in told_already:
-                told_already.add((rule, told))
-                yield found(rule, run.doc, "spec.pipeline", f"{run.order.label}: {told}")
+        for rule, message in _moved(earlier, run):
+            if (rule, message) not in told_already:
+                told_already.add((rule, message))
+                yield finding_at(rule, run.doc, "spec.pipeline", f"{run.order.label}: {message}")
 
 
 def _moved(earlier: Run, run: Run) -> Iterator[tuple[Coded, str]]:
@@ -192,8 +196,8 @@ def _moved(earlier: Run, run: Run) -> Iterator[tuple[Coded, str]]:
             kind = Kind.of(was).kind
             yield SinceRule.RESOURCE_GONE, f"'{name}' ({kind}) is no longer wanted under this name"
         elif (Kind.of(now).group, now["kind"]) != (Kind.of(was).group, was["kind"]):
-            told = f"'{name}' was a {Kind.of(was)} and is a {Kind.of(now)}"
-            yield SinceRule.RESOURCE_KIND, told
+            message = f"'{name}' was a {Kind.of(was)} and is a {Kind.of(now)}"
+            yield SinceRule.RESOURCE_KIND, message
         elif _place(was) != _place(now):
             yield SinceRule.RESOURCE_NAME, f"'{name}' was {_place(was)} and is {_place(now)}"
 

@@ -42,13 +42,13 @@ def _source(subject: KitUnderCheck, path: PurePosixPath, data: bytes) -> Iterato
         return  # the station cannot be imported, which is told already
     for node in ast.walk(tree):
         for module in _imported(node):
-            told = _doubt(module)
-            if told:
+            message = _doubt(module)
+            if message:
                 line = getattr(node, "lineno", None)
-                yield subject.in_file(KitRule.STATION_IMPORTS, path, told, line=line)
+                yield subject.in_file(KitRule.STATION_IMPORTS, path, message, line=line)
         if isinstance(node, ast.Constant) and node.value == "deletionTimestamp":
-            told = "looks at deletionTimestamp"
-            yield subject.in_file(KitRule.STATION_DELETION, path, told, line=node.lineno)
+            message = "looks at deletionTimestamp"
+            yield subject.in_file(KitRule.STATION_DELETION, path, message, line=node.lineno)
 
 
 def _imported(node: ast.AST) -> list[str]:

@@ -32,7 +32,7 @@ from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import ManifestError
-from orderkit.core.yaml.positions import Placed, placed_manifests
+from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 
 _GITOPS = PurePosixPath("gitops")
 _YAML = {".yaml", ".yml"}
@@ -43,11 +43,11 @@ class Doc:
     """One object of a file."""
 
     path: PurePosixPath
-    placed: Placed
+    located: LocatedManifest
 
     @property
     def manifest(self) -> Manifest:
-        return self.placed.manifest
+        return self.located.manifest
 
     @property
     def name(self) -> str:
@@ -67,8 +67,8 @@ class PackFacts:
         broken: list[Located] = []
         for path in sorted(self.files):
             if path.is_relative_to(_GITOPS) and path.suffix in _YAML:
-                found, fault = read_docs(path, self.files[path])
-                docs += found
+                docs_of_file, fault = read_docs(path, self.files[path])
+                docs += docs_of_file
                 broken += fault
         return docs, broken
 
@@ -97,11 +97,11 @@ class PackFacts:
 
     def of_kind(self, kind: Kind) -> list[Doc]:
         """Return the objects of a group and kind, in any version."""
-        wanted = (kind.group, kind.kind)
+        group_kind = (kind.group, kind.kind)
         return [
             doc
             for doc in self.docs
-            if (Kind.of(doc.manifest).group, doc.manifest["kind"]) == wanted
+            if (Kind.of(doc.manifest).group, doc.manifest["kind"]) == group_kind
         ]
 
     @functools.cached_property
@@ -120,7 +120,7 @@ class PackFacts:
     @functools.cached_property
     def xr_scopes(self) -> dict[Kind, bool]:
         """Whether the pack's own XR kinds are namespaced, in every version."""
-        found = {}
+        scopes = {}
         for doc in self.of_kind(XRD):
             if misshapen(doc.manifest):
                 continue
@@ -131,8 +131,8 @@ class PackFacts:
                     str(dig(version, "name")),
                     str(dig(spec, "names", "kind")),
                 )
-                found[kind] = spec.get("scope", "Namespaced") == "Namespaced"
-        return found
+                scopes[kind] = spec.get("scope", "Namespaced") == "Namespaced"
+        return scopes
 
 
 def misshapen(xrd: Manifest) -> str:
@@ -165,12 +165,12 @@ def steps_in(doc: Doc) -> tuple[PipelineStep, ...] | None:
     if entries is None or not isinstance(spec, Mapping):
         return None
     for entry in entries:
-        given = dig(entry, "input", default=None) or {}
-        wanted = dig(entry, "requirements", "requiredResources", default=None) or []
-        shaped = isinstance(given, Mapping) and isinstance(wanted, list)
+        step_input = dig(entry, "input", default=None) or {}
+        selectors = dig(entry, "requirements", "requiredResources", default=None) or []
+        shaped = isinstance(step_input, Mapping) and isinstance(selectors, list)
         if not isinstance(entry, Mapping) or not shaped:
             return None
-        if not all(isinstance(selector, Mapping) for selector in wanted):
+        if not all(isinstance(selector, Mapping) for selector in selectors):
             return None
     return steps_of(spec)
 
@@ -178,7 +178,7 @@ def steps_in(doc: Doc) -> tuple[PipelineStep, ...] | None:
 def read_docs(path: PurePosixPath, data: bytes) -> tuple[list[Doc], list[Located]]:
     """Parse a file; a broken one gives a finding and no object."""
     try:
-        return [Doc(path, placed) for placed in placed_manifests(str(path), data)], []
+        return [Doc(path, manifest) for manifest in located_manifests(str(path), data)], []
     except ManifestError as error:
         finding = Finding(
             "", KitRule.UNREADABLE, error.reason, hint=error.hint or KitRule.UNREADABLE.advice
@@ -239,7 +239,7 @@ class KitUnderCheck:
         definition = self.definition
         group = dig(definition.manifest, "spec", "group") if definition else None
         kind = dig(definition.manifest, "spec", "names", "kind") if definition else None
-        found = []
+        compositions = []
         for doc in self.pack.compositions:
             ref = dig(doc.manifest, "spec", "compositeTypeRef", default={})
             ours = (str(dig(ref, "apiVersion")).rpartition("/")[0], dig(ref, "kind")) == (
@@ -247,14 +247,14 @@ class KitUnderCheck:
                 kind,
             )
             if ours or doc.path.parent == self.room:
-                found.append(doc)
-        return found
+                compositions.append(doc)
+        return compositions
 
     def in_kit(self, rule: Coded, path: str, message: str, *, hint: str = "") -> Located:
         """Place a finding in kit.yaml, or at the XRD where there is no kit.yaml."""
         doc = self.kit_doc
         if doc is not None:
-            return found(rule, doc, path, message, hint=hint)
+            return finding_at(rule, doc, path, message, hint=hint)
         return self.in_file(rule, definition_path(self.name), message, hint=hint)
 
     def in_file(
@@ -271,7 +271,7 @@ class KitUnderCheck:
         return Located(file, line, None, f"kit {self.name}", about)
 
 
-def found(rule: Coded, doc: Doc, path: str, message: str, *, hint: str = "") -> Located:
+def finding_at(rule: Coded, doc: Doc, path: str, message: str, *, hint: str = "") -> Located:
     """Place a finding at a field of an object."""
     about = Finding(path, rule, message, hint=hint or rule.advice, severity=rule.severity)
-    return located(doc.path, doc.placed, path, about)
+    return located(doc.path, doc.located, path, about)

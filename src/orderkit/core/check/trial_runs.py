@@ -17,7 +17,7 @@ from orderkit.core.check.trial_orders import Order
 from orderkit.core.crossplane.composed import Composed, World
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.python_functions import functions_here
-from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, finder, simulate
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, lookup_in, simulate
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.kit.compositions import name_shown
 from orderkit.core.objects.kube_objects import Manifest, metadata
@@ -30,7 +30,7 @@ class FunctionCall:
 
     who: str
     """The station's name, or the function's."""
-    given: frozenset[str]
+    earlier_resources: frozenset[str]
     """What the steps before wanted."""
     response: StationResponse
     unanswered: frozenset[str]
@@ -49,11 +49,11 @@ class Tracer:
 
     def _watched(self, name: str, function: Station) -> Station:
         def run(request: StationRequest) -> StationResponse:
-            given = frozenset(request.desired.resources)
+            earlier_resources = frozenset(request.desired.resources)
             who = str(request.input.get("name") or name)
-            unanswered = frozenset(key for key, found in request.required.items() if not found)
+            unanswered = frozenset(key for key, objects in request.required.items() if not objects)
             response = function(request)
-            self.calls.append(FunctionCall(who, given, response, unanswered))
+            self.calls.append(FunctionCall(who, earlier_resources, response, unanswered))
             return response
 
         return run
@@ -80,7 +80,7 @@ class Run:
     def once(self, observed: Mapping[str, Manifest], *, facts: bool = True) -> Composed:
         """Run the pipeline once more at its end, with other observed resources or no facts."""
         existing = [*self.pack, *observed.values(), self.simulation.xr] if facts else []
-        world = World(self.functions, observed, fetch=finder(existing), scope_of=is_namespaced)
+        world = World(self.functions, observed, lookup=lookup_in(existing), scope_of=is_namespaced)
         return compose(self.simulation.xr, steps_in(self.doc) or (), world)
 
 
@@ -92,8 +92,10 @@ def runs_of(subject: KitUnderCheck, orders: Sequence[Order], *, twice: bool = Tr
 
 def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:
     steps, tracer = steps_in(doc) or (), Tracer()
-    called = [step.function for step in steps]
-    functions = functions_here(subject.pack.stations, subject.pack.packages, called).functions
+    function_names = [step.function for step in steps]
+    functions = functions_here(
+        subject.pack.stations, subject.pack.packages, function_names
+    ).functions
     delivered = tuple(
         delivered.manifest for delivered in subject.pack.docs if metadata(delivered.manifest)
     ) + (subject.kit.facts if subject.kit else ())
@@ -110,16 +112,16 @@ def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:
 
 def fingerprints(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
     """Return a digest of each part of each run's end, to compare with another process."""
-    found: dict[str, dict[str, str]] = {}
+    digests_by_run: dict[str, dict[str, str]] = {}
     for run in runs:
         final = run.simulation.final
         parts = {name: desired.manifest for name, desired in final.resources.items()}
-        digests = {f"resource '{name}'": _digest(part) for name, part in parts.items()}
+        digests = {f"resource '{name}'": _digest(manifest) for name, manifest in parts.items()}
         digests["status"] = _digest(dict(final.status))
         digests["conditions"] = _digest([repr(condition) for condition in final.conditions])
         digests["error"] = _digest(final.error)
-        found[run.key] = digests
-    return found
+        digests_by_run[run.key] = digests
+    return digests_by_run
 
 
 def _digest(value: object) -> str:

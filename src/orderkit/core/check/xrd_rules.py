@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orderkit.core.check.rules import KitRule
-from orderkit.core.check.subject import Doc, KitUnderCheck, found, misshapen
+from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshapen
 from orderkit.core.check.trial_orders import NAME_MAX
 from orderkit.core.check.xrd_paths import schema_at
 from orderkit.core.errors import OrderkitError
@@ -31,40 +31,40 @@ def check_definition(subject: KitUnderCheck) -> Iterator[Located]:
     definition = subject.definition
     if definition is None:
         if not any(u.file == definition_path(subject.name) for u in subject.pack.unreadable):
-            told = "the kit has no XRD"
-            yield subject.in_file(KitRule.XRD_REFUSED, definition_path(subject.name), told)
+            message = "the kit has no XRD"
+            yield subject.in_file(KitRule.XRD_REFUSED, definition_path(subject.name), message)
         return
-    yield from _age(definition)
-    yield from _judged(definition)
+    yield from _legacy(definition)
+    yield from _definition_findings(definition)
     if subject.kit is not None:
         yield from _name(definition, subject.kit)
 
 
-def _age(definition: Doc) -> Iterator[Located]:
+def _legacy(definition: Doc) -> Iterator[Located]:
     spec = definition.manifest.get("spec") or {}
     if api_version_of(definition.manifest) == "v1":
-        told = "apiVersion v1 is served with a warning"
-        yield found(KitRule.XRD_LEGACY, definition, "apiVersion", told)
+        message = "apiVersion v1 is served with a warning"
+        yield finding_at(KitRule.XRD_LEGACY, definition, "apiVersion", message)
     for key in _LEGACY_KEYS:
         if dig(spec, key):
-            told = f"spec.{key} is for legacy composite resources"
-            yield found(KitRule.XRD_LEGACY, definition, f"spec.{key}", told)
+            message = f"spec.{key} is for legacy composite resources"
+            yield finding_at(KitRule.XRD_LEGACY, definition, f"spec.{key}", message)
     if not dig(spec, "scope"):
-        yield found(KitRule.XRD_SCOPE, definition, "spec", "spec.scope is missing")
+        yield finding_at(KitRule.XRD_SCOPE, definition, "spec", "spec.scope is missing")
 
 
-def _judged(definition: Doc) -> Iterator[Located]:
+def _definition_findings(definition: Doc) -> Iterator[Located]:
     """Say what ``orderkit validate`` says of an XRD, under the codes of this check."""
     explained = False
     for finding in definition_findings(definition.manifest):
         rule = _rule_of(finding)
         explained = explained or rule.severity is FindingSeverity.ERROR
         if finding.rule != "scope":  # told already, and weighs more for a kit
-            yield found(rule, definition, finding.path, finding.message, hint=finding.hint)
+            yield finding_at(rule, definition, finding.path, finding.message, hint=finding.hint)
     wrong = misshapen(definition.manifest)
     if wrong and not explained:
-        told = f"{wrong} is missing or of another type"
-        yield found(KitRule.XRD_REFUSED, definition, wrong, told)
+        message = f"{wrong} is missing or of another type"
+        yield finding_at(KitRule.XRD_REFUSED, definition, wrong, message)
 
 
 def _rule_of(finding: Finding) -> KitRule:
@@ -85,8 +85,8 @@ def _name(definition: Doc, kit: Kit) -> Iterator[Located]:
     total = len(kit.name) + sum(length + 1 for length in lengths)
     if total > NAME_MAX:
         fields = " and ".join(kit.name_from)
-        told = f"'{kit.name}-' and {fields} together can have {total} characters or more"
-        yield found(KitRule.NAME_LENGTH, definition, "spec.versions", told)
+        message = f"'{kit.name}-' and {fields} together can have {total} characters or more"
+        yield finding_at(KitRule.NAME_LENGTH, definition, "spec.versions", message)
 
 
 def check_readable(subject: KitUnderCheck) -> Iterator[Located]:

@@ -67,10 +67,10 @@ def _pod(manifest: Manifest) -> bool:
     return bool(phase == "Running" and always and _is_true(manifest, "Ready"))
 
 
-def _all_equal(manifest: Manifest, wanted: Any, *fields: str) -> bool:
+def _all_equal(manifest: Manifest, expected: Any, *fields: str) -> bool:
     """Every status field is there and equal: Kubernetes omits zeros, so zero is never ready."""
     status: Mapping[str, Any] = manifest.get("status") or {}
-    return all(field in status and status[field] == wanted for field in fields)
+    return all(field in status and status[field] == expected for field in fields)
 
 
 def _replicas(manifest: Manifest) -> Any:
@@ -88,9 +88,9 @@ def _stateful_set(manifest: Manifest) -> bool:
 
 
 def _daemon_set(manifest: Manifest) -> bool:
-    wanted = _status(manifest, "desiredNumberScheduled")
-    return wanted is not None and _all_equal(
-        manifest, wanted, "numberReady", "updatedNumberScheduled", "numberAvailable"
+    scheduled = _status(manifest, "desiredNumberScheduled")
+    return scheduled is not None and _all_equal(
+        manifest, scheduled, "numberReady", "updatedNumberScheduled", "numberAvailable"
     )
 
 

@@ -18,7 +18,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, dig
 COMPOSE_REASON = "ComposeResources"
 """Reason of events whose function names none."""
 
-Fetch = Callable[[Selector], Sequence[Manifest]]
+Lookup = Callable[[Selector], Sequence[Manifest]]
 """Look up required resources; empty when nothing matches. May raise OrderkitError."""
 ScopeOf = Callable[[Kind], bool | None]
 """Say whether a kind is namespaced; None when it is not served."""
@@ -55,7 +55,7 @@ class World:
     observed: Mapping[str, Manifest] = field(default_factory=dict)
     """Composed resources by logical name."""
     connection_details: Mapping[str, dict[str, bytes]] = field(default_factory=dict)
-    fetch: Fetch = lambda _: ()
+    lookup: Lookup = lambda _: ()
     scope_of: ScopeOf = lambda _: True
     foreign: Collection[str] = ()
     """Functions that are installed but cannot run in this process."""
@@ -131,8 +131,9 @@ def steps_of(spec: Mapping[str, Any]) -> tuple[PipelineStep, ...]:
             function=str(dig(entry, "functionRef", "name", default="")),
             input=entry.get("input") or {},
             required={
-                str(wanted.get("requirementName", "")): _selector(wanted)
-                for wanted in dig(entry, "requirements", "requiredResources", default=None) or ()
+                str(requirement.get("requirementName", "")): _selector(requirement)
+                for requirement in dig(entry, "requirements", "requiredResources", default=None)
+                or ()
             },
             unserved=tuple(_unserved(entry)),
         )
@@ -141,18 +142,18 @@ def steps_of(spec: Mapping[str, Any]) -> tuple[PipelineStep, ...]:
 
 
 def _unserved(entry: Mapping[str, Any]) -> Iterator[str]:
-    for given in dig(entry, "credentials", default=None) or ():
-        if dig(given, "source") != "None":
-            yield f'credentials "{dig(given, "name", default="")}"'
+    for credential in dig(entry, "credentials", default=None) or ():
+        if dig(credential, "source") != "None":
+            yield f'credentials "{dig(credential, "name", default="")}"'
     if dig(entry, "requirements", "requiredSchemas", default=None):
         yield "schemas"
 
 
-def _selector(wanted: Mapping[str, Any]) -> Selector:
+def _selector(requirement: Mapping[str, Any]) -> Selector:
     return Selector(
-        api_version=str(wanted.get("apiVersion", "")),
-        kind=str(wanted.get("kind", "")),
-        name=wanted.get("name") or "",
-        labels=wanted.get("matchLabels") or {},
-        namespace=wanted.get("namespace"),
+        api_version=str(requirement.get("apiVersion", "")),
+        kind=str(requirement.get("kind", "")),
+        name=requirement.get("name") or "",
+        labels=requirement.get("matchLabels") or {},
+        namespace=requirement.get("namespace"),
     )

@@ -65,37 +65,37 @@ def read_processes(
     return tuple(
         FunctionProcess(
             name,
-            given["address"],
-            path(given["certificates"]) if "certificates" in given else None,
-            float(given.get("timeoutSeconds", CALL_S)),
+            entry["address"],
+            path(entry["certificates"]) if "certificates" in entry else None,
+            float(entry.get("timeoutSeconds", CALL_S)),
         )
-        for name, given in spec.items()
+        for name, entry in spec.items()
     )
 
 
 def processes_spec(processes: Iterable[FunctionProcess]) -> dict[str, dict[str, Any]]:
     """Write them as `SCHEMA` describes, without what is the default."""
-    found: dict[str, dict[str, Any]] = {}
-    for each in processes:
-        found[each.name] = {"address": each.address}
-        if each.certificates is not None:
-            found[each.name]["certificates"] = str(each.certificates)
-        if each.timeout_s != CALL_S:
-            found[each.name]["timeoutSeconds"] = each.timeout_s
-    return found
+    entries: dict[str, dict[str, Any]] = {}
+    for process in processes:
+        entries[process.name] = {"address": process.address}
+        if process.certificates is not None:
+            entries[process.name]["certificates"] = str(process.certificates)
+        if process.timeout_s != CALL_S:
+            entries[process.name]["timeoutSeconds"] = process.timeout_s
+    return entries
 
 
-def processes_given(texts: Iterable[str]) -> tuple[FunctionProcess, ...]:
+def processes_of(texts: Iterable[str]) -> tuple[FunctionProcess, ...]:
     """
     Read what ``--function`` was given: NAME=HOST:PORT.
 
     Raises:
         InvalidInputError: One is no such text.
     """
-    return tuple(_given(text) for text in texts)
+    return tuple(_process_of(text) for text in texts)
 
 
-def _given(text: str) -> FunctionProcess:
+def _process_of(text: str) -> FunctionProcess:
     name, _, address = text.partition("=")
     if not re.fullmatch(_NAME, name) or not re.fullmatch(_ADDRESS, address):
         raise InvalidInputError(
@@ -107,7 +107,7 @@ def _given(text: str) -> FunctionProcess:
     return FunctionProcess(name, address, is_asked=True)
 
 
-def developed(manifests: Iterable[Manifest]) -> Iterator[FunctionProcess]:
+def development_processes(manifests: Iterable[Manifest]) -> Iterator[FunctionProcess]:
     """Yield the functions whose manifests say that they run for ``crossplane render``."""
     for manifest in manifests:
         marks = annotations_of(manifest)

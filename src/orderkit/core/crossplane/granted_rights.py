@@ -57,7 +57,7 @@ def verbs_granted(roles: Iterable[Manifest], group: str, resource: str) -> set[s
     return set(WRITE) | _HANDING_ON if "*" in granted else granted
 
 
-def handing_on(kind: Kind) -> tuple[str, str] | None:
+def right_to_hand_on(kind: Kind) -> tuple[str, str] | None:
     """Return verb and resource needed to hand rights on by an object of a kind, if it does."""
     if kind.group != _RBAC:
         return None

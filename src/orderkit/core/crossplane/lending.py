@@ -30,9 +30,9 @@ class Lender(Generic[Key]):
     @classmethod
     def of(cls, originals: Mapping[Key, Manifest]) -> Self:
         """Return a lender of manifests that stay as they are as long as it is used."""
-        made = cls()
-        made._originals = dict(originals)
-        return made
+        lender = cls()
+        lender._originals = dict(originals)
+        return lender
 
     def lend(self, keys: Iterable[Key]) -> dict[Key, Manifest]:
         """
@@ -52,7 +52,7 @@ class Lender(Generic[Key]):
             self._lent[key] = copy
         return copy
 
-    def kept(self, given: Mapping[Key, Manifest], *, names: Mapping[Key, str]) -> Lender[Key]:
+    def kept(self, returned: Mapping[Key, Manifest], *, names: Mapping[Key, str]) -> Lender[Key]:
         """
         Return a lender of what came back; what was lent and is as it was is not copied.
 
@@ -63,7 +63,7 @@ class Lender(Generic[Key]):
             NotPlainError: Something cannot be sent over a wire.
         """
         after: Lender[Key] = Lender()
-        for key, manifest in given.items():
+        for key, manifest in returned.items():
             if manifest is self._lent.get(key) and manifest == self._originals[key]:
                 after._originals[key] = self._originals[key]
                 after._lent[key] = manifest

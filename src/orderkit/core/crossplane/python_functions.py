@@ -33,33 +33,35 @@ def python_functions(stations: Mapping[str, Station]) -> dict[str, Station]:
 
 
 def functions_here(
-    stations: Mapping[str, Station], packages: Mapping[str, str], wanted: Iterable[str]
+    stations: Mapping[str, Station], packages: Mapping[str, str], function_names: Iterable[str]
 ) -> Chosen:
     """
     Return the functions by the name under which they are installed.
 
     Args:
         packages: The package of every function whose manifest is known, by its name.
-        wanted: Names of functions that steps call.
+        function_names: Names of functions that steps call.
     """
-    named = {*wanted, *packages}
-    chosen = choose(packages, named)
-    own = {name for name in named if _what(name, packages) == STATION_FUNCTION}
+    all_names = {*function_names, *packages}
+    twins = choose(packages, all_names)
+    station_functions = {
+        name for name in all_names if _function_name(name, packages) == STATION_FUNCTION
+    }
     run = station_runner(stations)
-    return Chosen({**chosen.functions, **dict.fromkeys(sorted(own), run)}, chosen.notes)
+    return Chosen({**twins.functions, **dict.fromkeys(sorted(station_functions), run)}, twins.notes)
 
 
 def runs_here(name: str, packages: Mapping[str, str]) -> bool:
     """Say whether a function runs in this process, by its package if that is known."""
-    return _what(name, packages) in NAMES
+    return _function_name(name, packages) in NAMES
 
 
 def is_own(name: str, packages: Mapping[str, str]) -> bool:
     """Say whether a function is the one that runs a pack's stations."""
-    return _what(name, packages) == STATION_FUNCTION
+    return _function_name(name, packages) == STATION_FUNCTION
 
 
-def _what(name: str, packages: Mapping[str, str]) -> str:
+def _function_name(name: str, packages: Mapping[str, str]) -> str:
     return package_name(packages[name]) if name in packages else name
 
 

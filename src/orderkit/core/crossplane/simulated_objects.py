@@ -102,14 +102,14 @@ def _pod(manifest: Manifest) -> Status:
 
 
 def _replicas(manifest: Manifest) -> int:
-    found = dig(manifest, "spec", "replicas", default=1)
-    return found if isinstance(found, int) else 1
+    replicas = dig(manifest, "spec", "replicas", default=1)
+    return replicas if isinstance(replicas, int) else 1
 
 
 def _counted(manifest: Manifest, *fields: str) -> Status:
     """Kubernetes omits counts that are zero."""
-    wanted = _replicas(manifest)
-    return dict.fromkeys(fields, wanted) if wanted else {}
+    replicas = _replicas(manifest)
+    return dict.fromkeys(fields, replicas) if replicas else {}
 
 
 def _deployment(manifest: Manifest) -> Status:

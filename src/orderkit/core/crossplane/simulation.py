@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from orderkit.core.crossplane.composed import Composed, Fetch, PipelineStep, ScopeOf, World
+from orderkit.core.crossplane.composed import Composed, Lookup, PipelineStep, ScopeOf, World
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.simulated_objects import WHEN, made_ready
@@ -55,9 +55,11 @@ class SimulatedWorld:
     """Which step asked for what is observed, by logical name, where that is known."""
     composition: str = ""
     """What functions see as the XR's Composition, if the XR names none; empty: nothing."""
-    look: Fetch | None = None
+    lookup: Lookup | None = None
     """Where requirements are looked up besides; what the simulation holds itself goes before."""
-    shows: Callable[[str, Manifest], Mapping[str, Any] | None] = lambda _name, _wanted: None
+    nested_status: Callable[[str, Manifest], Mapping[str, Any] | None] = lambda _name, _manifest: (
+        None
+    )
     """The whole status that a composed resource comes to show; None: `made_ready`'s."""
 
 
@@ -92,11 +94,11 @@ class Simulation:
     @property
     def appearance(self) -> tuple[tuple[str, ...], ...]:
         """Logical names in the order they come: one entry per round that brings new ones."""
-        seen: set[str] = set()
+        earlier: set[str] = set()
         waves = []
         for composed in self.rounds:
-            new = tuple(sorted(composed.resources.keys() - seen))
-            seen.update(new)
+            new = tuple(sorted(composed.resources.keys() - earlier))
+            earlier.update(new)
             waves.append(new)
         return tuple(wave for wave in waves if wave)
 
@@ -138,40 +140,47 @@ def simulate(
     xr = _prepared(xr, around.salt)
     observed: dict[str, Manifest] = dict(around.observed)
     attributed = dict(around.attributed)
-    done: list[Composed] = []
+    rounds: list[Composed] = []
     for _ in range(rounds_max):
-        known = replace(world, attributed=attributed)
-        composed = compose(_seen(xr, around), steps, _world(known, around, observed, xr))
-        done.append(composed)
+        attributed_world = replace(world, attributed=attributed)
+        composed = compose(
+            _as_functions_see_it(xr, around), steps, _world(attributed_world, around, observed, xr)
+        )
+        rounds.append(composed)
         attributed.update(composed.made_by)
         if composed.error:
             break
-        shown, exists = _shown(xr, composed), _existing(composed, around, observed)
-        if (shown, exists) == (xr, observed):
-            return Simulation(tuple(done), settled=True, xr=xr, observed=observed)
-        xr, observed = shown, exists
-    return Simulation(tuple(done), settled=False, xr=xr, observed=observed)
+        shown_xr, exists = _with_status(xr, composed), _cluster_after(composed, around, observed)
+        if (shown_xr, exists) == (xr, observed):
+            return Simulation(tuple(rounds), settled=True, xr=xr, observed=observed)
+        xr, observed = shown_xr, exists
+    return Simulation(tuple(rounds), settled=False, xr=xr, observed=observed)
 
 
-def finder(objects: Sequence[Manifest]) -> Fetch:
-    """Return a look-up of required resources in a fixed set of objects, as Crossplane looks."""
+def lookup_in(objects: Sequence[Manifest]) -> Lookup:
+    """Return a lookup of required resources in fixed objects, with Crossplane's rules."""
 
-    def find(selector: Selector) -> list[Manifest]:
-        found = [manifest for manifest in objects if _matches(manifest, selector)]
-        return sorted(found, key=_place)
+    def lookup(selector: Selector) -> list[Manifest]:
+        matching = [manifest for manifest in objects if _matches(manifest, selector)]
+        return sorted(matching, key=_sort_key)
 
-    return find
+    return lookup
 
 
-def seeker(objects: Sequence[Manifest], look: Fetch | None) -> Fetch:
-    """Return a look-up in `objects` first, and then elsewhere."""
-    find = finder(objects)
+def layered_lookup(objects: Sequence[Manifest], elsewhere: Lookup | None) -> Lookup:
+    """Return a lookup in `objects` and `elsewhere`; of two equal keys, `objects` wins."""
+    first_lookup = lookup_in(objects)
+    return (
+        first_lookup
+        if elsewhere is None
+        else partial(_merged_lookup, first_lookup=first_lookup, elsewhere=elsewhere)
+    )
 
-    def seek(selector: Selector, look: Fetch) -> list[Manifest]:
-        found = {_place(manifest): manifest for manifest in (*look(selector), *find(selector))}
-        return [found[place] for place in sorted(found)]
 
-    return find if look is None else partial(seek, look=look)
+def _merged_lookup(selector: Selector, first_lookup: Lookup, elsewhere: Lookup) -> list[Manifest]:
+    by_key = {_sort_key(manifest): manifest for manifest in elsewhere(selector)}
+    by_key |= {_sort_key(manifest): manifest for manifest in first_lookup(selector)}
+    return [by_key[key] for key in sorted(by_key)]
 
 
 def _matches(manifest: Manifest, selector: Selector) -> bool:
@@ -185,7 +194,7 @@ def _matches(manifest: Manifest, selector: Selector) -> bool:
     return inside and all(labels.get(key) == value for key, value in selector.labels.items())
 
 
-def _place(manifest: Manifest) -> str:
+def _sort_key(manifest: Manifest) -> str:
     meta = metadata(manifest)
     return f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"
 
@@ -200,7 +209,7 @@ def _prepared(xr: Manifest, salt: str) -> Manifest:
     return {**xr, "metadata": {**meta, "uid": salted}}
 
 
-def _seen(xr: Manifest, around: SimulatedWorld) -> Manifest:
+def _as_functions_see_it(xr: Manifest, around: SimulatedWorld) -> Manifest:
     """Return the XR as functions see it: Crossplane has chosen its Composition before."""
     spec = xr.get("spec") or {}
     if not around.composition or "crossplane" in spec:
@@ -213,33 +222,33 @@ def _world(
     world: World, around: SimulatedWorld, observed: Mapping[str, Manifest], xr: Manifest
 ) -> World:
     objects = [*around.existing, *observed.values(), xr]
-    fetch = seeker(objects, around.look)
-    return replace(world, observed=observed, fetch=fetch, scope_of=_scope_of(around))
+    lookup = layered_lookup(objects, around.lookup)
+    return replace(world, observed=observed, lookup=lookup, scope_of=_scope_of(around))
 
 
 def _scope_of(around: SimulatedWorld) -> ScopeOf:
     return lambda kind: around.scopes.get(kind, is_namespaced(kind))
 
 
-def _existing(
+def _cluster_after(
     composed: Composed, around: SimulatedWorld, before: Mapping[str, Manifest]
 ) -> dict[str, Manifest]:
     """What the cluster holds after this round."""
     return dict(composed.kept) | {
-        name: _exists(desired.manifest, before.get(name) or {}, around, name)
+        name: _created(desired.manifest, before.get(name) or {}, around, name)
         for name, desired in composed.resources.items()
     }
 
 
-def _exists(wanted: Manifest, before: Manifest, around: SimulatedWorld, name: str) -> Manifest:
+def _created(desired: Manifest, before: Manifest, around: SimulatedWorld, name: str) -> Manifest:
     """What becomes of a wanted object; a status that the function wrote into it has no effect."""
-    meta = {**metadata(wanted), "uid": metadata(before).get("uid") or _uid(wanted, around.salt)}
-    made = {**wanted, "metadata": meta, "status": before.get("status") or {}}
-    shown = around.shows(name, made)
-    if shown is None:
-        shown = overlaid(made_ready(made)["status"], dict(around.statuses.get(name) or {}))
-    made["status"] = shown
-    return made if shown else _without_status(made)
+    meta = {**metadata(desired), "uid": metadata(before).get("uid") or _uid(desired, around.salt)}
+    created = {**desired, "metadata": meta, "status": before.get("status") or {}}
+    status = around.nested_status(name, created)
+    if status is None:
+        status = overlaid(made_ready(created)["status"], dict(around.statuses.get(name) or {}))
+    created["status"] = status
+    return created if status else _without_status(created)
 
 
 def _without_status(manifest: Manifest) -> Manifest:
@@ -247,10 +256,10 @@ def _without_status(manifest: Manifest) -> Manifest:
 
 
 def _uid(manifest: Manifest, salt: str) -> str:
-    return str(uuid.uuid5(uuid.UUID(int=0), f"{salt}{Kind.of(manifest)} {_place(manifest)}"))
+    return str(uuid.uuid5(uuid.UUID(int=0), f"{salt}{Kind.of(manifest)} {_sort_key(manifest)}"))
 
 
-def _shown(xr: Manifest, composed: Composed) -> Manifest:
+def _with_status(xr: Manifest, composed: Composed) -> Manifest:
     """Return the XR with the status that this round writes; opaque steps keep theirs."""
     present = (xr.get("status") or {}).get("conditions") or []
     ready = () if composed.opaque else (composed.ready_condition,)

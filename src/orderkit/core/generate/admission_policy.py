@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from orderkit.core.generate.cel_text import Value, block, either, literal, lookup, optional
+from orderkit.core.generate.cel_text import Expression, block, either, literal, lookup, optional
 from orderkit.core.generate.cel_transitions import limits
 from orderkit.core.generate.policy_identity import identity, same_tracker
 from orderkit.core.generate.policy_parts import INSTANCE_LABEL, PolicyRule, Variables, quoted, shown
@@ -50,10 +50,10 @@ def policy(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 def manifests(kit: Kit) -> list[Manifest]:
     """Return the kit's policies and their bindings."""
-    found = [*_own_policy(kit)]
+    policies = [*_own_policy(kit)]
     if kit.team_from and kit.name_from != (kit.team_from,):
-        found += _team_policy(kit)
-    return found
+        policies += _team_policy(kit)
+    return policies
 
 
 def _own_policy(kit: Kit) -> Iterator[Manifest]:
@@ -73,7 +73,7 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
     """The team is the one whose AppProject the order's Application is in."""
     variables = Variables(kit)
     now, was = variables.field(kit.team_from)
-    variables.found["team"] = (
+    variables.expressions["team"] = (
         f"{now} == null ? '' : string({now}).startsWith({literal(_TEAM_PREFIX)}) ?\n"
         f"string({now}).substring({len(_TEAM_PREFIX)}) : string({now})"
     )
@@ -89,7 +89,7 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
             f"spec.{kit.team_from}: is ",
             shown(kit, kit.team_from, now),
             ", but order ",
-            Value("variables.tracked_by"),
+            Expression("variables.tracked_by"),
             " belongs to team ",
             *quoted(project),
             "; put that team there, or order again as the other one",
@@ -97,10 +97,10 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
         f"spec.{kit.team_from} is not the team that the order belongs to",
     )
     name = f"team.{kit.name}.orderkit.dev"
-    made = _policy(kit, name, variables, [rule])
+    policy_manifest = _policy(kit, name, variables, [rule])
     kind = {"apiVersion": APPLICATION.api_version, "kind": APPLICATION.kind}
-    made["spec"] = {"paramKind": kind, **made["spec"]}
-    yield made
+    policy_manifest["spec"] = {"paramKind": kind, **policy_manifest["spec"]}
+    yield policy_manifest
     bound = _binding(name)
     bound["spec"]["paramRef"] = {
         "namespace": ARGOCD_NAMESPACE,
@@ -146,7 +146,7 @@ def _binding(name: str) -> Manifest:
 
 def _conditions() -> list[Manifest]:
     """Leave alone what is being deleted, and what another XR composes."""
-    noted = optional("object", ("metadata", "annotations", TRACKING_ID))
+    tracking_note = optional("object", ("metadata", "annotations", TRACKING_ID))
     labelled = optional("object", ("metadata", "labels", INSTANCE_LABEL))
     owners = lookup("object", ("metadata", "ownerReferences")).replace("null", "[]")
     composed = f"!{owners}.exists(o, o.?controller.orValue(false))"
@@ -157,6 +157,8 @@ def _conditions() -> list[Manifest]:
         },
         {
             "name": "is-no-part-of-another",
-            "expression": block(either(f"{noted}.hasValue()", f"{labelled}.hasValue()", composed)),
+            "expression": block(
+                either(f"{tracking_note}.hasValue()", f"{labelled}.hasValue()", composed)
+            ),
         },
     ]

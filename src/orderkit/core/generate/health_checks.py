@@ -129,20 +129,20 @@ def own_keys(files: Files) -> dict[str, str]:
     Raises:
         InvalidInputError: A file is not UTF-8, empty, or the second of its key.
     """
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for path in sorted(files):
         if path.parent != OWN or path.name == "README.md":
             continue
         key = path.name.removesuffix(path.suffix) if path.suffix in (".lua", ".yaml") else path.name
-        if key in found:
+        if key in keys:
             raise InvalidInputError(str(path), key, "is a key that another file gives, too")
         try:
-            found[key] = files[path].decode()
+            keys[key] = files[path].decode()
         except UnicodeDecodeError as error:
             raise InvalidInputError(str(path), key, "is not UTF-8") from error
-        if not found[key].strip():
+        if not keys[key].strip():
             raise InvalidInputError(str(path), key, "is empty", hint="delete the file")
-    return found
+    return keys
 
 
 def _common() -> dict[str, str]:
@@ -162,10 +162,10 @@ def _common() -> dict[str, str]:
 
 
 def _of_kits(kits: Iterable[Kit]) -> dict[str, str]:
-    found = kinds_of(kits)
+    kinds = kinds_of(kits)
     return {
         KEY.format(group=group, kind=kind): RECONCILED
-        for group, kind in sorted({*found.cluster, *found.namespaced})
+        for group, kind in sorted({*kinds.cluster, *kinds.namespaced})
     }
 
 

@@ -64,13 +64,13 @@ def page(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 
 def _head(kit: Kit) -> str:
-    told = f"{' '.join(kit.description.split())}\n\n" if kit.description else ""
-    named = " and ".join(f"`{name}`" for name in kit.name_parameters)
+    description = f"{' '.join(kit.description.split())}\n\n" if kit.description else ""
+    name_fields = " and ".join(f"`{name}`" for name in kit.name_parameters)
     xr = "the order" if kit.xr_name == "order" else f"its `{kit.xr_name}`"
     return (
-        f"# {_plain(kit.title)}\n\n{told}"
+        f"# {_plain(kit.title)}\n\n{description}"
         "| | |\n|---|---|\n"
-        f"| Order | `{kit.name}-…`, named by {named} |\n"
+        f"| Order | `{kit.name}-…`, named by {name_fields} |\n"
         f"| Team | named by `{kit.team_parameter}` |\n"
         f"| Kind | `{kit.kind.kind}` of `{kit.kind.api_version}`, "
         f"{'in a namespace' if kit.namespaced else 'cluster-wide'}, called as {xr} |\n"
@@ -87,10 +87,10 @@ def _fields(kit: Kit, fields: KitFields) -> str:
         if rows
         else "## Fields\n\n"
     )
-    told = "".join(
+    hidden_rows = "".join(
         f"| `{field.path}` | set by the platform | | {_cell(_help(field))} |\n" for field in hidden
     )
-    return f"{table}{told}"
+    return f"{table}{hidden_rows}"
 
 
 def _rows(fields: Sequence[KitField]) -> Iterator[KitField]:
@@ -108,8 +108,8 @@ def _row(kit: Kit, field: KitField) -> str:
     default = "" if field.default is ABSENT else f"`{_json(field.default)}`"
     default = "required" if field.required else default
     name = kit.parameter(field.path)
-    told = " ".join((_help(field), *_condition(field), *field.sentences)).strip()
-    return f"| `{_cell(name)}` | {_cell(_value(field))} | {_cell(default)} | {_cell(told)} |\n"
+    remarks = " ".join((_help(field), *_condition(field), *field.sentences)).strip()
+    return f"| `{_cell(name)}` | {_cell(_value(field))} | {_cell(default)} | {_cell(remarks)} |\n"
 
 
 def _condition(field: KitField) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _condition(field: KitField) -> Iterator[str]:
 
 def _help(field: KitField) -> str:
     text = field.hints.help or str(field.schema.get("description") or "")
-    return form_rules.ended(text) if text.strip() else ""
+    return form_rules.with_full_stop(text) if text.strip() else ""
 
 
 def _value(field: KitField) -> str:
@@ -136,24 +136,24 @@ def _value(field: KitField) -> str:
             for value in choices
             if value is not None
         )
-    found = [_NOUNS.get(field.shape, str(field.shape)), *_bounds(field)]
+    phrases = [_NOUNS.get(field.shape, str(field.shape)), *_bounds(field)]
     pattern = field.schema.get("pattern")
     if isinstance(pattern, str):
-        found.append(field.hints.error or f"matches `{pattern}`")
-    return ", ".join(found)
+        phrases.append(field.hints.error or f"matches `{pattern}`")
+    return ", ".join(phrases)
 
 
 def _bounds(field: KitField) -> Iterator[str]:
-    known = {**field.schema, **{limit.keyword: limit.value for limit in field.limits}}
+    keywords = {**field.schema, **{limit.keyword: limit.value for limit in field.limits}}
     for keyword, words in _BOUNDS:
-        if keyword in known:
-            exclusive = known.get(f"exclusive{keyword.capitalize()}") is True
-            yield words.format(known[keyword]) + (" and not equal to it" if exclusive else "")
+        if keyword in keywords:
+            exclusive = keywords.get(f"exclusive{keyword.capitalize()}") is True
+            yield words.format(keywords[keyword]) + (" and not equal to it" if exclusive else "")
 
 
 def _rules(fields: KitFields) -> str:
-    told = "".join(f"- {sentence}\n" for _, sentence in fields.rules)
-    return f"## Rules\n\n{told}" if told else ""
+    rule_lines = "".join(f"- {sentence}\n" for _, sentence in fields.rules)
+    return f"## Rules\n\n{rule_lines}" if rule_lines else ""
 
 
 def _order(kit: Kit, fields: KitFields) -> str:
@@ -164,8 +164,10 @@ def _order(kit: Kit, fields: KitFields) -> str:
         parts.append(f"{title}```sh\n{_command(kit, example)}\n```\n")
     text = "## Order\n\nIn the portal by its form, or by command:\n\n" + "\n".join(parts)
     if kit.lease.default or kit.lease.maximum:
-        most = f", at most {kit.lease.maximum}" if kit.lease.maximum else ""
-        text += f"\nAn order lives for {kit.lease.default or 'as long as it is asked for'}{most}.\n"
+        maximum = f", at most {kit.lease.maximum}" if kit.lease.maximum else ""
+        text += (
+            f"\nAn order lives for {kit.lease.default or 'as long as it is asked for'}{maximum}.\n"
+        )
     return text
 
 
@@ -179,16 +181,16 @@ def _command(kit: Kit, example: Example) -> str:
 
 def _sketch(kit: Kit, fields: KitFields) -> dict[str, Any]:
     """Return what must be given, with words where nobody can know a value."""
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     if not kit.name_from:
-        found[kit.name_parameters[0]] = "NAME"
+        answers[kit.name_parameters[0]] = "NAME"
     if not kit.team_from:
-        found[kit.team_parameter] = "TEAM"
+        answers[kit.team_parameter] = "TEAM"
     for field in fields.top:
         if field.required and field.visible:
             choices = field.schema.get("enum")
-            found[kit.parameter(field.path)] = choices[0] if choices else field.name.upper()
-    return found
+            answers[kit.parameter(field.path)] = choices[0] if choices else field.name.upper()
+    return answers
 
 
 def _changes(kit: Kit) -> str:
@@ -199,7 +201,7 @@ def _changes(kit: Kit) -> str:
         )
     table = "".join(map(_change, kit.changes))
     warnings = "".join(
-        f"- {c.title}: {form_rules.ended(c.warning)}\n" for c in kit.changes if c.warning
+        f"- {c.title}: {form_rules.with_full_stop(c.warning)}\n" for c in kit.changes if c.warning
     )
     text = (
         f"## Changes\n\n| Change | Fields | How far | Who | How |\n|---|---|---|---|---|\n{table}"
@@ -220,11 +222,11 @@ def _change(change: KitChange) -> str:
 
 def _end(kit: Kit) -> str:
     kept = "archived" if kit.end.repository == "archive" else "deleted"
-    survives = "".join(_survivor(each) for each in kit.end.survives)
-    told = f"\nWhat is left:\n\n{survives}" if survives else ""
+    survives = "".join(_survivor(survivor) for survivor in kit.end.survives)
+    survivors_text = f"\nWhat is left:\n\n{survives}" if survives else ""
     return (
         f"## End\n\n`orderkit destroy {kit.name}-…` removes everything that was made; the order's "
-        f"repository is {kept}.\n{_first(kit)}{told}"
+        f"repository is {kept}.\n{_first(kit)}{survivors_text}"
     )
 
 
@@ -232,21 +234,23 @@ def _first(kit: Kit) -> str:
     first = kit.end.first
     if first is None:
         return ""
-    made = " and ".join(f"`{path}` becomes `{_json(value)}`" for path, value in first.set.items())
+    assignments = " and ".join(
+        f"`{path}` becomes `{_json(value)}`" for path, value in first.set.items()
+    )
     why = f" ({_plain(first.why).rstrip('.')})" if first.why else ""
-    return f"\nBefore that, {made}{why}, and that is waited for.\n"
+    return f"\nBefore that, {assignments}{why}, and that is waited for.\n"
 
 
 def _survivor(survivor: Survivor) -> str:
     but = " and ".join(f"`{path}` is `{_json(value)}`" for path, value in survivor.unless.items())
-    text = form_rules.ended(survivor.text)
-    asked = f" `--take {survivor.name}` sets that first." if survivor.name else ""
-    return f"- {text}{f' Not if {but}.' if but else ''}{asked}\n"
+    text = form_rules.with_full_stop(survivor.text)
+    take_hint = f" `--take {survivor.name}` sets that first." if survivor.name else ""
+    return f"- {text}{f' Not if {but}.' if but else ''}{take_hint}\n"
 
 
 def _kinds(kit: Kit) -> str:
-    told = [("composes", kit.composes), ("reads", kit.requires)]
-    lines = [f"- {verb} {', '.join(map(_kind, kinds))}\n" for verb, kinds in told if kinds]
+    kinds_by_verb = [("composes", kit.composes), ("reads", kit.requires)]
+    lines = [f"- {verb} {', '.join(map(_kind, kinds))}\n" for verb, kinds in kinds_by_verb if kinds]
     return "## In the cluster\n\n" + "".join(lines) if lines else ""
 
 

@@ -31,7 +31,7 @@ def template(kit: Kit) -> dict[PurePosixPath, bytes]:
         FormError: A field's pattern cannot be said in JavaScript.
     """
     fields = fields_of(kit)
-    found: dict[str, Any] = {
+    entity: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "Template",
         "metadata": {
@@ -49,12 +49,12 @@ def template(kit: Kit) -> dict[PurePosixPath, bytes]:
         },
     }
     path = PurePosixPath("templates", kit.name, "template.yaml")
-    return {path: written(found, kit).encode()}
+    return {path: template_text(entity, kit).encode()}
 
 
-def written(found: dict[str, Any], kit: Kit) -> str:
+def template_text(entity: dict[str, Any], kit: Kit) -> str:
     """Return a Template as YAML with the mark of what is generated; yamllint passes it."""
-    body = yaml11.dump(found, width=_FOLD_AT).removeprefix("---\n")
+    body = yaml11.dump(entity, width=_FOLD_AT).removeprefix("---\n")
     wide = any(len(line) > _LINE_MAX for line in body.splitlines())
     excuse = "# yamllint disable rule:line-length\n" if wide else ""
     return f"---\n{comment(kit.name)}{excuse}{body}"
@@ -179,5 +179,10 @@ def _output(kit: Kit) -> dict[str, Any]:
 
 
 def _link(link: Link) -> dict[str, str]:
-    found = {"title": link.title, "url": link.url, "entityRef": link.entity_ref, "icon": link.icon}
-    return {key: value for key, value in found.items() if value}
+    link_entry = {
+        "title": link.title,
+        "url": link.url,
+        "entityRef": link.entity_ref,
+        "icon": link.icon,
+    }
+    return {key: value for key, value in link_entry.items() if value}

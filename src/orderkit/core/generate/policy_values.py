@@ -10,7 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from orderkit.core.generate.cel_text import either, literal
-from orderkit.core.generate.cel_transitions import RestrictedField, allowed, places
+from orderkit.core.generate.cel_transitions import (
+    RestrictedField,
+    allowed_expression,
+    positions_map,
+)
 from orderkit.core.generate.policy_parts import AGAIN, PolicyRule, Variables, changes, shown
 from orderkit.core.kit.model import Direction, FieldPath, Kit
 
@@ -42,7 +46,7 @@ def limited(limit: RestrictedField, variables: Variables) -> PolicyRule:
         expression = either("oldObject == null", f"{now} == {was}")
     else:
         rule, back = _direction(limit)
-        body = _with_places(limit, variables, allowed(limit, was, now))
+        body = _with_places(limit, variables, allowed_expression(limit, was, now))
         expression = either(f"{now} == {was}", f"{was} == null", f"({now} != null && ({body}))")
     return PolicyRule(
         expression,
@@ -53,11 +57,11 @@ def limited(limit: RestrictedField, variables: Variables) -> PolicyRule:
 
 def _with_places(limit: RestrictedField, variables: Variables, body: str) -> str:
     """Give an enum's order a name."""
-    if not (found := places(limit)):
+    if not (positions := positions_map(limit)):
         return body
     name = variables.field(limit.path)[0].replace("variables.spec_", "places_")
-    variables.found[name] = found
-    return body.replace(found, f"variables.{name}")
+    variables.expressions[name] = positions
+    return body.replace(positions, f"variables.{name}")
 
 
 def _direction(limit: RestrictedField) -> tuple[str, str]:
@@ -89,8 +93,8 @@ def immutable(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
 
 def _calls_immutable(schema: Any, path: FieldPath) -> Iterator[FieldPath]:
     for name, child in (schema.get("properties") or {}).items():
-        here = f"{path}.{name}" if path else name
+        child_path = f"{path}.{name}" if path else name
         rules = (rule.get("rule", "") for rule in child.get("x-kubernetes-validations") or ())
         if any("".join(rule.split()) in {"self==oldSelf", "oldSelf==self"} for rule in rules):
-            yield here
-        yield from _calls_immutable(child, here)
+            yield child_path
+        yield from _calls_immutable(child, child_path)

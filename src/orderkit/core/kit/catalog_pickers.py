@@ -22,7 +22,7 @@ def prefix_of(hints: Hints | None) -> str:
     picker = hints.picker if hints else None
     if picker is None or picker.value != "name":
         return ""
-    kinds = {str(each.get("kind", "")).lower() for each in picker.filter}
+    kinds = {str(entity_filter.get("kind", "")).lower() for entity_filter in picker.filter}
     return f"{kinds.pop()}:default/" if len(kinds) == 1 else ""
 
 
@@ -32,23 +32,23 @@ def pattern_with(prefix: str, pattern: str) -> str | None:
     return f"^({prefix})?{pattern[1:]}" if plain else None
 
 
-def bare(kit: Kit, path: FieldPath, value: Any) -> Any:
+def name_alone(kit: Kit, path: FieldPath, value: Any) -> Any:
     """Return the value that the XR holds for what was entered."""
     prefix = prefix_of(kit.fields.get(path))
     return value.removeprefix(prefix) if prefix and isinstance(value, str) else value
 
 
-def bare_spec(kit: Kit, spec: Mapping[str, Any], at: FieldPath = "") -> dict[str, Any]:
+def names_alone(kit: Kit, spec: Mapping[str, Any], at: FieldPath = "") -> dict[str, Any]:
     """Return entered values, by the XRD's names, as the XR holds them."""
-    found = {}
+    stripped = {}
     for name, value in spec.items():
         path = f"{at}.{name}" if at else name
         inner = isinstance(value, Mapping)
-        found[name] = bare_spec(kit, value, path) if inner else bare(kit, path, value)
-    return found
+        stripped[name] = names_alone(kit, value, path) if inner else name_alone(kit, path, value)
+    return stripped
 
 
-def shown(hints: Hints, value: Any) -> Any:
+def as_reference(hints: Hints, value: Any) -> Any:
     """Return a value of the XR as a picker shows it."""
     prefix = prefix_of(hints)
     plain = prefix and isinstance(value, str) and value and ":" not in value

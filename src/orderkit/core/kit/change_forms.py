@@ -45,7 +45,7 @@ def template_name(kit: str, change: str) -> str:
 def changes_of(kit: Kit) -> tuple[KitChange, ...]:
     """Return the changes that have a form; a kit that names none lets every field change."""
     if kit.changes:
-        return tuple(each for each in kit.changes if each.direction is not Direction.NEVER)
+        return tuple(change for change in kit.changes if change.direction is not Direction.NEVER)
     fields = tuple(field.path for field in shown_fields(kit, [f.path for f in fields_of(kit).top]))
     if not fields:
         return ()
@@ -66,33 +66,35 @@ def change_named(kit: Kit, name: str) -> KitChange:
     Raises:
         InvalidInputError: The kit has no such change; the nearest is named.
     """
-    known = {change.name: change for change in changes_of(kit)}
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"changes: {', '.join(known) or 'none'}"
+    changes = {change.name: change for change in changes_of(kit)}
+    if name in changes:
+        return changes[name]
+    near = difflib.get_close_matches(name, changes, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"changes: {', '.join(changes) or 'none'}"
     raise InvalidInputError("change", name, f"is no change of kit {kit.name}", hint=hint)
 
 
 def form_data(kit: Kit, change: KitChange, *, order: str, base: str, spec: Any) -> dict[str, Any]:
     """Return what the form of a change begins with, when the order's ``spec`` is this."""
-    shown = shown_fields(kit, change.fields)
-    held = spec if isinstance(spec, dict) else {}
+    form_fields = shown_fields(kit, change.fields)
+    current = spec if isinstance(spec, dict) else {}
     stepping = {
-        parameter_of(kit, f): held.get(f.name, ABSENT) for f in shown if is_stepping(change, f)
+        parameter_of(kit, f): current.get(f.name, ABSENT)
+        for f in form_fields
+        if is_stepping(change, f)
     }
     return {
         ORDER: order,
         BASE: base,
-        **_values(kit, shown, held),
+        **_values(kit, form_fields, current),
         **{f"{CURRENT}{name}": text_of(value) for name, value in stepping.items()},
     }
 
 
 def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> dict[str, Any]:
     """Return what somebody would have entered into the order form to get this ``spec``."""
-    asked = tuple(field for field in fields_of(kit).top if field.asked or field.hidden)
-    values = _values(kit, asked, spec)
+    form_fields = tuple(field for field in fields_of(kit).top if field.asked or field.hidden)
+    values = _values(kit, form_fields, spec)
     if not kit.name_from:
         values[NAME_PARAMETER] = order.removeprefix(f"{kit.name}-")
     if not kit.team_from:
@@ -135,16 +137,16 @@ def parameter_of(kit: Kit, field: KitField) -> str:
     return kit.aliases.get(field.path, field.name)
 
 
-def _values(kit: Kit, fields: Sequence[KitField], held: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
+def _values(kit: Kit, fields: Sequence[KitField], current: Mapping[str, Any]) -> dict[str, Any]:
+    values = {}
     for field in fields:
-        if field.name not in held:
+        if field.name not in current:
             continue
-        value = held[field.name]
+        value = current[field.name]
         if field.shape is FieldShape.OBJECT and isinstance(value, dict):
             value = _values(kit, field.fields, value)
-        found[parameter_of(kit, field)] = catalog_pickers.shown(field.hints, value)
-    return found
+        values[parameter_of(kit, field)] = catalog_pickers.as_reference(field.hints, value)
+    return values
 
 
 def _kept(kit: Kit, field: KitField, paths: Sequence[FieldPath]) -> KitField | None:
@@ -153,7 +155,9 @@ def _kept(kit: Kit, field: KitField, paths: Sequence[FieldPath]) -> KitField | N
     covered = any(field.path == path or field.path.startswith(f"{path}.") for path in paths)
     if field.shape is not FieldShape.OBJECT:
         return field if covered else None
-    inner = tuple(f for f in (_kept(kit, each, paths) for each in field.fields) if f is not None)
+    inner = tuple(
+        f for f in (_kept(kit, nested, paths) for nested in field.fields) if f is not None
+    )
     if not inner and not (covered and not field.fields):
         return None
     return replace(field, fields=_unconditional(inner))
@@ -161,10 +165,10 @@ def _kept(kit: Kit, field: KitField, paths: Sequence[FieldPath]) -> KitField | N
 
 def _unconditional(fields: tuple[KitField, ...]) -> tuple[KitField, ...]:
     """Show a field always whose question is no part of the form."""
-    here = {field.path for field in fields}
+    paths = {field.path for field in fields}
     return tuple(
         field
-        if field.hints.when is None or field.hints.when.field in here
+        if field.hints.when is None or field.hints.when.field in paths
         else replace(field, hints=replace(field.hints, when=None))
         for field in fields
     )

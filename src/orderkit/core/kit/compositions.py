@@ -29,7 +29,7 @@ def composition_of(files: Files, kit: Kit) -> Manifest | None:
         ManifestError: A file of ``gitops/apis/<kit>`` is broken.
     """
     room = PurePosixPath("gitops", "apis", kit.name)
-    found = [
+    candidates = [
         manifest
         for path, data in files.items()
         if path.is_relative_to(room) and path.suffix in {".yaml", ".yml"}
@@ -38,8 +38,8 @@ def composition_of(files: Files, kit: Kit) -> Manifest | None:
         and dig(manifest, "spec", "compositeTypeRef", "kind") == kit.kind.kind
     ]
     for key in ("enforcedCompositionRef", "defaultCompositionRef"):
-        wanted = dig(kit.xrd, "spec", key, "name")
-        for manifest in found if wanted else ():
-            if metadata(manifest).get("name") == wanted:
+        named_composition = dig(kit.xrd, "spec", key, "name")
+        for manifest in candidates if named_composition else ():
+            if metadata(manifest).get("name") == named_composition:
                 return manifest
-    return found[0] if found else None
+    return candidates[0] if candidates else None

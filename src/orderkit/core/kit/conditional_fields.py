@@ -33,20 +33,27 @@ def _of_question(
     question: str, schemas: Mapping[str, Schema], dependent: Mapping[str, tuple[str, When]]
 ) -> Schema:
     shown_for = {
-        name: when.values for name, (asked, when) in dependent.items() if asked == question
+        name: when.values
+        for name, (asked_question, when) in dependent.items()
+        if asked_question == question
     }
     branches: dict[tuple[str, ...], list[Any]] = {}
-    named = list(dict.fromkeys(_answers(schemas[question], shown_for)))
-    for answer in named:
-        shown = tuple(name for name, values in shown_for.items() if _among(answer, values))
-        branches.setdefault(shown, []).append(answer)
-    found = [
-        {"properties": {question: {"enum": answers}, **{name: schemas[name] for name in shown}}}
-        for shown, answers in branches.items()
+    known_answers = list(dict.fromkeys(_answers(schemas[question], shown_for)))
+    for answer in known_answers:
+        visible = tuple(name for name, values in shown_for.items() if _is_one_of(answer, values))
+        branches.setdefault(visible, []).append(answer)
+    alternatives = [
+        {
+            "properties": {
+                question: {"enum": answers},
+                **{name: schemas[name] for name in fields_shown},
+            }
+        }
+        for fields_shown, answers in branches.items()
     ]
-    if not _closed(schemas[question]):
-        found.append({"properties": {question: {"not": {"enum": named}}}})
-    return {"oneOf": found}
+    if not _has_finite_answers(schemas[question]):
+        alternatives.append({"properties": {question: {"not": {"enum": known_answers}}}})
+    return {"oneOf": alternatives}
 
 
 def _answers(schema: Schema, shown_for: Mapping[str, tuple[Any, ...]]) -> list[Any]:
@@ -58,9 +65,9 @@ def _answers(schema: Schema, shown_for: Mapping[str, tuple[Any, ...]]) -> list[A
     return [value for values in shown_for.values() for value in values]
 
 
-def _closed(schema: Schema) -> bool:
+def _has_finite_answers(schema: Schema) -> bool:
     return "enum" in schema or schema.get("type") == "boolean"
 
 
-def _among(answer: object, values: tuple[object, ...]) -> bool:
+def _is_one_of(answer: object, values: tuple[object, ...]) -> bool:
     return any(isinstance(answer, bool) == isinstance(v, bool) and answer == v for v in values)

@@ -59,31 +59,31 @@ class OrderKinds:
 
 def kinds_of(kits: Iterable[Kit]) -> OrderKinds:
     """Return the kinds of some kits."""
-    found = {(kit.namespaced, (kit.kind.group, kit.kind.kind)) for kit in kits}
+    scoped_kinds = {(kit.namespaced, (kit.kind.group, kit.kind.kind)) for kit in kits}
     return OrderKinds(
-        tuple(sorted(each for namespaced, each in found if not namespaced)),
-        tuple(sorted(each for namespaced, each in found if namespaced)),
+        tuple(sorted(group_kind for namespaced, group_kind in scoped_kinds if not namespaced)),
+        tuple(sorted(group_kind for namespaced, group_kind in scoped_kinds if namespaced)),
     )
 
 
 def kinds(pack_name: str, kits: Iterable[Kit]) -> dict[PurePosixPath, bytes]:
     """Return ``gitops/kinds.yaml``."""
-    found = kinds_of(kits)
+    order_kinds = kinds_of(kits)
     document = {
         "apiVersion": API_VERSION,
         "kind": "OrderKinds",
         "metadata": {"name": pack_name},
         "spec": {
-            "clusterResources": as_rules(found.cluster),
-            "namespacedResources": as_rules(found.namespaced),
+            "clusterResources": as_rules(order_kinds.cluster),
+            "namespacedResources": as_rules(order_kinds.namespaced),
         },
     }
     return {PATH: (pack_comment() + yaml11.dump(document)).encode()}
 
 
-def as_rules(found: Sequence[GroupKind]) -> list[dict[str, str]]:
+def as_rules(group_kinds: Sequence[GroupKind]) -> list[dict[str, str]]:
     """Write kinds as an AppProject lists them."""
-    return [{"group": group, "kind": kind} for group, kind in found]
+    return [{"group": group, "kind": kind} for group, kind in group_kinds]
 
 
 def read_kinds(files: Files) -> OrderKinds | None:
@@ -99,5 +99,5 @@ def read_kinds(files: Files) -> OrderKinds | None:
     return OrderKinds(_read(spec["clusterResources"]), _read(spec["namespacedResources"]))
 
 
-def _read(found: Iterable[dict[str, str]]) -> tuple[GroupKind, ...]:
-    return tuple(sorted((each["group"], each["kind"]) for each in found))
+def _read(rules: Iterable[dict[str, str]]) -> tuple[GroupKind, ...]:
+    return tuple(sorted((rule["group"], rule["kind"]) for rule in rules))

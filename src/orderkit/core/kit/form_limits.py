@@ -22,42 +22,45 @@ _INT32_MAX = 2**31 - 1
 
 def numbers(schema: Mapping[str, Any]) -> Schema:
     """Return the bounds of a number; a whole number is kept to what JavaScript keeps exactly."""
-    found: Schema = {}
-    whole = schema.get("type") == "integer"
-    most = _INT32_MAX if schema.get("format") == "int32" else SAFE_MAX
-    for side, limit in (("minimum", -most - (most == _INT32_MAX)), ("maximum", most)):
+    bounds: Schema = {}
+    is_integer = schema.get("type") == "integer"
+    largest = _INT32_MAX if schema.get("format") == "int32" else SAFE_MAX
+    for side, limit in (("minimum", -largest - (largest == _INT32_MAX)), ("maximum", largest)):
         bound, exclusive = schema.get(side), f"exclusive{side.capitalize()}"
         if bound is None:
-            if whole:
-                found[side] = limit
+            if is_integer:
+                bounds[side] = limit
         elif schema.get(exclusive) is True:
-            found[exclusive] = bound
+            bounds[exclusive] = bound
         else:
-            found[side] = bound
+            bounds[side] = bound
     if "multipleOf" in schema:
-        found["multipleOf"] = schema["multipleOf"]
-    return found
+        bounds["multipleOf"] = schema["multipleOf"]
+    return bounds
 
 
-def sizes(field: KitField, what: str, limits: Mapping[str, int]) -> Schema:
-    """Return least and largest size; `what` is ``Items`` or ``Properties``."""
-    least, most = _least(field, limits), limits.get(f"max{what}", field.schema.get(f"max{what}"))
-    found: Schema = {} if most is None else {f"max{what}": most}
-    if least > 1 and field.may_be_empty:
-        wrong = {f"min{what}": 1, f"max{what}": least - 1}
-        told = f"must have at least {least} entries, or none"
-        return {**found, "not": wrong, "errorMessage": {"not": told}}
-    if least > 0 and not field.may_be_empty:
-        found[f"min{what}"] = least
-    return found
+def sizes(field: KitField, suffix: str, limits: Mapping[str, int]) -> Schema:
+    """Return least and largest size; `suffix` is ``Items`` or ``Properties``."""
+    smallest, largest = (
+        _least(field, limits),
+        limits.get(f"max{suffix}", field.schema.get(f"max{suffix}")),
+    )
+    bounds: Schema = {} if largest is None else {f"max{suffix}": largest}
+    if smallest > 1 and field.may_be_empty:
+        wrong = {f"min{suffix}": 1, f"max{suffix}": smallest - 1}
+        message = f"must have at least {smallest} entries, or none"
+        return {**bounds, "not": wrong, "errorMessage": {"not": message}}
+    if smallest > 0 and not field.may_be_empty:
+        bounds[f"min{suffix}"] = smallest
+    return bounds
 
 
 def _least(field: KitField, limits: Mapping[str, int]) -> int:
-    own = {limit.keyword: limit.value for limit in field.limits}
-    known = [
+    own_limits = {limit.keyword: limit.value for limit in field.limits}
+    minimums = [
         value
         for key in ("minItems", "minProperties")
-        for value in (limits.get(key), own.get(key), field.schema.get(key))
+        for value in (limits.get(key), own_limits.get(key), field.schema.get(key))
         if value is not None
     ]
-    return max(known, default=0)
+    return max(minimums, default=0)

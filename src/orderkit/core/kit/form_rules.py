@@ -50,7 +50,7 @@ class RuleKeyword:
 
 
 @dataclass(frozen=True, slots=True)
-class Delegated:
+class PropertyRule:
     """A rule of an object that speaks of one property; `self` is that property now."""
 
     name: str
@@ -62,41 +62,41 @@ class Delegated:
 
 def rules_of(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Return the CEL rules of a schema."""
-    found = schema.get(RULES)
-    return [rule for rule in found if isinstance(rule, dict)] if isinstance(found, list) else []
+    rules = schema.get(RULES)
+    return [rule for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
 
 
 def limits(rule: str, message: str, schema: Mapping[str, Any]) -> tuple[RuleKeyword, ...] | None:
     """Return what a form checks in the rule's stead; None if that would not be exact."""
     if schema.get("nullable"):
         return None  # the rule is not asked for null, or fails on it
-    found: list[RuleKeyword] = []
-    for part in _flat(rule).split(" && "):
-        limit = _limit(part.strip(), schema)
+    form_limits: list[RuleKeyword] = []
+    for clause in _flat(rule).split(" && "):
+        limit = _limit(clause.strip(), schema)
         if limit is None:
             return None
-        found.append(RuleKeyword(*limit, message))
-    return tuple(found)
+        form_limits.append(RuleKeyword(*limit, message))
+    return tuple(form_limits)
 
 
-def delegated(rule: str, message: str) -> Delegated | None:
+def rule_of_one_property(rule: str, message: str) -> PropertyRule | None:
     """Return the rule as one about a property, if it speaks of only one."""
     flat = _flat(rule)
     guard = _HAS.match(flat)
-    rest = guard["rest"] if guard else flat
-    names = {found["name"] for found in _MEMBER.finditer(_without_texts(flat))}
-    if len(names) != 1 or "has(" in rest or "oldSelf" in rest:
+    body = guard["rest"] if guard else flat
+    names = {match["name"] for match in _MEMBER.finditer(_without_texts(flat))}
+    if len(names) != 1 or "has(" in body or "oldSelf" in body:
         return None
     (name,) = names
     if guard and guard["name"] != name:
         return None
-    spoken = re.sub(rf"\bself\.{name}\b(?!\()", "self", rest)
-    return Delegated(name, spoken, message, guarded=guard is not None)
+    spoken = re.sub(rf"\bself\.{name}\b(?!\()", "self", body)
+    return PropertyRule(name, spoken, message, guarded=guard is not None)
 
 
-def mentioned(rule: str) -> frozenset[str]:
+def properties_mentioned(rule: str) -> frozenset[str]:
     """Return the properties of ``self`` that a rule speaks of."""
-    return frozenset(found["name"] for found in _MEMBER.finditer(_without_texts(rule)))
+    return frozenset(match["name"] for match in _MEMBER.finditer(_without_texts(rule)))
 
 
 def sentence(rule: Mapping[str, Any]) -> str:
@@ -106,11 +106,11 @@ def sentence(rule: Mapping[str, Any]) -> str:
     if "oldSelf" in text:
         if re.fullmatch(r"self == oldSelf|oldSelf == self", text):
             return "It cannot be changed later."
-        return ended(f"When it is changed: {message or text}")
-    return ended(f"Checked when it is ordered: {message or text}")
+        return with_full_stop(f"When it is changed: {message or text}")
+    return with_full_stop(f"Checked when it is ordered: {message or text}")
 
 
-def ended(text: str) -> str:
+def with_full_stop(text: str) -> str:
     """Return a text with a full stop."""
     flat = " ".join(text.split())
     return flat if flat.endswith((".", "!", "?")) else f"{flat}."
@@ -124,18 +124,18 @@ def _without_texts(rule: str) -> str:
     return re.sub(_STRING, "''", rule)
 
 
-def _limit(part: str, schema: Mapping[str, Any]) -> tuple[str, Any] | None:
-    if backwards := _BACKWARDS.match(part):
-        part = f"{backwards['left']} {_FLIPPED[backwards['op']]} {backwards['value']}"
-    if found := _COMPARE.match(part):
-        value = ast.literal_eval(found["value"])
-        if found["size"] != "self":
-            return _size(found["op"], value, str(schema.get("type")))
-        return _compare(found["op"], value, schema)
-    if found := _MATCHES.match(part):
-        return _pattern(ast.literal_eval(found["pattern"]), schema)
-    if found := _IN.match(part):
-        return _choice([ast.literal_eval(item) for item in _ITEM.findall(found["items"])], schema)
+def _limit(clause: str, schema: Mapping[str, Any]) -> tuple[str, Any] | None:
+    if backwards := _BACKWARDS.match(clause):
+        clause = f"{backwards['left']} {_FLIPPED[backwards['op']]} {backwards['value']}"
+    if match := _COMPARE.match(clause):
+        value = ast.literal_eval(match["value"])
+        if match["size"] != "self":
+            return _size(match["op"], value, str(schema.get("type")))
+        return _compare(match["op"], value, schema)
+    if match := _MATCHES.match(clause):
+        return _pattern(ast.literal_eval(match["pattern"]), schema)
+    if match := _IN.match(clause):
+        return _choice([ast.literal_eval(item) for item in _ITEM.findall(match["items"])], schema)
     return None
 
 
@@ -143,13 +143,13 @@ def _size(op: str, value: object, type_: str) -> tuple[str, Any] | None:
     keywords = _SIZES.get(type_)
     if keywords is None or not isinstance(value, int) or value < 0:
         return None
-    least, most = keywords
+    minimum, maximum = keywords
     if op in (">=", ">"):
-        return least, value + (op == ">")
+        return minimum, value + (op == ">")
     if op in ("<=", "<") and value - (op == "<") >= 0:
-        return most, value - (op == "<")
+        return maximum, value - (op == "<")
     if op == "!=" and value == 0:
-        return least, 1
+        return minimum, 1
     return None
 
 
@@ -178,15 +178,19 @@ def _choice(items: list[Any], schema: Mapping[str, Any]) -> tuple[str, Any] | No
     kind = {"string": str, "integer": int}.get(str(schema.get("type")))
     if kind is None or not all(isinstance(item, kind) for item in items):
         return None
-    known = schema.get("enum")
-    chosen = [item for item in known if item in items] if isinstance(known, list) else items
-    unique = list(dict.fromkeys(chosen))
+    enum = schema.get("enum")
+    choices = [item for item in enum if item in items] if isinstance(enum, list) else items
+    unique = list(dict.fromkeys(choices))
     return ("enum", unique) if unique else None
 
 
-def says_more(limit: RuleKeyword, schema: Mapping[str, Any]) -> bool:
+def is_tighter(limit: RuleKeyword, schema: Mapping[str, Any]) -> bool:
     """Say whether a limit is tighter than what the schema says already."""
-    known = schema.get(limit.keyword)
-    if known is None or limit.keyword in ("enum", "pattern"):
+    schema_value = schema.get(limit.keyword)
+    if schema_value is None or limit.keyword in ("enum", "pattern"):
         return True
-    return bool(limit.value > known if limit.keyword.startswith("min") else limit.value < known)
+    return bool(
+        limit.value > schema_value
+        if limit.keyword.startswith("min")
+        else limit.value < schema_value
+    )

@@ -38,14 +38,14 @@ class GateVerdict:
     """For a person."""
 
 
-def judged(gate: Gate, xr: Manifest) -> GateVerdict:
+def verdict_of(gate: Gate, xr: Manifest) -> GateVerdict:
     """Read a verdict from an XR's status. Never raises, whatever stands there."""
     paused = dig(xr, "status", *gate.paused.split("."))
-    found = dig(xr, "status", *gate.cause.split("."))
-    cause = found if isinstance(found, str) else ""
+    cause_value = dig(xr, "status", *gate.cause.split("."))
+    cause = cause_value if isinstance(cause_value, str) else ""
     if not isinstance(paused, bool):
-        told = "was never written" if paused is None else f"is {paused!r}, not true or false"
-        return GateVerdict(GateState.UNKNOWN, cause, f"status.{gate.paused} {told}")
+        problem = "was never written" if paused is None else f"is {paused!r}, not true or false"
+        return GateVerdict(GateState.UNKNOWN, cause, f"status.{gate.paused} {problem}")
     if not paused:
         return GateVerdict(GateState.OPEN, cause, "not paused")
     if cause in gate.exhausted:

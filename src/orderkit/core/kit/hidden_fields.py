@@ -26,18 +26,20 @@ def hidden_schema(field: KitField, hidden: Hidden) -> Schema:
     Raises:
         ValueError: Its pattern cannot be said in JavaScript.
     """
-    return baked(field.hints.title or titled(field.name), hidden, guard(hidden, field))
+    return baked_parameter(
+        field.hints.title or label_of(field.name), hidden, guard_pattern(hidden, field)
+    )
 
 
-def guard(hidden: Hidden, field: KitField) -> str:
+def guard_pattern(hidden: Hidden, field: KitField) -> str:
     """
     Return the pattern, JavaScript's, that a hidden field's value must match.
 
     Raises:
         ValueError: It cannot be said in JavaScript.
     """
-    own = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
-    return js_patterns.to_javascript(own)
+    pattern = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
+    return js_patterns.to_javascript(pattern)
 
 
 def guard_of(shape: FieldShape) -> str:
@@ -49,7 +51,7 @@ def guard_of(shape: FieldShape) -> str:
     }.get(shape, "")
 
 
-def baked(title: str, hidden: Hidden, pattern: str) -> Schema:
+def baked_parameter(title: str, hidden: Hidden, pattern: str) -> Schema:
     """Return a parameter that holds a value of the platform."""
     return {
         "title": title,
@@ -61,7 +63,7 @@ def baked(title: str, hidden: Hidden, pattern: str) -> Schema:
     }
 
 
-def titled(name: str) -> str:
+def label_of(name: str) -> str:
     """Write a property's name as a label: the first word with a capital, the rest without."""
-    first, *rest = spelt_out(name).split() or [name]
-    return " ".join([first, *(word if word.isupper() else word.lower() for word in rest)])
+    first, *words = spelt_out(name).split() or [name]
+    return " ".join([first, *(word if word.isupper() else word.lower() for word in words)])

@@ -91,7 +91,7 @@ def read_kit(name: str, files: Files) -> Kit:
     try:
         found = next(problems(kit, spec), None)
     except BrokenXrdError as error:
-        where = yaml11.place(str(path), files[path], error.steps)
+        where = yaml11.field_location(str(path), files[path], error.steps)
         raise InvalidInputError(where, None, f"is refused: {error}", hint=error.hint) from error
     if found is not None:
         raise told(found, name, files)
@@ -115,7 +115,7 @@ def told(problem: KitProblem, name: str, files: Files) -> InvalidInputError:
     """Return a problem as an error that names file and line."""
     path = definition_path(name) if problem.file == "xrd" else kit_path(name)
     steps = problem.steps
-    where = yaml11.place(str(path), files[path], steps) if path in files else str(path)
+    where = yaml11.field_location(str(path), files[path], steps) if path in files else str(path)
     return InvalidInputError(where, problem.value, problem.rule, hint=problem.hint)
 
 

@@ -147,7 +147,7 @@ class First:
     until: Mapping[str, Any] = field(default_factory=dict)
     """Paths in the XR's status, dotted, and the values that are waited for."""
     why: str = ""
-    asked: bool = False
+    requested: bool = False
     """A person asked for it when they typed the order's id: no review is waited for."""
 
 
@@ -165,8 +165,10 @@ class Survivor:
 
     def holds(self, spec: Mapping[str, Any]) -> bool:
         """Say whether it outlives an order with this ``spec``."""
-        told = self.unless.items()
-        return not told or any(dig(spec, *path.split(".")) != value for path, value in told)
+        conditions = self.unless.items()
+        return not conditions or any(
+            dig(spec, *path.split(".")) != value for path, value in conditions
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +266,8 @@ class Kit:
     @property
     def namespace_parts(self) -> tuple[tuple[str, FieldPath], ...]:
         """Texts of the XR's namespace, each with the field whose value follows it, or nothing."""
-        found = _PART.findall(self.xr_namespace)
-        return tuple((text, path) for text, path in found if text or path)
+        parts = _PART.findall(self.xr_namespace)
+        return tuple((text, path) for text, path in parts if text or path)
 
     def namespace_of(self, spec: Mapping[str, Any]) -> str:
         """Return the XR's namespace as its fields make it; empty if kit.yaml says none."""
@@ -277,26 +279,26 @@ class Kit:
     def schema(self) -> dict[str, Any]:
         """The author's ``openAPIV3Schema`` at the referenceable version."""
         version = next(v for v in self.xrd["spec"]["versions"] if v.get("referenceable"))
-        found: dict[str, Any] = dig(version, "schema", "openAPIV3Schema", default={})
-        return found
+        schema: dict[str, Any] = dig(version, "schema", "openAPIV3Schema", default={})
+        return schema
 
     @property
     def spec_schema(self) -> dict[str, Any]:
         """The XRD's schema of ``spec`` at the referenceable version."""
-        found: dict[str, Any] = dig(self.schema, "properties", "spec", default={})
-        return found
+        schema: dict[str, Any] = dig(self.schema, "properties", "spec", default={})
+        return schema
 
     @property
     def status_schema(self) -> dict[str, Any]:
         """The XRD's schema of ``status`` at the referenceable version."""
-        found: dict[str, Any] = dig(self.schema, "properties", "status", default={})
-        return found
+        schema: dict[str, Any] = dig(self.schema, "properties", "status", default={})
+        return schema
 
     @property
     def name_parameters(self) -> tuple[str, ...]:
         """The form parameters whose values name the order, dotted."""
-        own = self._own(NAME_PARAMETER)
-        return tuple(map(self.parameter, self.name_from)) or (own,)
+        name_parameter = self._own(NAME_PARAMETER)
+        return tuple(map(self.parameter, self.name_from)) or (name_parameter,)
 
     @property
     def team_parameter(self) -> str:
@@ -305,13 +307,15 @@ class Kit:
 
     def _own(self, name: str) -> str:
         """Return the name of a parameter of the form itself: no field has it."""
-        taken = {self.aliases.get(field, field) for field in self.spec_schema.get("properties", {})}
-        return f"order_{name}" if name in taken else name
+        field_parameters = {
+            self.aliases.get(field, field) for field in self.spec_schema.get("properties", {})
+        }
+        return f"order_{name}" if name in field_parameters else name
 
     def parameter(self, path: FieldPath) -> str:
         """Return the form parameter that carries a field, dotted like the field."""
-        head, dot, rest = path.partition(".")
-        return f"{self.aliases.get(head, head)}{dot}{rest}"
+        head, dot, subpath = path.partition(".")
+        return f"{self.aliases.get(head, head)}{dot}{subpath}"
 
     def order_id(self, parameters: Mapping[str, object]) -> OrderId:
         """
@@ -321,8 +325,8 @@ class Kit:
             InvalidInputError: The result is no RFC 1123 label.
         """
         names = self.name_parameters
-        told = "-".join(_text(parameters, name) for name in names)
-        return OrderId(check_label(" and ".join(names), f"{self.name}-{told}"))
+        suffix = "-".join(_text(parameters, name) for name in names)
+        return OrderId(check_label(" and ".join(names), f"{self.name}-{suffix}"))
 
     def team(self, parameters: Mapping[str, object]) -> TeamName:
         """
@@ -336,8 +340,8 @@ class Kit:
 
 
 def _text(parameters: Mapping[str, object], name: str) -> str:
-    found = dig(parameters, *name.split("."))
-    return "" if found is None else str(found)
+    value = dig(parameters, *name.split("."))
+    return "" if value is None else str(value)
 
 
 def spelt_out(name: str) -> str:

@@ -101,10 +101,10 @@ def read_pack(files: Files) -> Pack:
     data = files.get(PurePosixPath("pack.yaml"))
     if data is None:
         raise InvalidInputError("pack.yaml", None, "is missing: this is no pack")
-    found = yaml11.load(data, name="pack.yaml", schema=PACK_SCHEMA)
-    spec = found["spec"]
+    document = yaml11.load(data, name="pack.yaml", schema=PACK_SCHEMA)
+    spec = document["spec"]
     return Pack(
-        found["metadata"]["name"],
+        document["metadata"]["name"],
         tuple(spec["kits"]),
         files,
         tuple(spec["providers"]) if "providers" in spec else None,

@@ -69,8 +69,8 @@ def alternatives(schema: Schema, value: Mapping[str, Any]) -> Iterator[tuple[str
     """
     required = set(schema.get("required") or ())
     for name, inner in (schema.get("properties") or {}).items():
-        for told, other in _others(inner, value.get(name), present=name in value):
-            yield f"{name}{told}", {**value, name: other}
+        for variation, other in _others(inner, value.get(name), present=name in value):
+            yield f"{name}{variation}", {**value, name: other}
         if name in value and name not in required and "default" not in inner:
             yield f"without {name}", {key: entry for key, entry in value.items() if key != name}
 
@@ -84,7 +84,7 @@ def _others(schema: Schema, value: Any, *, present: bool) -> Iterator[tuple[str,
     elif schema.get("type") == "boolean":
         yield f"={str(not value).lower()}", not value
     elif schema.get("type") == "object" and isinstance(value, Mapping):
-        yield from ((f".{told}", other) for told, other in alternatives(schema, value))
+        yield from ((f".{variation}", other) for variation, other in alternatives(schema, value))
 
 
 def longest(schema: Schema, limit: int) -> int:
@@ -108,16 +108,18 @@ def long_text(schema: Schema, length: int) -> str | None:
 
 def _stretched(text: str, length: int) -> Iterator[str]:
     """Yield a text with one of its characters repeated until it is so long."""
-    more = length - len(text)
-    for index in range(len(text) if more >= 0 else 0):
-        yield text[: index + 1] + text[index] * more + text[index + 1 :]
+    missing_length = length - len(text)
+    for index in range(len(text) if missing_length >= 0 else 0):
+        yield text[: index + 1] + text[index] * missing_length + text[index + 1 :]
 
 
 def fits(schema: Schema, text: str) -> bool:
     """Say whether a text has the length and the pattern that a schema asks for."""
     pattern = schema.get("pattern")
-    least, most = int(schema.get("minLength", 0)), schema.get("maxLength")
-    if len(text) < least or (most is not None and len(text) > most):
+    shortest_allowed, longest_allowed = int(schema.get("minLength", 0)), schema.get("maxLength")
+    if len(text) < shortest_allowed or (
+        longest_allowed is not None and len(text) > longest_allowed
+    ):
         return False
     try:
         return pattern is None or compile_pattern(str(pattern)).search(text) is not None
@@ -126,8 +128,10 @@ def fits(schema: Schema, text: str) -> bool:
 
 
 def _text(schema: Schema) -> str:
-    known = _FORMATS.get(str(schema.get("format")))
-    candidates = [known] if known else [*_TEXTS, "x" * int(schema.get("minLength", 0))]
+    format_sample = _FORMATS.get(str(schema.get("format")))
+    candidates = (
+        [format_sample] if format_sample else [*_TEXTS, "x" * int(schema.get("minLength", 0))]
+    )
     for candidate in candidates:
         if fits(schema, candidate):
             return candidate

@@ -145,8 +145,8 @@ def fields_of(kit: Kit) -> KitFields:
     """
     spec = spec_of(kit)
     reader = _Reader(kit)
-    top, told = reader.properties(spec, kit.spec_schema, "", present=True)
-    return KitFields(top, (*told, *_choices(spec)), preserves=bool(spec.get(PRESERVE)))
+    top, rules = reader.properties(spec, kit.spec_schema, "", present=True)
+    return KitFields(top, (*rules, *_choices(spec)), preserves=bool(spec.get(PRESERVE)))
 
 
 def spec_of(kit: Kit) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def spec_of(kit: Kit) -> dict[str, Any]:
     )
     ours = spec_fields(scope_of(kit.xrd), "")
     theirs = spec.get("properties") or {}
-    spec["properties"] = {name: found for name, found in theirs.items() if name not in ours}
+    spec["properties"] = {name: schema for name, schema in theirs.items() if name not in ours}
     return spec
 
 
@@ -186,10 +186,10 @@ def shape_of(schema: Schema) -> FieldShape:
         return by_type
     if schema.get("properties"):
         return FieldShape.OBJECT
-    more = schema.get("additionalProperties")
-    if isinstance(more, dict) and more:
+    values = schema.get("additionalProperties")
+    if isinstance(values, dict) and values:
         return FieldShape.MAP
-    return FieldShape.FREE if schema.get(PRESERVE) or more else FieldShape.EMPTY
+    return FieldShape.FREE if schema.get(PRESERVE) or values else FieldShape.EMPTY
 
 
 class _Reader:
@@ -204,18 +204,32 @@ class _Reader:
         """Return the fields of an object, and its rules that are about more than one of them."""
         required = schema.get("required") or ()
         hints = author.get("properties")
-        found: list[KitField] = []
+        fields: list[KitField] = []
         for name, inner in (schema.get("properties") or {}).items():
-            place = f"{path}.{name}" if path else name
-            own = hints.get(name) if isinstance(hints, Mapping) else None
-            found.append(
-                self._field(name, place, inner, own, present=present, asked=name in required)
+            field_path = f"{path}.{name}" if path else name
+            author_schema = hints.get(name) if isinstance(hints, Mapping) else None
+            fields.append(
+                self._field(
+                    name,
+                    field_path,
+                    inner,
+                    author_schema,
+                    present=present,
+                    is_required=name in required,
+                )
             )
-        found.sort(key=lambda field: (field.order is None, field.order or 0))
-        return self._ruled(tuple(found), schema)
+        fields.sort(key=lambda field: (field.order is None, field.order or 0))
+        return self._ruled(tuple(fields), schema)
 
     def _field(
-        self, name: str, path: FieldPath, schema: Schema, author: Any, *, present: bool, asked: bool
+        self,
+        name: str,
+        path: FieldPath,
+        schema: Schema,
+        author: Any,
+        *,
+        present: bool,
+        is_required: bool,
     ) -> KitField:
         author = author if isinstance(author, Mapping) else {}
         default = schema.get("default")
@@ -225,7 +239,7 @@ class _Reader:
             path=path,
             shape=shape_of(schema),
             schema=schema,
-            required=asked and default is None,
+            required=is_required and default is None,
             present=present,
             default=ABSENT if default is None else default,
             hints=self._kit.fields.get(path, _NO_HINTS),
@@ -238,63 +252,70 @@ class _Reader:
 
     def _completed(self, field: KitField, author: Schema) -> KitField:
         """Add what is inside the field, and its own rules."""
-        told: tuple[str, ...] = ()
+        rule_sentences: tuple[str, ...] = ()
         if field.shape is FieldShape.OBJECT:
             inner, about = self.properties(
                 _with_defaults(field), author, field.path, present=field.always
             )
             field = replace(field, fields=inner)
-            told = tuple(sentence for _, sentence in about)
+            rule_sentences = tuple(sentence for _, sentence in about)
         elif field.shape in (FieldShape.LIST, FieldShape.MAP):
             key = "items" if field.shape is FieldShape.LIST else "additionalProperties"
             item = self._field(
-                "", f"{field.path}[]", field.schema[key], author.get(key), present=True, asked=True
+                "",
+                f"{field.path}[]",
+                field.schema[key],
+                author.get(key),
+                present=True,
+                is_required=True,
             )
             field = replace(field, item=item)
-        found = tuple(_choices(field.schema))
-        field = replace(field, sentences=(*told, *(sentence for _, sentence in found)))
+        choice_rules = tuple(_choices(field.schema))
+        field = replace(
+            field, sentences=(*rule_sentences, *(sentence for _, sentence in choice_rules))
+        )
         for rule in form_rules.rules_of(field.schema):
             if field.shape is not FieldShape.OBJECT:
                 field = _limited(field, str(rule.get("rule", "")), rule)
         return field
 
     def _ruled(
-        self, found: tuple[KitField, ...], schema: Schema
+        self, fields: tuple[KitField, ...], schema: Schema
     ) -> tuple[tuple[KitField, ...], tuple[tuple[frozenset[str], str], ...]]:
         """Hand each rule of an object to the one property it is about, or tell it."""
-        by_name = {field.name: field for field in found}
-        told: list[tuple[frozenset[str], str]] = []
+        by_name = {field.name: field for field in fields}
+        rules: list[tuple[frozenset[str], str]] = []
         for rule in form_rules.rules_of(schema):
             text = str(rule.get("rule", ""))
-            about = form_rules.delegated(text, str(rule.get("message") or ""))
+            about = form_rules.rule_of_one_property(text, str(rule.get("message") or ""))
             field = by_name.get(about.name) if about else None
             if about and field and (about.guarded or field.always):
                 by_name[field.name] = _limited(field, about.rule, rule)
             else:
-                told.append((form_rules.mentioned(text), form_rules.sentence(rule)))
-        return tuple(by_name.values()), tuple(told)
+                rules.append((form_rules.properties_mentioned(text), form_rules.sentence(rule)))
+        return tuple(by_name.values()), tuple(rules)
 
 
 def _limited(field: KitField, text: str, rule: Mapping[str, Any]) -> KitField:
     """Add a rule to a field: as keywords if that is exact, else as a sentence."""
     message = str(rule.get("message") or "")
-    found = None if "oldSelf" in text else form_rules.limits(text, message, field.schema)
-    taken = {limit.keyword for limit in field.limits}
+    new_limits = None if "oldSelf" in text else form_rules.limits(text, message, field.schema)
+    keywords = {limit.keyword for limit in field.limits}
     if (
-        found is None
-        or any(limit.keyword in taken for limit in found)
-        or _contradicts(field, found)
+        new_limits is None
+        or any(limit.keyword in keywords for limit in new_limits)
+        or _contradicts(field, new_limits)
     ):
         return replace(field, sentences=(*field.sentences, form_rules.sentence(rule)))
-    more = tuple(limit for limit in found if form_rules.says_more(limit, field.schema))
-    return replace(field, limits=(*field.limits, *more))
+    tighter = tuple(limit for limit in new_limits if form_rules.is_tighter(limit, field.schema))
+    return replace(field, limits=(*field.limits, *tighter))
 
 
-def _contradicts(field: KitField, found: Sequence[RuleKeyword]) -> bool:
+def _contradicts(field: KitField, new_limits: Sequence[RuleKeyword]) -> bool:
     """Say whether a default is outside a choice: the form must offer what it begins with."""
     return any(
         limit.keyword == "enum" and field.default is not ABSENT and field.default not in limit.value
-        for limit in found
+        for limit in new_limits
     )
 
 
@@ -318,21 +339,21 @@ def _choices(schema: Schema) -> Iterator[tuple[frozenset[str], str]]:
         branches = schema.get(key)
         if not branches:
             continue
-        names = [b["required"][0] for b in branches if _asks_for_one(b)]
+        names = [b["required"][0] for b in branches if _requires_one_field(b)]
         if len(names) == len(branches):
-            yield frozenset(names), f"{words} {_listed(names)} is needed."
+            yield frozenset(names), f"{words} {_joined_names(names)} is needed."
         else:
-            yield frozenset(), _MORE
+            yield frozenset(), _UNSHOWN_RULES
     if schema.get("allOf") or schema.get("not"):
-        yield frozenset(), _MORE
+        yield frozenset(), _UNSHOWN_RULES
 
 
-_MORE = "More rules are checked when it is ordered."
+_UNSHOWN_RULES = "More rules are checked when it is ordered."
 
 
-def _asks_for_one(branch: object) -> bool:
+def _requires_one_field(branch: object) -> bool:
     return isinstance(branch, dict) and set(branch) == {"required"} and len(branch["required"]) == 1
 
 
-def _listed(names: Sequence[str]) -> str:
+def _joined_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -28,9 +28,9 @@ _LIFTED = ("", "false")
 def protection(manifests: Iterable[Manifest]) -> str:
     """Return what the first protected object says why it is; empty: nothing is protected."""
     for manifest in manifests:
-        said = str(dig(manifest, "metadata", "annotations", PROTECTED, default="")).strip()
-        if said.lower() not in _LIFTED:
-            return said
+        text = str(dig(manifest, "metadata", "annotations", PROTECTED, default="")).strip()
+        if text.lower() not in _LIFTED:
+            return text
     return ""
 
 
@@ -42,8 +42,8 @@ def needs(other: Manifest, order: OrderId, xr_name: str, *, reads_kind: bool) ->
         xr_name: The name of the order's XR.
         reads_kind: Whether the other's kit reads objects of this order's kind.
     """
-    named = dig(other, "metadata", "annotations", DEPENDS_ON, default="")
-    if order in str(named).replace(",", " ").split():
+    depends_on = dig(other, "metadata", "annotations", DEPENDS_ON, default="")
+    if order in str(depends_on).replace(",", " ").split():
         return f"its annotation {DEPENDS_ON}"
     if reads_kind:
         for path, value in _texts(other.get("spec"), "spec"):

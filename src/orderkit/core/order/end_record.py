@@ -119,10 +119,10 @@ def parse(text: str, *, name: str) -> EndRecord:
     Raises:
         InvalidInputError: It is not readable or lacks something.
     """
-    found = yaml11.load(text, name=name, schema=_SCHEMA)
-    spec = found["spec"]
+    record = yaml11.load(text, name=name, schema=_SCHEMA)
+    spec = record["spec"]
     return EndRecord(
-        order=OrderId(found["metadata"]["name"]),
+        order=OrderId(record["metadata"]["name"]),
         kit=spec["kit"],
         requester=spec["requester"],
         repository=spec["repository"],

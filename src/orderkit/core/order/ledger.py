@@ -94,7 +94,7 @@ def kit_of(application: Manifest) -> str:
     return labels_of(application).get(KIT_LABEL, "")
 
 
-def holder(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
+def living_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
     """Return the living order of that id, whatever its team; without looking at all others."""
     file = f"{order}.yaml"
     for path in paths:
@@ -105,7 +105,7 @@ def holder(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
     return None
 
 
-def living(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
+def living_orders(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
     """Return the orders that a team has, in order."""
     folder = ("apps", team)
     return sorted(
@@ -117,13 +117,13 @@ def living(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:
 
 def entries(paths: Iterable[PurePosixPath]) -> Iterator[OrderEntry]:
     """Yield the orders among the ledger's paths, ended ones left out, in order."""
-    found = [path.parts for path in paths if path.parts[0] == "apps"]
-    for _, team, file in sorted(parts for parts in found if len(parts) == _APP_PARTS):
+    app_parts = [path.parts for path in paths if path.parts[0] == "apps"]
+    for _, team, file in sorted(parts for parts in app_parts if len(parts) == _APP_PARTS):
         if file.endswith(".yaml"):
             yield OrderEntry(TeamName(team), OrderId(file.removesuffix(".yaml")))
 
 
-def ending(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
+def ending_order(paths: Iterable[PurePosixPath], order: str) -> OrderEntry | None:
     """Return the order of that id if its end is under way."""
     for path in paths:
         if path.name == _END and _is_data_of(path, order):
@@ -145,8 +145,8 @@ def _is_data_of(path: PurePosixPath, order: str) -> bool:
 
 def teams(paths: Iterable[PurePosixPath]) -> Iterator[TeamName]:
     """Yield the teams among the ledger's paths, in order."""
-    found = [path.name for path in paths if path.parts[:-1] == ("teams",)]
-    for name in sorted(found):
+    names = [path.name for path in paths if path.parts[:-1] == ("teams",)]
+    for name in sorted(names):
         if name.endswith(".yaml"):
             yield TeamName(name.removesuffix(".yaml"))
 
@@ -191,7 +191,7 @@ class TeamPlace:
     """Beside the team's own."""
 
 
-def team_file(place: TeamPlace) -> str:
+def team_file(team_place: TeamPlace) -> str:
     """
     Return ``teams/<team>.yaml``.
 
@@ -201,13 +201,13 @@ def team_file(place: TeamPlace) -> str:
     there are namespaced kinds to put into it. The team's Application is emptied when its last
     order ends, therefore ``allowEmpty``.
     """
-    team = place.team
-    namespaces = [_namespace(team)] if place.kinds.namespaced else []
+    team = team_place.team
+    namespaces = [_namespace(team)] if team_place.kinds.namespaced else []
     application = _application(
         team_application(team),
         project="default",
         source={
-            "repoURL": f"{place.forge_url}/{place.ledger}.git",
+            "repoURL": f"{team_place.forge_url}/{team_place.ledger}.git",
             "targetRevision": "main",
             "path": f"apps/{team}",
         },
@@ -217,22 +217,24 @@ def team_file(place: TeamPlace) -> str:
         annotations={GENERATE_PATHS: "."},
         finalizers=[FINALIZER],
     )
-    return yaml11.dump_all([*namespaces, _project(place), application])
+    return yaml11.dump_all([*namespaces, _project(team_place), application])
 
 
-def _project(place: TeamPlace) -> Manifest:
-    team = place.team
-    namespaces = [team_namespace(team), *sorted(place.namespaces)]
+def _project(team_place: TeamPlace) -> Manifest:
+    team = team_place.team
+    namespaces = [team_namespace(team), *sorted(team_place.namespaces)]
     return {
         "apiVersion": APP_PROJECT.api_version,
         "kind": APP_PROJECT.kind,
         "metadata": {"name": team, "namespace": ARGOCD_NAMESPACE, "labels": {TEAM_LABEL: team}},
         "spec": {
             "description": f"Orders of team {team}",
-            "sourceRepos": [f"{place.forge_url}/{team}/*"],
-            "destinations": [{"server": IN_CLUSTER, "namespace": each} for each in namespaces],
-            "clusterResourceWhitelist": as_rules(place.kinds.cluster),
-            "namespaceResourceWhitelist": as_rules(place.kinds.namespaced),
+            "sourceRepos": [f"{team_place.forge_url}/{team}/*"],
+            "destinations": [
+                {"server": IN_CLUSTER, "namespace": namespace} for namespace in namespaces
+            ],
+            "clusterResourceWhitelist": as_rules(team_place.kinds.cluster),
+            "namespaceResourceWhitelist": as_rules(team_place.kinds.namespaced),
         },
     }
 
@@ -251,7 +253,7 @@ def order_application(
     """
     Return the Application of an order.
 
-    `ending` turns self-heal off and lets the last manifest be pruned: without it Argo CD
+    `ending_order` turns self-heal off and lets the last manifest be pruned: without it Argo CD
     answers "auto-sync will wipe out all resources" and keeps everything (observed).
     """
     automated = {"prune": True, "selfHeal": not ending}

@@ -21,7 +21,7 @@ from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.validate.hints import value_at
 from orderkit.core.yaml.manifests import parse_manifests
 
-_BREAKS = re.compile("\x85|\u2028|\u2029".encode())
+_LINE_BREAKS = re.compile("\x85|\u2028|\u2029".encode())
 
 
 def check_order_files(
@@ -54,11 +54,11 @@ def check_order_files(
 def _check_breaks(files: Mapping[PurePosixPath, bytes]) -> None:
     """Refuse characters that YAML readers take for line breaks and turn into blanks."""
     for path, data in files.items():
-        found = _BREAKS.search(data) if path.suffix in (".yaml", ".yml") else None
-        if found:
+        match = _LINE_BREAKS.search(data) if path.suffix in (".yaml", ".yml") else None
+        if match:
             raise InvalidInputError(
                 str(path),
-                found[0].decode(),
+                match[0].decode(),
                 "is a line break to some YAML readers, so its text would change",
                 hint="write a plain line break or a blank",
             )
@@ -66,31 +66,33 @@ def _check_breaks(files: Mapping[PurePosixPath, bytes]) -> None:
 
 def _check_name(kit: Kit, order: OrderId, xr: Manifest) -> None:
     """Refuse an XR that is not called as kit.yaml says."""
-    wanted, whose = str(order), "the order's id"
+    expected, origin = str(order), "the order's id"
     if kit.xr_name != "order":
-        wanted, whose = str(dig(xr, "spec", *kit.xr_name.split("."))), kit.xr_name
+        expected, origin = str(dig(xr, "spec", *kit.xr_name.split("."))), kit.xr_name
     name = metadata(xr).get("name")
-    if name != wanted:
-        raise InvalidInputError("metadata.name", name, f"is not {whose} '{wanted}'")
+    if name != expected:
+        raise InvalidInputError("metadata.name", name, f"is not {origin} '{expected}'")
     home = kit.namespace_of(xr.get("spec") or {})
-    found = metadata(xr).get("namespace")
-    if home and found != home:
-        raise InvalidInputError("metadata.namespace", found, f"is not '{home}', where it belongs")
+    namespace = metadata(xr).get("namespace")
+    if home and namespace != home:
+        raise InvalidInputError(
+            "metadata.namespace", namespace, f"is not '{home}', where it belongs"
+        )
 
 
 def _only_xr(kit: Kit, files: Mapping[PurePosixPath, bytes]) -> Manifest:
-    found = [
+    xrs = [
         manifest
         for path in sorted(files)
         if path.is_relative_to(MANIFESTS) and path.suffix in (".yaml", ".yml", ".json")
         for manifest in parse_manifests(str(path), files[path])
         if Kind.of(manifest) == kit.kind
     ]
-    if len(found) != 1:
+    if len(xrs) != 1:
         raise InvalidInputError(
-            "manifests/", len(found), f"objects of {kit.kind}: an order has exactly one"
+            "manifests/", len(xrs), f"objects of {kit.kind}: an order has exactly one"
         )
-    return found[0]
+    return xrs[0]
 
 
 def _field(kit: Kit, path: str) -> str:

@@ -75,10 +75,10 @@ def parse(data: bytes, *, name: str) -> OrderFile:
     Raises:
         InvalidInputError: It is not readable or lacks something.
     """
-    found = yaml11.load(data, name=name, schema=_SCHEMA)
-    spec = found["spec"]
+    record = yaml11.load(data, name=name, schema=_SCHEMA)
+    spec = record["spec"]
     return OrderFile(
-        order=OrderId(found["metadata"]["name"]),
+        order=OrderId(record["metadata"]["name"]),
         kit=spec["kit"],
         team=TeamName(spec["team"]),
         requester=spec["requester"],

@@ -64,16 +64,16 @@ def _judge(
         return "Ending", why
     if application is None:
         return "Registered", Hindrance("Argo CD has no Application for it yet")
-    found = hindrance(application, commit)
-    if found:
-        return ("Failing" if found.failing else "Delivering"), found
+    obstacle = hindrance(application, commit)
+    if obstacle:
+        return ("Failing" if obstacle.failing else "Delivering"), obstacle
     if xr is None:
         return ("Failing", _NOTHING) if delivers_nothing(application) else ("Assembling", _ABSENT)
     problem = xr_failure(xr)
     if problem:
         return "Failing", Hindrance(problem)
     unready = xr_unready(xr)
-    advice = _SELDOM if unready and xr_seldom(xr) else ""
+    advice = _THROTTLED if unready and is_throttled(xr) else ""
     return "Assembling" if unready else "Ready", Hindrance(unready, advice)
 
 
@@ -84,7 +84,7 @@ _NOTHING = Hindrance(
 )
 
 
-_SELDOM = (
+_THROTTLED = (
     "Crossplane took the order's events for a loop and looks at it every 30 s only, for five "
     "minutes: start it with --circuit-breaker-burst=1000 (docs/functions.md)"
 )
@@ -92,14 +92,14 @@ _SELDOM = (
 
 def undelivered(application: Manifest, commit: str | None) -> str:
     """Say why the Application is not delivered at `commit`; empty when it is."""
-    found = hindrance(application, commit)
-    return found.reason if found else ""
+    obstacle = hindrance(application, commit)
+    return obstacle.reason if obstacle else ""
 
 
 def delivery_failure(application: Manifest) -> str:
     """Return what is wrong with the delivery, or nothing: it is done or under way."""
-    found = hindrance(application)
-    return found.reason if found and found.failing else ""
+    obstacle = hindrance(application)
+    return obstacle.reason if obstacle and obstacle.failing else ""
 
 
 def xr_failure(xr: Manifest) -> str:
@@ -114,41 +114,48 @@ def xr_unready(xr: Manifest) -> str:
     """Return what the XR still waits for; empty when Synced and Ready hold for this generation."""
     generation = metadata(xr).get("generation")
     for type_ in ("Synced", "Ready"):
-        found = condition(xr, type_)
-        if found is None or found.get("observedGeneration", generation) != generation:
+        type_condition = condition(xr, type_)
+        if (
+            type_condition is None
+            or type_condition.get("observedGeneration", generation) != generation
+        ):
             return "Crossplane has not looked at the newest values yet"
-        if found.get("status") != "True" or _is_torn(found):
-            return str(found.get("message") or found.get("reason") or f"{type_} is not True")
-    begun = condition(xr, "Responsive") or {}
-    if begun.get("observedGeneration", generation) != generation:
+        if type_condition.get("status") != "True" or _is_half_written(type_condition):
+            return str(
+                type_condition.get("message")
+                or type_condition.get("reason")
+                or f"{type_} is not True"
+            )
+    responsive = condition(xr, "Responsive") or {}
+    if responsive.get("observedGeneration", generation) != generation:
         return "Crossplane has not looked at the newest values yet"
     return ""
 
 
-def _is_torn(found: Mapping[str, Any]) -> bool:
+def _is_half_written(true_condition: Mapping[str, Any]) -> bool:
     """
     Say whether a True condition still carries the message of its False.
 
     Crossplane writes an XR's status twice in a round, and the first time with conditions of the
     round before: for a moment Ready is True again, with the message of what is unready.
     """
-    return str(found.get("message") or "").startswith("Unready resources")
+    return str(true_condition.get("message") or "").startswith("Unready resources")
 
 
-def part_unready(part: Manifest) -> str:
+def object_unready(obj: Manifest) -> str:
     """
     Return what is wrong with anything an order is made of; empty when nothing is known to be.
 
     What keeps no condition Synced (kagent's Agents, Kyverno's Policies) is judged by Ready alone.
     """
-    if condition(part, "Synced"):
-        return xr_failure(part) or xr_unready(part)
-    ready = condition(part, "Ready")
+    if condition(obj, "Synced"):
+        return xr_failure(obj) or xr_unready(obj)
+    ready = condition(obj, "Ready")
     if ready is None or ready.get("status") == "True":
         return ""
     return str(ready.get("message") or ready.get("reason") or "Ready is not True")
 
 
-def xr_seldom(xr: Manifest) -> bool:
+def is_throttled(xr: Manifest) -> bool:
     """Say whether Crossplane's circuit breaker is open: events of this XR's parts are dropped."""
     return (condition(xr, "Responsive") or {}).get("status") == "False"

@@ -86,18 +86,18 @@ class TeamLimits:
 
     def to_json(self) -> dict[str, Any]:
         """Return what the file says; empty without limits."""
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         if self.orders is not None:
-            found["orders"] = self.orders
+            entries["orders"] = self.orders
         if self.orders_of:
-            found["ordersOf"] = dict(sorted(self.orders_of.items()))
+            entries["ordersOf"] = dict(sorted(self.orders_of.items()))
         if self.fields:
-            found["fields"] = {
+            entries["fields"] = {
                 kit: dict(sorted(b.items())) for kit, b in sorted(self.fields.items())
             }
-        return found
+        return entries
 
-    def told(self) -> tuple[str, ...]:
+    def texts(self) -> tuple[str, ...]:
         """Return the limits as the command line takes them."""
         orders = [] if self.orders is None else [f"{ORDERS}={self.orders}"]
         of = [f"{ORDERS}.{kit}={count}" for kit, count in sorted(self.orders_of.items())]
@@ -159,12 +159,12 @@ def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
         InvalidInputError: A key or value the schema refuses, or it is another team's.
     """
     name = str(path_of(team))
-    found = yaml11.load(data, name=name, schema=SCHEMA)
-    if found["metadata"]["name"] != team:
+    document = yaml11.load(data, name=name, schema=SCHEMA)
+    if document["metadata"]["name"] != team:
         raise InvalidInputError(
-            f"{name}: metadata.name", found["metadata"]["name"], "is not the team"
+            f"{name}: metadata.name", document["metadata"]["name"], "is not the team"
         )
-    spec = found["spec"]
+    spec = document["spec"]
     limits = spec.get("limits", {})
     return TeamFile(
         team=team,

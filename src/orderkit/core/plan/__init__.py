@@ -9,7 +9,7 @@ assemblies; `dangers` says what to think about. How a plan is shown stands in `m
 from orderkit.core.plan.assembly import Assembly, AssemblyContext, Blueprint, Fault, Guess, assemble
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, compare
 from orderkit.core.plan.dangers import Code, Danger
-from orderkit.core.plan.unknown_fields import guessed
+from orderkit.core.plan.unknown_fields import with_guesses
 
 __all__ = [
     "Action",
@@ -24,5 +24,5 @@ __all__ = [
     "ResourceChange",
     "assemble",
     "compare",
-    "guessed",
+    "with_guesses",
 ]

@@ -44,10 +44,10 @@ def number_of(value: Any, path: str) -> Decimal:
 
 def values_at(manifest: Manifest, path: str) -> list[Any]:
     """Return what stands at a path; several where it goes through each of a list."""
-    found: list[Any] = [manifest]
+    nodes: list[Any] = [manifest]
     for step in steps_of(path):
-        found = [each for value in found for each in _stepped(value, step)]
-    return [each for each in found if each is not None]
+        nodes = [child for value in nodes for child in _stepped(value, step)]
+    return [node for node in nodes if node is not None]
 
 
 def _stepped(value: Any, step: str | int | None) -> Sequence[Any]:

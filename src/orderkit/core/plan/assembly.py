@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Literal, TypeVar
 
-from orderkit.core.crossplane.composed import Fetch, PipelineStep, World
-from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, seeker, simulate
+from orderkit.core.crossplane.composed import Lookup, PipelineStep, World
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, layered_lookup, simulate
 from orderkit.core.crossplane.station import Selector, Station
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.plan.pack_rules import PackRules
@@ -63,7 +63,7 @@ class AssemblyContext:
     """Which of the functions are processes of their own."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What is not certain of a function, by its name."""
-    look: Fetch | None = None
+    lookup: Lookup | None = None
     """Where requirements are looked up besides."""
 
     def blueprint(self, manifest: Manifest) -> Blueprint | None:
@@ -91,7 +91,7 @@ class Fault:
     @property
     def where(self) -> str:
         """Resource and field; empty for the pipeline of the XR itself."""
-        return ".".join(part for part in (self.path, self.field) if part)
+        return ".".join(segment for segment in (self.path, self.field) if segment)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -127,11 +127,11 @@ class Assembly:
     ready: bool = False
     faults: tuple[Fault, ...] = ()
     unknowns: tuple[str, ...] = ()
-    asked: tuple[Selector, ...] = ()
+    requirements: tuple[Selector, ...] = ()
     """Everything that was asked for on the way, each once."""
     guesses: tuple[Guess, ...] = ()
     """Fields whose values only the cluster will know."""
-    given: Manifest = field(default_factory=dict)
+    input_xr: Manifest = field(default_factory=dict)
     """The XR as it was given, without defaults."""
     missing: tuple[str, ...] = ()
     """What was asked for in the end and is not there."""
@@ -181,30 +181,30 @@ def assemble(
     Raises:
         KeyError: The XR's own kind has no blueprint.
     """
-    return _assemble(xr, workshop, _Known(observed or {}, attributed or {}), depth=0)
+    return _assemble(xr, workshop, _LiveState(observed or {}, attributed or {}), depth=0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _LiveState:
     """What is known before assembling, all of it by path."""
 
     observed: Mapping[str, Manifest]
     attributed: Mapping[str, str]
 
-    def below(self, name: str) -> _Known:
+    def below(self, name: str) -> _LiveState:
         """Return what is known of a nested XR."""
-        return _Known(dict(_below(name, self.observed)), dict(_below(name, self.attributed)))
+        return _LiveState(dict(_below(name, self.observed)), dict(_below(name, self.attributed)))
 
 
-def _assemble(xr: Manifest, workshop: AssemblyContext, known: _Known, *, depth: int) -> Assembly:
+def _assemble(xr: Manifest, workshop: AssemblyContext, live: _LiveState, *, depth: int) -> Assembly:
     kind = Kind.of(xr)
     blueprint = workshop.blueprints[kind.group, kind.kind]
     report = blueprint.validator.check(xr)
     faults = tuple(_refused(finding) for finding in report.findings)
-    found = _XrAssembly(workshop, blueprint, report.result, known, depth).settled(faults)
-    judged = found.faults or found.xr.get("status") == xr.get("status")
-    wrong = () if judged else tuple(_unshowable(found.xr, blueprint.validator))
-    return replace(found, given=xr, faults=(*found.faults, *wrong))
+    assembly = _XrAssembly(workshop, blueprint, report.result, live, depth).settled(faults)
+    judged = assembly.faults or assembly.xr.get("status") == xr.get("status")
+    wrong = () if judged else tuple(_unshowable(assembly.xr, blueprint.validator))
+    return replace(assembly, input_xr=xr, faults=(*assembly.faults, *wrong))
 
 
 def _unshowable(xr: Manifest, validator: Validator) -> Iterator[Fault]:
@@ -232,136 +232,153 @@ class _XrAssembly:
     workshop: AssemblyContext
     blueprint: Blueprint
     xr: Manifest
-    known: _Known
+    live: _LiveState
     depth: int
     nested: dict[str, Assembly] = field(default_factory=dict)
     """What each nested XR last came to, by name."""
 
     def settled(self, faults: tuple[Fault, ...]) -> Assembly:
         """Simulate with nested XRs that show, in each round, what is composed for them."""
-        found = self._simulated()
-        here = (name for name in found.observed if name not in found.final.kept)
-        nested = {name: self._nested(name, found.observed[name]) for name in here}
-        known = {name: each for name, each in nested.items() if each is not None}
-        return self._whole(found, known, faults)
+        simulation = self._simulated()
+        names = (name for name in simulation.observed if name not in simulation.final.kept)
+        nested = {name: self._nested(name, simulation.observed[name]) for name in names}
+        assemblies = {name: assembly for name, assembly in nested.items() if assembly is not None}
+        return self._whole(simulation, assemblies, faults)
 
     def _simulated(self) -> Simulation:
-        own = {name: each for name, each in self.known.observed.items() if "/" not in name}
+        observed = {
+            name: manifest for name, manifest in self.live.observed.items() if "/" not in name
+        }
         shop = self.workshop
         around = SimulatedWorld(
             shop.existing,
-            own,
+            observed,
             scopes=shop.scopes,
             salt=shop.salt,
-            attributed=self.known.attributed,
+            attributed=self.live.attributed,
             composition=self.blueprint.composition,
-            look=shop.look,
-            shows=self._shown,
+            lookup=shop.lookup,
+            nested_status=self._shown,
         )
         world = World(shop.functions, remote=shop.remote, passing=True)
         return simulate(self.xr, self.blueprint.steps, world, around)
 
     def _shown(self, name: str, manifest: Manifest) -> Mapping[str, Any] | None:
         """Return the status of a nested XR; None for what is none."""
-        found = self._nested(name, manifest)
-        return None if found is None else found.xr.get("status") or {}
+        assembly = self._nested(name, manifest)
+        return None if assembly is None else assembly.xr.get("status") or {}
 
     def _nested(self, name: str, manifest: Manifest) -> Assembly | None:
         """Return what a nested XR comes to, if it is one. Most rounds want it as the last did."""
         if self.depth == _DEPTH_MAX or self.workshop.blueprint(manifest) is None:
             return None
-        wanted, found = self._as_it_was(name, manifest), self.nested.get(name)
-        if found is None or found.given != wanted:
-            known = self.known.below(name)
-            found = _assemble(wanted, self.workshop, known, depth=self.depth + 1)
-            self.nested[name] = found
-        return found
+        xr, assembly = self._as_it_was(name, manifest), self.nested.get(name)
+        if assembly is None or assembly.input_xr != xr:
+            live = self.live.below(name)
+            assembly = _assemble(xr, self.workshop, live, depth=self.depth + 1)
+            self.nested[name] = assembly
+        return assembly
 
     def _as_it_was(self, name: str, manifest: Manifest) -> Manifest:
         """Return a nested XR as it is wanted, with the status that it has before anything runs."""
-        bare = {key: part for key, part in manifest.items() if key != "status"}
-        status = self.known.observed.get(name, {}).get("status")
+        bare = {key: value for key, value in manifest.items() if key != "status"}
+        status = self.live.observed.get(name, {}).get("status")
         return {**bare, "status": status} if status else bare
 
-    def _kept(self, found: Simulation, nested: Mapping[str, Assembly]) -> dict[str, Manifest]:
+    def _kept(self, simulation: Simulation, nested: Mapping[str, Assembly]) -> dict[str, Manifest]:
         """Return what nobody known asks for, and all that is below it."""
-        kept = dict(found.final.kept)
-        for name in found.final.kept:
-            below = _below(name, self.known.observed)
+        kept = dict(simulation.final.kept)
+        for name in simulation.final.kept:
+            below = _below(name, self.live.observed)
             kept |= {f"{name}/{path}": manifest for path, manifest in below}
-        for name, part in nested.items():
-            kept |= {f"{name}/{path}": manifest for path, manifest in part.kept.items()}
+        for name, assembly in nested.items():
+            kept |= {f"{name}/{path}": manifest for path, manifest in assembly.kept.items()}
         return kept
 
     def _whole(
         self,
-        found: Simulation,
+        simulation: Simulation,
         nested: Mapping[str, Assembly],
         faults: tuple[Fault, ...],
     ) -> Assembly:
-        resources = {name: part.manifest for name, part in found.final.resources.items()}
-        made_by = dict(found.final.made_by)
-        kept = self._kept(found, nested)
-        observed = {**found.observed, **kept}
-        notes, told = _warnings(found), tuple[str, ...]()
+        resources = {
+            name: composed.manifest for name, composed in simulation.final.resources.items()
+        }
+        made_by = dict(simulation.final.made_by)
+        kept = self._kept(simulation, nested)
+        observed = {**simulation.observed, **kept}
+        notes, unknowns = _warnings(simulation), tuple[str, ...]()
         for name, below in nested.items():
             made_by |= {f"{name}/{path}": step for path, step in below.made_by.items()}
-            resources |= {f"{name}/{path}": each for path, each in below.resources.items()}
-            observed |= {f"{name}/{path}": each for path, each in below.observed.items()}
-            faults += tuple(_moved(name, fault) for fault in below.faults)
-            told += tuple(f"{name}: {text}" for text in below.unknowns)
+            resources |= {f"{name}/{path}": manifest for path, manifest in below.resources.items()}
+            observed |= {f"{name}/{path}": manifest for path, manifest in below.observed.items()}
+            faults += tuple(_below_fault(name, fault) for fault in below.faults)
+            unknowns += tuple(f"{name}: {text}" for text in below.unknowns)
             notes += tuple(replace(n, path=_joined(name, n.path)) for n in below.notes)
-        failed = (Fault("", found.error, code="pipeline"),) if found.error else ()
-        asked = [wanted for each in found.rounds for wanted in each.requirements]
-        asked += [wanted for below in nested.values() for wanted in below.asked]
+        failed = (Fault("", simulation.error, code="pipeline"),) if simulation.error else ()
+        requirements = [
+            selector for round_ in simulation.rounds for selector in round_.requirements
+        ]
+        requirements += [selector for below in nested.values() for selector in below.requirements]
         return Assembly(
-            xr=found.xr,
+            xr=simulation.xr,
             resources=resources,
             observed=observed,
-            waves=_waves(found, nested),
-            ready=found.ready and all(below.ready for below in nested.values()),
+            waves=_waves(simulation, nested),
+            ready=simulation.ready and all(below.ready for below in nested.values()),
             faults=faults + failed,
-            unknowns=told + tuple(self._unknowns(found)),
-            asked=tuple({str_of(wanted): wanted for wanted in asked}.values()),
+            unknowns=unknowns + tuple(self._unknowns(simulation)),
+            requirements=tuple(
+                {selector_text(selector): selector for selector in requirements}.values()
+            ),
             missing=tuple(
                 dict.fromkeys(
-                    (*self._missing(found), *(t for b in nested.values() for t in b.missing))
+                    (*self._missing(simulation), *(t for b in nested.values() for t in b.missing))
                 )
             ),
             notes=notes,
-            is_opaque=bool(found.final.opaque) or any(part.is_opaque for part in nested.values()),
+            is_opaque=bool(simulation.final.opaque)
+            or any(assembly.is_opaque for assembly in nested.values()),
             kept=kept,
             made_by=made_by,
-            renamed=any(part.renamed for part in found.final.resources.values())
-            or any(part.renamed for part in nested.values()),
-            stuck=_stuck(found, nested),
+            renamed=any(composed.renamed for composed in simulation.final.resources.values())
+            or any(assembly.renamed for assembly in nested.values()),
+            stuck=_stuck(simulation, nested),
         )
 
-    def _unknowns(self, found: Simulation) -> Iterator[str]:
-        for step, why in found.final.opaque.items():
+    def _unknowns(self, simulation: Simulation) -> Iterator[str]:
+        for step, why in simulation.final.opaque.items():
             yield f'step "{step}": {why}; what it adds, changes or drops is not in this plan'
-        for name, manifest in found.final.kept.items():
+        for name, manifest in simulation.final.kept.items():
             yield f"{key_text(manifest)} ({name}) is kept: no step that runs here asks for it"
         notes = self.workshop.notes
-        called = dict.fromkeys(step.function for step in self.blueprint.steps)
-        yield from (notes[name] for name in called if name in notes)
-        yield from (f"{text} was asked for and is not there" for text in self._missing(found))
-        if not (found.settled or found.error):
-            yield f"the last of {len(found.rounds)} rounds still changed something"
+        functions = dict.fromkeys(step.function for step in self.blueprint.steps)
+        yield from (notes[name] for name in functions if name in notes)
+        yield from (f"{text} was asked for and is not there" for text in self._missing(simulation))
+        if not (simulation.settled or simulation.error):
+            yield f"the last of {len(simulation.rounds)} rounds still changed something"
 
-    def _missing(self, found: Simulation) -> list[str]:
+    def _missing(self, simulation: Simulation) -> list[str]:
         shop = self.workshop
-        find = seeker([*shop.existing, *found.observed.values(), found.xr], shop.look)
-        return sorted({str_of(each) for each in found.final.requirements if not find(each)})
+        find = layered_lookup(
+            [*shop.existing, *simulation.observed.values(), simulation.xr], shop.lookup
+        )
+        return sorted(
+            {
+                selector_text(selector)
+                for selector in simulation.final.requirements
+                if not find(selector)
+            }
+        )
 
 
-def _warnings(found: Simulation) -> tuple[Note, ...]:
+def _warnings(simulation: Simulation) -> tuple[Note, ...]:
     """Return what the last round warned of."""
-    warned = (event.message for event in found.final.events if event.type == "Warning")
+    warned = (event.message for event in simulation.final.events if event.type == "Warning")
     return tuple(Note("", "warning", message) for message in dict.fromkeys(warned))
 
 
-def str_of(selector: Selector) -> str:
+def selector_text(selector: Selector) -> str:
     """Write what was asked for, for a person."""
     kind = Kind.parse(selector.api_version, selector.kind)
     home = f"{selector.namespace}/" if selector.namespace else ""
@@ -371,22 +388,24 @@ def str_of(selector: Selector) -> str:
     return f"any {kind} {home}{f'with {labels}' if labels else ''}".rstrip()
 
 
-def _stuck(found: Simulation, nested: Mapping[str, Assembly]) -> frozenset[str]:
-    below = (f"{name}/{path}".rstrip("/") for name, part in nested.items() for path in part.stuck)
-    return frozenset((*below, *([""] if found.error else ())))
+def _stuck(simulation: Simulation, nested: Mapping[str, Assembly]) -> frozenset[str]:
+    below = (
+        f"{name}/{path}".rstrip("/") for name, assembly in nested.items() for path in assembly.stuck
+    )
+    return frozenset((*below, *([""] if simulation.error else ())))
 
 
-_Part = TypeVar("_Part")
+_Value = TypeVar("_Value")
 
 
-def _below(name: str, known: Mapping[str, _Part]) -> Iterator[tuple[str, _Part]]:
-    for path, part in known.items():
-        head, slash, rest = path.partition("/")
+def _below(name: str, by_path: Mapping[str, _Value]) -> Iterator[tuple[str, _Value]]:
+    for path, entry in by_path.items():
+        head, slash, subpath = path.partition("/")
         if slash and head == name:
-            yield rest, part
+            yield subpath, entry
 
 
-def _moved(name: str, fault: Fault) -> Fault:
+def _below_fault(name: str, fault: Fault) -> Fault:
     return replace(fault, path=_joined(name, fault.path))
 
 
@@ -394,11 +413,11 @@ def _joined(name: str, path: str) -> str:
     return f"{name}/{path}" if path else name
 
 
-def _waves(found: Simulation, nested: Mapping[str, Assembly]) -> tuple[tuple[str, ...], ...]:
+def _waves(simulation: Simulation, nested: Mapping[str, Assembly]) -> tuple[tuple[str, ...], ...]:
     waves: list[tuple[str, ...]] = []
-    for wave in found.appearance:
+    for wave in simulation.appearance:
         below = [_prefixed(name, nested[name].waves) for name in wave if name in nested]
-        waves += [wave, *(sum(each, ()) for each in zip_longest(*below, fillvalue=()))]
+        waves += [wave, *(sum(level, ()) for level in zip_longest(*below, fillvalue=()))]
     return tuple(waves)
 
 

@@ -24,8 +24,8 @@ from orderkit.core.plan.assembly import Assembly, Fault, key_text
 from orderkit.core.plan.cost import Costs
 from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
 
-_OURS = {COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION, *CLAIM_LABELS}
-_CLUSTERS_OWN = {
+_CROSSPLANE_LABELS = {COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION, *CLAIM_LABELS}
+_SERVER_FIELDS = {
     "creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion",
     "selfLink", "uid",
 }  # fmt: skip
@@ -58,9 +58,9 @@ class ResourceChange:
     @property
     def manifest(self) -> Manifest:
         """The resource as it will be; as it was if it goes."""
-        found = self.new or self.old
-        assert found is not None  # noqa: S101 - one of them is there
-        return found
+        manifest = self.new or self.old
+        assert manifest is not None  # noqa: S101 - one of them is there
+        return manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,13 @@ class Plan:
     @property
     def unknowns(self) -> tuple[str, ...]:
         """What this plan cannot say."""
-        told = (
+        unclear = (
             f"{key_text(self.before.observed[path])} ({path}) is there already, and what changes "
             "in it is not known"
             for path in sorted(self.after.resources)
             if _is_unclear(self.before, path)
         )
-        return tuple(dict.fromkeys((*self.before.unknowns, *self.after.unknowns, *told)))
+        return tuple(dict.fromkeys((*self.before.unknowns, *self.after.unknowns, *unclear)))
 
     @property
     def kept(self) -> Mapping[str, Manifest]:
@@ -103,10 +103,10 @@ class Plan:
     @property
     def waves(self) -> tuple[tuple[str, ...], ...]:
         """New resources in the order they appear, as far as one waits for another."""
-        new = {each.path for each in self.changes if each.action is not Action.REMOVED}
+        new = {change.path for change in self.changes if change.action is not Action.REMOVED}
         new -= self.before.resources.keys()
-        found = (tuple(path for path in wave if path in new) for wave in self.after.waves)
-        return tuple(wave for wave in found if wave)
+        waves = (tuple(path for path in wave if path in new) for wave in self.after.waves)
+        return tuple(wave for wave in waves if wave)
 
     @property
     def is_empty(self) -> bool:
@@ -115,21 +115,21 @@ class Plan:
 
     def count(self, action: Action) -> int:
         """Return how many resources it happens to."""
-        return sum(each.action is action for each in self.changes)
+        return sum(change.action is action for change in self.changes)
 
     @property
     def summary(self) -> str:
         """Return the plan on one line."""
-        told = [f"{self.count(action)} {action}" for action in Action if self.count(action)]
-        told.append(f"{self.unchanged} unchanged")
-        told += [f"{len(self.kept)} kept, not known"] if self.kept else []
+        counts = [f"{self.count(action)} {action}" for action in Action if self.count(action)]
+        counts.append(f"{self.unchanged} unchanged")
+        counts += [f"{len(self.kept)} kept, not known"] if self.kept else []
         faults = len(self.faults)
-        told += [f"{faults} fault{'s' if faults > 1 else ''}"] if faults else []
+        counts += [f"{faults} fault{'s' if faults > 1 else ''}"] if faults else []
         if self.costs is not None:
-            told.append(self.costs.short)
+            counts.append(self.costs.short)
         dangers = len(self.dangers)
-        told += [f"{dangers} danger{'s' if dangers > 1 else ''}"] if dangers else []
-        return ", ".join(told)
+        counts += [f"{dangers} danger{'s' if dangers > 1 else ''}"] if dangers else []
+        return ", ".join(counts)
 
 
 def compare(
@@ -147,10 +147,10 @@ def compare(
         fresh: The same without what exists: tells which names the stations would give now.
         mind: What dangers are judged by besides.
     """
-    after = _standing(before, after)
+    after = _with_kept(before, after)
     changes = tuple(_changes(before, after))
     unchanged = len(before.resources.keys() & after.resources.keys())
-    unchanged -= sum(each.old is not None and each.new is not None for each in changes)
+    unchanged -= sum(change.old is not None and change.new is not None for change in changes)
     unchanged -= len(before.resources.keys() & after.kept.keys())
     return Plan(
         before,
@@ -163,7 +163,7 @@ def compare(
     )
 
 
-def _standing(before: Assembly, after: Assembly) -> Assembly:
+def _with_kept(before: Assembly, after: Assembly) -> Assembly:
     """
     Return what is wanted in the end, and what stays although nobody known wants it.
 
@@ -204,9 +204,9 @@ def _is_unclear(before: Assembly, path: str) -> bool:
 
 def is_other(old: Manifest, new: Manifest) -> bool:
     """Say whether two manifests are different objects of the cluster."""
-    one, other = ObjectKey.of(old), ObjectKey.of(new)
-    kinds = {(each.kind.group, each.kind.kind) for each in (one, other)}
-    return len(kinds) > 1 or (one.namespace, one.name) != (other.namespace, other.name)
+    old_key, new_key = ObjectKey.of(old), ObjectKey.of(new)
+    kinds = {(key.kind.group, key.kind.kind) for key in (old_key, new_key)}
+    return len(kinds) > 1 or (old_key.namespace, old_key.name) != (new_key.namespace, new_key.name)
 
 
 def _compared(manifest: Manifest | None) -> Manifest:
@@ -214,24 +214,24 @@ def _compared(manifest: Manifest | None) -> Manifest:
     if manifest is None:
         return {}
     meta: dict[str, Any] = {
-        key: part for key, part in metadata(manifest).items() if key not in _CLUSTERS_OWN
+        key: value for key, value in metadata(manifest).items() if key not in _SERVER_FIELDS
     }
     for name in ("labels", "annotations"):
-        left = {k: v for k, v in (meta.get(name) or {}).items() if k not in _OURS}
-        meta = {**meta, name: left} if left else _without(meta, name)
+        labels = {k: v for k, v in (meta.get(name) or {}).items() if k not in _CROSSPLANE_LABELS}
+        meta = {**meta, name: labels} if labels else _without(meta, name)
     return {**_without(manifest, "status"), "metadata": meta}
 
 
 def shown_manifest(manifest: Manifest) -> Manifest:
     """Return a resource as plans show it: kind first, without what Crossplane writes."""
     kind = Kind.of(manifest)
-    rest = _without(_without(_compared(manifest), "apiVersion"), "kind")
-    return {"apiVersion": kind.api_version, "kind": kind.kind, **rest}
+    manifest_body = _without(_without(_compared(manifest), "apiVersion"), "kind")
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **manifest_body}
 
 
 def _status(xr: Manifest) -> Mapping[str, Any]:
     return _without(xr.get("status") or {}, "conditions")
 
 
-def _without(found: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: part for name, part in found.items() if name != key}
+def _without(mapping: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in mapping.items() if name != key}

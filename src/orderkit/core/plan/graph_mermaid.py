@@ -51,13 +51,13 @@ def _group(graph: Graph, path: str, names: dict[str, str]) -> Iterator[str]:
 
 
 def _box(node: GraphNode, names: dict[str, str]) -> str:
-    count = len(node.fields) + node.more
-    told = f": {count} field{'s' if count > 1 else ''}" if count else ""
-    rows = [node.kind, node.name, f"{node.state}{told}"]
+    count = len(node.fields) + node.hidden_fields
+    field_count = f": {count} field{'s' if count > 1 else ''}" if count else ""
+    rows = [node.kind, node.name, f"{node.state}{field_count}"]
     rows = rows if node.state is not NodeState.UNCHANGED else rows[:2]
     label = "<br/>".join(map(_escaped, rows))
     return f'{names[node.path]}["{label}"]:::{node.state}'
 
 
 def _escaped(text: str) -> str:
-    return _OURS.sub(lambda found: f"#{ord(found[0])};", text)
+    return _OURS.sub(lambda match: f"#{ord(match[0])};", text)

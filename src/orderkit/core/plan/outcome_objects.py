@@ -17,7 +17,7 @@ WRAPPED = ("spec", "forProvider", "manifest")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OutcomeObject:
     """One object of an outcome: a composed resource, or what an Object wraps."""
 
     path: str
@@ -47,29 +47,29 @@ class Pair:
         return Kind.of(self.new)
 
 
-def parts_of(assembly: Assembly) -> Iterator[Part]:
+def objects_of(assembly: Assembly) -> Iterator[OutcomeObject]:
     """Yield every object of an outcome, wrapped ones after what wraps them."""
     for path, manifest in sorted(assembly.resources.items()):
-        yield Part(path, manifest)
-        inner = wrapped(manifest)
+        yield OutcomeObject(path, manifest)
+        inner = wrapped_object(manifest)
         if inner is not None:
-            yield Part(path, inner, ".".join(WRAPPED))
+            yield OutcomeObject(path, inner, ".".join(WRAPPED))
 
 
 def pairs_of(before: Assembly, after: Assembly) -> Iterator[Pair]:
     """Yield what is the same object before and after, wrapped ones after what wraps them."""
     for path in sorted(before.resources.keys() & after.resources.keys()):
-        one, other = before.resources[path], after.resources[path]
-        if is_same(one, other):
-            yield Pair(path, one, other)
-        inner, became = wrapped(one), wrapped(other)
+        old, new = before.resources[path], after.resources[path]
+        if is_same(old, new):
+            yield Pair(path, old, new)
+        inner, became = wrapped_object(old), wrapped_object(new)
         if inner is not None and became is not None and is_same(inner, became):
             yield Pair(path, inner, became)
 
 
-def is_same(one: Manifest, other: Manifest) -> bool:
+def is_same(manifest: Manifest, other_manifest: Manifest) -> bool:
     """Say whether two manifests are the same object, in whatever version."""
-    return _identity(one) == _identity(other)
+    return _identity(manifest) == _identity(other_manifest)
 
 
 def _identity(manifest: Manifest) -> tuple[str, ...]:
@@ -78,16 +78,16 @@ def _identity(manifest: Manifest) -> tuple[str, ...]:
     return (kind.group, kind.kind, str(home), str(name))
 
 
-def wrapped(manifest: Manifest) -> Manifest | None:
+def wrapped_object(manifest: Manifest) -> Manifest | None:
     """Return what a provider-kubernetes Object wraps; it is named as the Object if it has none."""
     kind = Kind.of(manifest)
     if kind.kind != "Object" or not kind.group.startswith("kubernetes."):
         return None
-    found = dig(manifest, *WRAPPED)
-    if not isinstance(found, dict) or not found.get("kind") or not found.get("apiVersion"):
+    inner = dig(manifest, *WRAPPED)
+    if not isinstance(inner, dict) or not inner.get("kind") or not inner.get("apiVersion"):
         return None
-    named = {"name": metadata(manifest).get("name"), **metadata(found)}
-    return {**found, "metadata": named}
+    inner_metadata = {"name": metadata(manifest).get("name"), **metadata(inner)}
+    return {**inner, "metadata": inner_metadata}
 
 
 def only_observes(manifest: Manifest) -> bool:

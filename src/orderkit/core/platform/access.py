@@ -91,23 +91,23 @@ class AccessSettings:
 
     def to_spec(self) -> dict[str, Any]:
         """Write it as platform.yaml has it, without what is as by default."""
-        found: dict[str, Any] = {}
+        spec: dict[str, Any] = {}
         usual = AccessSettings()
         if self.platform_groups != usual.platform_groups:
-            found["platformGroups"] = list(self.platform_groups)
+            spec["platformGroups"] = list(self.platform_groups)
         if self.tokens_file is not None:
-            found["tokensFile"] = str(self.tokens_file)
+            spec["tokensFile"] = str(self.tokens_file)
         if self.requests_per_minute != usual.requests_per_minute:
-            found["requestsPerMinute"] = self.requests_per_minute
+            spec["requestsPerMinute"] = self.requests_per_minute
         if self.open_forms:
-            found["openForms"] = True
+            spec["openForms"] = True
         if self.oidc is not None:
-            found["oidc"] = _oidc_spec(self.oidc)
-        return found
+            spec["oidc"] = _oidc_spec(self.oidc)
+        return spec
 
 
 def _oidc_spec(oidc: OidcSettings) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    spec: dict[str, Any] = {
         "issuer": oidc.issuer,
         "audience": oidc.audience,
         "requesterClaim": oidc.requester_claim,
@@ -115,10 +115,10 @@ def _oidc_spec(oidc: OidcSettings) -> dict[str, Any]:
         "algorithms": list(oidc.algorithms),
     }
     if oidc.jwks_url:
-        found["jwksUrl"] = oidc.jwks_url
+        spec["jwksUrl"] = oidc.jwks_url
     if oidc.group_prefix:
-        found["groupPrefix"] = oidc.group_prefix
-    return found
+        spec["groupPrefix"] = oidc.group_prefix
+    return spec
 
 
 def read_access(spec: Mapping[str, Any], *, folder: PurePath) -> AccessSettings:
@@ -135,16 +135,18 @@ def read_access(spec: Mapping[str, Any], *, folder: PurePath) -> AccessSettings:
 
 
 def _read_oidc(spec: Mapping[str, Any]) -> OidcSettings:
-    named = {
+    attribute_names = {
         "jwksUrl": "jwks_url",
         "requesterClaim": "requester_claim",
         "groupsClaim": "groups_claim",
         "groupPrefix": "group_prefix",
     }
-    given: dict[str, Any] = {ours: spec[key] for key, ours in named.items() if key in spec}
+    settings: dict[str, Any] = {
+        ours: spec[key] for key, ours in attribute_names.items() if key in spec
+    }
     if "algorithms" in spec:
-        given["algorithms"] = tuple(spec["algorithms"])
-    return OidcSettings(spec["issuer"], spec["audience"], **given)
+        settings["algorithms"] = tuple(spec["algorithms"])
+    return OidcSettings(spec["issuer"], spec["audience"], **settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +209,8 @@ def read_clients(text: str, *, name: str) -> tuple[Client, ...]:
     Raises:
         InvalidInputError: A key or value the schema refuses, a name or digest twice, no date.
     """
-    found = yaml11.load(text, name=name, schema=_CLIENTS)
-    clients = tuple(_client(entry, name) for entry in found["clients"])
+    table = yaml11.load(text, name=name, schema=_CLIENTS)
+    clients = tuple(_client(entry, name) for entry in table["clients"])
     for field, values in (
         ("name", [client.name for client in clients]),
         ("sha256", [client.digest for client in clients]),
@@ -248,16 +250,16 @@ def write_clients(clients: Sequence[Client]) -> str:
 
 
 def _entry(client: Client) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "name": client.name,
         "sha256": client.digest,
         "requester": client.requester,
         "rights": sorted(client.rights),
     }
     if client.teams:
-        found["teams"] = list(client.teams)
+        entry["teams"] = list(client.teams)
     if client.platform:
-        found["platform"] = True
+        entry["platform"] = True
     if client.expires is not None:
-        found["expires"] = client.expires.isoformat()
-    return found
+        entry["expires"] = client.expires.isoformat()
+    return entry

@@ -80,11 +80,11 @@ def _bake_one(path: PurePosixPath, data: bytes, values: Mapping[str, str]) -> by
         return f"{path}:{match.string.count(bytes([10]), 0, match.start()) + 1}"
 
     baked = SENTINEL.sub(value, data)
-    left = _LIKE.search(baked)
-    if left is not None:
+    unbaked = _LIKE.search(baked)
+    if unbaked is not None:
         raise InvalidInputError(
-            where(left),
-            left[0].decode(),
+            where(unbaked),
+            unbaked[0].decode(),
             "looks like a sentinel and is none",
             hint="write __ORDERKIT_NAME__ in capitals",
         )

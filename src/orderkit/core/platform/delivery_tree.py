@@ -89,13 +89,13 @@ def layers_of(files: Files) -> tuple[Layer, ...]:
     """
     root = next(iter(_applications(ROOT, files.get(ROOT, b""))), {})
     pack = dig(root, "spec", "source", "repoURL")
-    found = [
+    layers = [
         _layer(path, manifest, pack)
         for path in sorted(files)
         if path.parent == APPS and path.suffix in _MANIFESTS
         for manifest in _applications(path, files[path])
     ]
-    return tuple(sorted(found, key=lambda layer: layer.wave))
+    return tuple(sorted(layers, key=lambda layer: layer.wave))
 
 
 def mirrors_file(mirrors: tuple[Mirror, ...]) -> bytes:
@@ -105,12 +105,12 @@ def mirrors_file(mirrors: tuple[Mirror, ...]) -> bytes:
     Raises:
         InvalidInputError: Two are for one prefix.
     """
-    prefixes = [one.prefix for one in mirrors]
+    prefixes = [mirror.prefix for mirror in mirrors]
     for prefix in prefixes:
         if prefixes.count(prefix) > 1:
             raise InvalidInputError("spec.mirrors", prefix, "is the prefix of two mirrors")
     head = "# From spec.mirrors of platform.yaml, by `orderkit platform render`.\n"
-    return (head + yaml11.dump_all([_image_config(one) for one in mirrors])).encode()
+    return (head + yaml11.dump_all([_image_config(mirror) for mirror in mirrors])).encode()
 
 
 def _image_config(mirror: Mirror) -> Manifest:
@@ -133,8 +133,8 @@ def _without_providers(
     files: Files, installation: Installation, providers: tuple[str, ...] | None
 ) -> dict[PurePosixPath, bytes]:
     has = {path.parts[2] for path in files if _is_of_provider(path, PROVIDERS)}
-    wanted = has if providers is None else {*providers, *installation.providers}
-    for name in sorted(wanted - has):
+    wanted_providers = has if providers is None else {*providers, *installation.providers}
+    for name in sorted(wanted_providers - has):
         raise InvalidInputError(
             "spec.providers",
             name,
@@ -145,7 +145,7 @@ def _without_providers(
         path: data
         for path, data in files.items()
         if not (_is_of_provider(path, PROVIDERS) or _is_of_provider(path, CONFIGS))
-        or path.parts[2] in wanted
+        or path.parts[2] in wanted_providers
     }
 
 

@@ -117,8 +117,8 @@ class Installation:
     @property
     def argocd(self) -> tuple[int, int]:
         """Major and minor release of Argo CD; the oldest supported one where it is unknown."""
-        found = re.match(r"v?([0-9]+)\.([0-9]+)", self.argocd_version or "")
-        return (int(found[1]), int(found[2])) if found else (3, 0)
+        match = re.match(r"v?([0-9]+)\.([0-9]+)", self.argocd_version or "")
+        return (int(match[1]), int(match[2])) if match else (3, 0)
 
     def to_spec(self) -> dict[str, Any]:
         """Return what platform.yaml says, without what is its default anyway."""
@@ -128,17 +128,17 @@ class Installation:
             "version": self.crossplane.version,
         }
         mirrors = [
-            {"prefix": one.prefix, "rewrite": one.rewrite, "pullSecret": one.pull_secret}
-            for one in self.mirrors
+            {"prefix": mirror.prefix, "rewrite": mirror.rewrite, "pullSecret": mirror.pull_secret}
+            for mirror in self.mirrors
         ]
-        found = {
+        spec = {
             "target": str(self.target) if self.target is not PlatformTarget.CLUSTER else None,
             "crossplane": _given(crossplane) if self.crossplane != CrossplaneSettings() else None,
             "argocd": {"version": self.argocd_version} if self.argocd_version else None,
-            "mirrors": [_given(one) for one in mirrors],
+            "mirrors": [_given(mirror) for mirror in mirrors],
             "providers": list(self.providers),
         }
-        return _given(found)
+        return _given(spec)
 
 
 def read_installation(spec: Mapping[str, Any]) -> Installation:
@@ -153,12 +153,12 @@ def read_installation(spec: Mapping[str, Any]) -> Installation:
         ),
         argocd_version=spec.get("argocd", {}).get("version"),
         mirrors=tuple(
-            Mirror(one["prefix"], one.get("rewrite", ""), one.get("pullSecret", ""))
-            for one in spec.get("mirrors", ())
+            Mirror(mirror["prefix"], mirror.get("rewrite", ""), mirror.get("pullSecret", ""))
+            for mirror in spec.get("mirrors", ())
         ),
         providers=tuple(spec.get("providers", ())),
     )
 
 
-def _given(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in found.items() if value}
+def _given(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if value}

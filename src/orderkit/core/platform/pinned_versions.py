@@ -49,13 +49,13 @@ def moves(before: Files, after: Files) -> tuple[VersionMove, ...]:
 
 
 def _pins(files: Files) -> dict[tuple[str, str], str]:
-    found = {}
+    pins = {}
     for path, data in files.items():
         for manifest in parse_manifests(str(path), data):
             pin = _pin(manifest)
             if pin:
-                found[manifest["kind"], metadata(manifest).get("name", "")] = pin
-    return found
+                pins[manifest["kind"], metadata(manifest).get("name", "")] = pin
+    return pins
 
 
 def _pin(manifest: Manifest) -> str:

@@ -160,7 +160,7 @@ class Endpoint:
 
     def to_spec(self) -> dict[str, Any]:
         """Return it as platform.yaml writes it, without what is the default."""
-        said = {
+        spec = {
             "tokenFile": str(self.token_file or ""),
             "credentials": "" if self.credentials == "auto" else self.credentials,
             "caFile": str(self.ca_file or ""),
@@ -168,7 +168,7 @@ class Endpoint:
             "private": self.private,
             "readTokenFile": str(self.read_token_file or ""),
         }
-        return {"url": self.url, **{key: value for key, value in said.items() if value}}
+        return {"url": self.url, **{key: value for key, value in spec.items() if value}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,18 +248,18 @@ class PlatformSettings:
 
     def _probe(self) -> dict[str, Any]:
         probe = {"kit": self.probe.kit, "values": dict(self.probe.values)}
-        said = {key: value for key, value in probe.items() if value}
-        return {"probe": said} if said else {}
+        set_values = {key: value for key, value in probe.items() if value}
+        return {"probe": set_values} if set_values else {}
 
     def _plans(self) -> dict[str, Any]:
-        called = processes_spec(self.functions)
-        return {"plans": {"functions": called}} if called else {}
+        functions = processes_spec(self.functions)
+        return {"plans": {"functions": functions}} if functions else {}
 
     def _service(self, spec: dict[str, Any]) -> dict[str, Any]:
         if self.service_public_url:
             spec["publicUrl"] = self.service_public_url
-        if written := self.access.to_spec():
-            spec["access"] = written
+        if access := self.access.to_spec():
+            spec["access"] = access
         return spec
 
     @property
@@ -280,11 +280,13 @@ def read_values(assignments: Sequence[str]) -> dict[str, str]:
     Raises:
         InvalidInputError: One is no such text, or platform.yaml would refuse it.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
-        own = re.fullmatch(NAME, name) and name not in BUILT_IN and not name.startswith(VERSION)
-        if not equals or not own:
+        is_own_name = (
+            re.fullmatch(NAME, name) and name not in BUILT_IN and not name.startswith(VERSION)
+        )
+        if not equals or not is_own_name:
             raise InvalidInputError(
                 "--value", assignment, "is no NAME=TEXT", hint="for example BASE_DOMAIN=example.org"
             )
@@ -292,8 +294,8 @@ def read_values(assignments: Sequence[str]) -> dict[str, str]:
             raise InvalidInputError(
                 name, value, "may hold letters, digits and . _ : / - only, because it is baked"
             )
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def parse(
@@ -308,23 +310,23 @@ def parse(
     Raises:
         InvalidInputError: A key or value the schema refuses.
     """
-    found = yaml11.load(text, name=name, schema=SCHEMA)
-    spec = found["spec"]
+    document = yaml11.load(text, name=name, schema=SCHEMA)
+    spec = document["spec"]
     portal = spec["portal"]
 
     def endpoint(key: str) -> Endpoint:
-        found = spec[key]
+        entry = spec[key]
 
         def file(name: str) -> PurePath | None:
-            return _path(folder, found[name], home) if name in found else None
+            return _path(folder, entry[name], home) if name in entry else None
 
         return Endpoint(
-            found["url"],
+            entry["url"],
             file("tokenFile"),
-            found.get("credentials", "auto"),
+            entry.get("credentials", "auto"),
             file("caFile"),
-            found.get("allowHttp", False),
-            found.get("private", False),
+            entry.get("allowHttp", False),
+            entry.get("private", False),
             file("readTokenFile"),
         )
 
@@ -333,7 +335,7 @@ def parse(
         return RepoId(owner, repo)
 
     return PlatformSettings(
-        name=found["metadata"]["name"],
+        name=document["metadata"]["name"],
         forge=endpoint("forge"),
         portal=endpoint("portal"),
         service=endpoint("service"),

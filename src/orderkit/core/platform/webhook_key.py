@@ -27,6 +27,6 @@ def signature(key: str, data: bytes) -> str:
     return hmac.new(key.encode(), data, hashlib.sha256).hexdigest()
 
 
-def is_signed(key: str, data: bytes, given: str) -> bool:
+def is_signed(key: str, data: bytes, claimed: str) -> bool:
     """Say whether a signature is that of the body. Takes as long for a wrong one as for a right."""
-    return hmac.compare_digest(signature(key, data).encode(), given.encode(errors="replace"))
+    return hmac.compare_digest(signature(key, data).encode(), claimed.encode(errors="replace"))

@@ -66,7 +66,7 @@ def entered_request(
     named, form = wanted.change, None
     if entered.whole:
         form = form_paths(live.kit, change_named(live.kit, named or ANY_CHANGE))
-    edits = entered_edits(live.kit, entered.values, seen=seen, form=form)
+    edits = entered_edits(live.kit, entered.values, shown_spec=seen, form=form)
     return tidied(
         replace(wanted, base=base, edits=edits, change=named if live.kit.changes else None)
     )

@@ -46,7 +46,7 @@ def first_of(kit: Kit, take: Sequence[str]) -> tuple[First, ...]:
                 "take", name, "is nothing that an end takes along", hint=offered
             )
     asked = tuple(
-        First(known[name].unless, why=known[name].ask, asked=True) for name in sorted(set(take))
+        First(known[name].unless, why=known[name].ask, requested=True) for name in sorted(set(take))
     )
     return (*((kit.end.first,) if kit.end.first else ()), *asked)
 
@@ -79,8 +79,8 @@ def make_first(
             requester=Requester(requester),
             reason=first.why or "the order ends",
             how=How.DIRECT,
-            accept_loss=first.asked,
-            ends=first.asked,
+            accept_loss=first.requested,
+            ends=first.requested,
         )
         commit = change(platform, asked).commit or commit
     _await(platform, order, xr=xr, commit=commit, first=first, timeout_s=timeout_s)

@@ -99,9 +99,9 @@ def destroy(platform: Platform, wanted: EndRequest, *, on_step: OnStep) -> Ended
     """
     check_requester(wanted.requester)
     paths = ledger_snapshot(platform).blobs
-    entry = ledger.ending(paths, wanted.order)
+    entry = ledger.ending_order(paths, wanted.order)
     tombstones = ledger.tombstones(paths, wanted.order)
-    if entry is None and tombstones and ledger.holder(paths, wanted.order) is None:
+    if entry is None and tombstones and ledger.living_order(paths, wanted.order) is None:
         return _already_ended(platform, wanted, tombstones[-1])
     entry = entry or listing.find(wanted.order, paths)
     return _End(platform, entry, wanted, on_step).run(_record(platform, entry, wanted, on_step))

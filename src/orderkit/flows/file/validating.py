@@ -28,7 +28,7 @@ from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.schema.validate.xrd_check import definition_findings
 from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for
 from orderkit.core.yaml.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
-from orderkit.core.yaml.positions import Placed, placed_manifests
+from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _MANIFESTS = "manifests"
@@ -89,7 +89,7 @@ class Definitions:
     """The XRDs (and CRDs) to validate against, by group and kind."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[Path, Placed]] = {}
+        self._found: dict[tuple[str, str], tuple[Path, LocatedManifest]] = {}
         self._made: dict[tuple[str, str], Validator] = {}
 
     @classmethod
@@ -107,7 +107,7 @@ class Definitions:
                     made.add(source.path, placed)
         return made
 
-    def add(self, file: Path, placed: Placed) -> None:
+    def add(self, file: Path, placed: LocatedManifest) -> None:
         """
         Take one definition.
 
@@ -148,7 +148,7 @@ class Definitions:
             self._made[key] = Validator(self._found[key][1].manifest)
         return self._made.get(key)
 
-    def place(self, kind: Kind) -> tuple[Path, Placed]:
+    def place(self, kind: Kind) -> tuple[Path, LocatedManifest]:
         """Return the file of a kind's definition, and its places."""
         return self._found[kind.group, kind.kind]
 
@@ -242,7 +242,7 @@ def validate(
     return outcome
 
 
-def _read(source: SourceFile, outcome: ValidationOutcome) -> tuple[Placed, ...]:
+def _read(source: SourceFile, outcome: ValidationOutcome) -> tuple[LocatedManifest, ...]:
     """Read a file; a broken one is a finding if it was meant as manifests."""
     try:
         return _placed(source)
@@ -253,20 +253,20 @@ def _read(source: SourceFile, outcome: ValidationOutcome) -> tuple[Placed, ...]:
         return ()
 
 
-def _placed(source: SourceFile) -> tuple[Placed, ...]:
+def _placed(source: SourceFile) -> tuple[LocatedManifest, ...]:
     if source.data is None:
         raise ManifestError(str(source.path), f"larger than {DEFAULT_LIMITS.size_bytes} bytes")
-    return placed_manifests(str(source.path), source.data)
+    return located_manifests(str(source.path), source.data)
 
 
-def _read_definition(source: SourceFile) -> tuple[Placed, ...]:
+def _read_definition(source: SourceFile) -> tuple[LocatedManifest, ...]:
     try:
         return _placed(source)
     except ManifestError as error:
         raise InvalidInputError(str(source.path), error.line, error.reason) from error
 
 
-def _read_old(source: SourceFile) -> tuple[Placed, ...]:
+def _read_old(source: SourceFile) -> tuple[LocatedManifest, ...]:
     return _read_definition(source) if source.named else _read(source, ValidationOutcome())
 
 
@@ -276,7 +276,7 @@ def _key(manifest: Manifest) -> Key:
 
 
 def _locate(
-    file: Path, placed: Placed, report: ValidationReport, outcome: ValidationOutcome
+    file: Path, placed: LocatedManifest, report: ValidationReport, outcome: ValidationOutcome
 ) -> None:
     for finding in report.findings:
         outcome.findings.append(located(file, placed, finding.path, finding))
@@ -284,7 +284,7 @@ def _locate(
         outcome.not_evaluated.append(located(file, placed, gap.path, gap))
 
 
-def _judge_xrd(file: Path, placed: Placed, outcome: ValidationOutcome) -> None:
+def _judge_xrd(file: Path, placed: LocatedManifest, outcome: ValidationOutcome) -> None:
     for finding in definition_findings(placed.manifest):
         outcome.findings.append(located(file, placed, finding.path, finding))
 
@@ -305,7 +305,7 @@ def _judge_definition(kind: Kind, definitions: Definitions, outcome: ValidationO
 
 
 def _judge_unknown(
-    file: Path, placed: Placed, definitions: Definitions, outcome: ValidationOutcome
+    file: Path, placed: LocatedManifest, definitions: Definitions, outcome: ValidationOutcome
 ) -> None:
     """An unknown kind of a known group is a mistake; other groups are passed by."""
     kind = Kind.of(placed.manifest)

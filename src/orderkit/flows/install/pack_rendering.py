@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.hidden_fields import guard
+from orderkit.core.kit.hidden_fields import guard_pattern
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Files, read_pack
 from orderkit.core.kit.xrd_fields import fields_of
@@ -123,7 +123,7 @@ def _check_values(kit: Kit, baked: Mapping[str, str]) -> None:
                 hint="give it in platform.yaml, or to 'orderkit up' as --value NAME=TEXT",
             )
         field = fields_of(kit).find(path)
-        pattern = guard(hidden, field) if field else ""
+        pattern = guard_pattern(hidden, field) if field else ""
         if not compile_pattern(pattern).search(baked[hidden.value]):
             raise InvalidInputError(
                 f"spec.values.{hidden.value}",

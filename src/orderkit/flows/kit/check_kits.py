@@ -20,7 +20,7 @@ from orderkit.core.check import DEFAULT_STYLE, Checked, KitRule, KitUnderCheck, 
 from orderkit.core.check.file_rules import check_pack_files
 from orderkit.core.check.since import check_since, kit_is_gone
 from orderkit.core.check.station_source import may_depend_on_hashing
-from orderkit.core.check.subject import found
+from orderkit.core.check.subject import finding_at
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.pack import Pack, read_pack
@@ -166,4 +166,4 @@ def _differences(kit: Checked, differing: dict[str, list[str]]) -> Iterator[Loca
         if parts and parts not in told:
             told.add(parts)
             message = f"{run.order.label}: {parts} differs in another process"
-            yield found(KitRule.NOT_DETERMINISTIC, run.doc, "spec.pipeline", message)
+            yield finding_at(KitRule.NOT_DETERMINISTIC, run.doc, "spec.pipeline", message)

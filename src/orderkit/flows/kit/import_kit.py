@@ -85,7 +85,7 @@ def import_kit(wanted: ImportWanted) -> Imported:
     """
     xrd = the_xrd(wanted.sources)
     _check(xrd)
-    composition = composition_for(xrd.manifest, wanted.sources, wanted=wanted.composition)
+    composition = composition_for(xrd.manifest, wanted.sources, name=wanted.composition)
     pipeline = None if composition is None else pipeline_of(composition.manifest)
     name = wanted.name or kit_name(xrd.manifest)
     functions = _functions(wanted, pipeline)

@@ -22,7 +22,7 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.kit.gate import GateVerdict, judged
+from orderkit.core.kit.gate import GateVerdict, verdict_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import (
@@ -121,7 +121,7 @@ class Gates:
         gate = self.kit(platform, wanted.kit).gate
         if gate is None:  # `kit` refuses those
             raise NotFoundError(f"kit '{wanted.kit}' has no gate")
-        return judged(gate, xr)
+        return verdict_of(gate, xr)
 
 
 def team_of(platform: Platform, xr: Manifest) -> TeamName | None:

@@ -170,7 +170,7 @@ def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
     Raises:
         NotFoundError: There is none; the hint names close ones, or its tombstone.
     """
-    found = ledger.holder(paths, order)
+    found = ledger.living_order(paths, order)
     if found:
         return found
     ended = ledger.tombstones(paths, order)

@@ -158,7 +158,7 @@ class _Reader:
             return HistoryEntry(commit, (), first=False, unreadable=str(new))
         if isinstance(old, OrderkitError):
             return HistoryEntry(commit, (), first=False, unreadable=f"before it: {old}")
-        found = differences(ABSENT if old is None else old.spec, new.spec, whole=whole)
+        found = differences(ABSENT if old is None else old.spec, new.spec, maps_whole=whole)
         return HistoryEntry(commit, found, first=old is None)
 
     def parent(self, commit: Commit) -> XrFile | OrderkitError | None:

@@ -182,7 +182,7 @@ def check_free(entry: OrderEntry, found: Collection[PurePosixPath]) -> None:
         )
     if entry.application_path in found:
         return
-    other = ledger.holder(found, entry.order)
+    other = ledger.living_order(found, entry.order)
     if other is not None:
         raise AlreadyOrderedError(
             f"{entry.order} is an order of team {other.team}", hint="order another name"

@@ -114,7 +114,7 @@ def _status(found: Manifest, type_: str) -> str:
 def _reason(found: Manifest) -> str:
     if metadata(found).get("deletionTimestamp"):
         return "is being deleted"
-    return order_state.part_unready(found)
+    return order_state.object_unready(found)
 
 
 def _first_failing(node: TraceNode) -> TraceNode | None:

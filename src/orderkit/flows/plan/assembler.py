@@ -32,7 +32,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.values import ABSENT, path_text, same, value_at
 from orderkit.core.plan import Assembly, AssemblyContext, Fault, assemble, compare
 from orderkit.core.plan.dangers import DangerContext
-from orderkit.core.plan.fleet_plan import slimmed
+from orderkit.core.plan.fleet_plan import without_unnamed
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.stored_defaults import Defaults
 from orderkit.core.yaml.documents import Files
@@ -158,7 +158,7 @@ class _Bench:
         stored = {key: part for key, part in found.xr.items() if key != "status"}
         if task.is_judged:
             found = judged(None, workshop, found, found)
-        return TaskAnswer(_pickled(found), asked=found.asked, stored=stored)
+        return TaskAnswer(_pickled(found), asked=found.requirements, stored=stored)
 
     def after(self, task: PlanAfter) -> TaskAnswer:
         if self.workshop.blueprint(task.xr) is None:
@@ -176,9 +176,9 @@ class _Bench:
         plan = compare(before, after, fresh=fresh, mind=mind)
         if plan.changes or not self.same_laws:
             plan = replace(plan, after=judged(None, workshop, before, plan.after))
-        asked = {repr(each): each for each in (*after.asked, *fresh.asked)}
+        asked = {repr(each): each for each in (*after.requirements, *fresh.requirements)}
         is_judged = plan.after.faults != after.faults
-        plan = slimmed(with_costs(plan, self.prices))
+        plan = without_unnamed(with_costs(plan, self.prices))
         return TaskAnswer(_pickled(plan), asked=tuple(asked.values()), judged=is_judged)
 
     def _is_ours(self, fault: Fault, task: PlanAfter) -> bool:

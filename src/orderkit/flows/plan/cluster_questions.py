@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from orderkit.core.crossplane.composed_metadata import RESOURCE_NAME_ANNOTATION, composed_keys
-from orderkit.core.crossplane.simulation import finder
+from orderkit.core.crossplane.simulation import lookup_in
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import (
@@ -86,7 +86,7 @@ def looked_up(place: Lookup | None, selector: Selector) -> list[Manifest]:
         listed = place.list(kind, namespace=selector.namespace) if place is not None else None
     except NoSuchKindError:
         return []
-    return list(finder(listed.items)(selector)) if listed is not None else []
+    return list(lookup_in(listed.items)(selector)) if listed is not None else []
 
 
 def as_living(xr: Manifest, root: Manifest | None) -> Manifest:

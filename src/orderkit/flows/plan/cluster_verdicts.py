@@ -57,15 +57,15 @@ def judged(
     """
     laws = workshop.laws
     facts = JudgingFacts(
-        schemas=SchemaSet((laws.given, laws.delivered, built_in())),
+        schemas=SchemaSet((laws.supplied, laws.delivered, built_in())),
         assembled=workshop.blueprints.keys(),
         roles=laws.roles,
-        made=made,
+        existing_paths=made,
     )
     told: list[str] = []
     if cluster is not None:
         desk = _AnsweredQuestions(cluster, workshop)
-        facts = desk.looked_up(facts, wanted_facts(before, after, made=made))
+        facts = desk.looked_up(facts, wanted_facts(before, after, existing_paths=made))
         told = desk.unanswered
     found = judge(before, after, facts)
     return replace(found, unknowns=tuple(dict.fromkeys((*found.unknowns, *told))))
@@ -73,7 +73,7 @@ def judged(
 
 def given(workshop: AssemblyContext, schemas: Layer) -> AssemblyContext:
     """Return the workshop with kinds that go before the cluster's and the pack's."""
-    laws = replace(workshop.laws, given=schemas)
+    laws = replace(workshop.laws, supplied=schemas)
     return replace(workshop, laws=laws, scopes={**workshop.scopes, **laws.scopes})
 
 
@@ -96,7 +96,7 @@ class _AnsweredQuestions:
         """Return the facts with what the cluster knows."""
         served = dict(self._served(wanted.kinds))
         laws = self.workshop.laws
-        layers = (laws.given, served, laws.delivered, built_in())
+        layers = (laws.supplied, served, laws.delivered, built_in())
         unserved = [
             kind for kind in wanted.composed if self._is_unserved(kind, served, laws.delivered)
         ]

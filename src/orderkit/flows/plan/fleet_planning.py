@@ -140,8 +140,8 @@ def plan_recorded(wanted: FleetRequest, recorded: PlanSnapshot) -> FleetPlan:
     replay = Replay(recorded)
     fleet = _Fleet(wanted, replay if recorded.clustered else None, None)
     found = fleet.planned(lambda kit: _recorded(recorded, kit, wanted.wanted))
-    told = (*found.told, *differs(recorded, [fleet.base.kit(wanted.kit)]), *replay.missed)
-    return replace(found, told=told)
+    told = (*found.notes, *differs(recorded, [fleet.base.kit(wanted.kit)]), *replay.missed)
+    return replace(found, notes=told)
 
 
 def _recorded(recorded: PlanSnapshot, kit: Kit, wanted: OrderSelection) -> FleetReading:

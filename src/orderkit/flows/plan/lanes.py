@@ -26,7 +26,7 @@ from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey, metadata
 from orderkit.core.plan import Assembly, Fault, Plan
-from orderkit.core.plan.assembly import str_of
+from orderkit.core.plan.assembly import selector_text
 from orderkit.core.plan.fleet_plan import OrderPlan
 from orderkit.core.plan.folding import OWN
 from orderkit.flows.plan.assembler import (
@@ -180,7 +180,7 @@ class _Habits:
         """Remember what one order asked for."""
         if len(self._asked) < _HABITS_MAX:
             bare = _renamed(selector, name, OWN)
-            self._asked.setdefault(str_of(bare), bare)
+            self._asked.setdefault(selector_text(bare), bare)
 
     def of(self, name: str) -> list[Selector]:
         """Return what the order with this XR will probably ask for."""
@@ -276,7 +276,7 @@ class _Known:
         known = len(self._facts)
         for selector in asked:
             self._habits.note(selector, self._name)
-            name = str_of(selector)
+            name = selector_text(selector)
             if self._place is not None and name not in self._looked:
                 self._looked.add(name)
                 found = looked_up(self._place, selector)

@@ -16,8 +16,8 @@ from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
-from orderkit.core.plan import Assembly, AssemblyContext, Plan, assemble, compare, guessed
-from orderkit.core.plan.assembly import str_of
+from orderkit.core.plan import Assembly, AssemblyContext, Plan, assemble, compare, with_guesses
+from orderkit.core.plan.assembly import selector_text
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.stored_defaults import with_stored
@@ -98,7 +98,7 @@ class Forecast:
         """
         told = () if self.cluster is not None else (NOT_ASKED,)
         workshop, desk = self._asking()
-        after = guessed(assemble(xr, workshop), xr, workshop, {})
+        after = with_guesses(assemble(xr, workshop), xr, workshop, {})
         desk.check()
         nothing = Assembly({**xr, "spec": {}, "status": {}}, {}, {}, unknowns=told)
         mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
@@ -120,7 +120,7 @@ class Forecast:
         before = assemble(living_xr, workshop, observed=observed)
         made_by = before.made_by
         after = assemble(wanted, workshop, observed=before.observed, attributed=made_by)
-        after = guessed(after, wanted, workshop, observed, attributed=made_by)
+        after = with_guesses(after, wanted, workshop, observed, attributed=made_by)
         fresh = assemble(wanted, workshop) if after.renamed else after
         desk.check()
         after = judged(self.cluster, workshop, before, after, made=observed)
@@ -139,7 +139,7 @@ class Forecast:
     def _asking(self) -> tuple[AssemblyContext, _AnsweredQuestions]:
         """Return the workshop with the place where orders live to look things up."""
         desk = _AnsweredQuestions(self.cluster)
-        return replace(self.workshop, look=desk.look), desk
+        return replace(self.workshop, lookup=desk.look), desk
 
     def _is_xr(self, manifest: Manifest) -> bool:
         return self.workshop.blueprint(manifest) is not None
@@ -159,7 +159,7 @@ class _AnsweredQuestions:
         return [each for found in self._found.values() for each in found]
 
     def look(self, selector: Selector) -> list[Manifest]:
-        name = str_of(selector)
+        name = selector_text(selector)
         if name not in self._found and self._error is None:
             try:
                 self._found[name] = looked_up(self._place, selector)

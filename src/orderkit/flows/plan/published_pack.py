@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from orderkit.adapters.folders.pack_folder import SCHEMAS
 from orderkit.adapters.folders.station_folder import FOLDER, load_stations
 from orderkit.core.crossplane.composed import steps_of
-from orderkit.core.crossplane.function_processes import FunctionProcess, developed
+from orderkit.core.crossplane.function_processes import FunctionProcess, development_processes
 from orderkit.core.crossplane.granted_rights import is_aggregated
 from orderkit.core.crossplane.python_functions import (
     function_manifests,
@@ -241,7 +241,7 @@ def _prepared(pack: Pack) -> _Published:
         {**laws.scopes, **scopes},
         laws,
         packages_of(pack.files),
-        tuple(developed(function_manifests(pack.files))),
+        tuple(development_processes(function_manifests(pack.files))),
     )
     # not at once: a station may import late
     weakref.finalize(prepared, shutil.rmtree, folder, ignore_errors=True)

@@ -86,7 +86,7 @@ def plan_pull(platform: Platform, repo: RepoId, number: int, *, basis: Basis = U
         RefusedError: It is not open, or goes into another branch: merging it delivers nothing.
         RemoteError: The forge.
     """
-    entry = ledger.holder(ledger_snapshot(platform).blobs, repo.name)
+    entry = ledger.living_order(ledger_snapshot(platform).blobs, repo.name)
     if entry is None or entry.repository != repo:
         raise NotFoundError(
             f"{repo} is no order's repository", hint="pull requests of orders are planned"

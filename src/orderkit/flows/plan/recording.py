@@ -18,7 +18,13 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
-from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, from_text, hidden, to_text
+from orderkit.core.plan.snapshot import (
+    PlanSnapshot,
+    RecordedOrder,
+    from_text,
+    hidden_secrets,
+    to_text,
+)
 from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
@@ -130,8 +136,8 @@ class Replay:
 
     def __init__(self, snapshot: PlanSnapshot) -> None:
         self._objects = {ObjectKey.of(each): each for each in snapshot.objects}
-        self._asked, self._listed = set(snapshot.asked), set(snapshot.listed)
-        self._hidden = set(hidden(snapshot.objects))
+        self._asked, self._listed = set(snapshot.requested), set(snapshot.listings)
+        self._hidden = set(hidden_secrets(snapshot.objects))
         self._plurals = snapshot.plurals
         self.missed: list[str] = []
 
@@ -177,7 +183,7 @@ class Replay:
         return key in self._asked or bool(places & self._listed)
 
     def _tell_hidden(self, objects: Iterable[Manifest]) -> None:
-        for name in set(hidden(objects)) & self._hidden:
+        for name in set(hidden_secrets(objects)) & self._hidden:
             self._miss(f"{name} is in the snapshot without its values")
 
     def _miss(self, told: str) -> None:

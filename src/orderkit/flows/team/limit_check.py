@@ -49,7 +49,7 @@ def check_may_order(
     team_limits.check_kit(team, kit)
     if entry.application_path not in seen.blobs and team_limits.is_counted(team, kit):
         kits = published_pack(platform).kit_names
-        team_limits.check_count(team, kit, ledger.living(seen.blobs, entry.team), kits)
+        team_limits.check_count(team, kit, ledger.living_orders(seen.blobs, entry.team), kits)
     return team
 
 
@@ -60,7 +60,7 @@ def overfull(
     if not team_limits.is_counted(team, kit):
         return False
     blobs = platform.forge.tree(platform.ledger, commit)
-    others = [order for order in ledger.living(blobs, entry.team) if order != entry.order]
+    others = [order for order in ledger.living_orders(blobs, entry.team) if order != entry.order]
     try:
         team_limits.check_count(team, kit, others, published_pack(platform).kit_names)
     except RefusedError:

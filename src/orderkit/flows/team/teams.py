@@ -159,7 +159,7 @@ def show_team(platform: Platform, name: str) -> TeamReport:
     team = _known(seen, name)
     file = team_of(platform, team, seen)
     kits = tuple(kit for kit in published_pack(platform).kit_names if file.may_order(kit))
-    return TeamReport(file, kits, tuple(ledger.living(seen.blobs, team)))
+    return TeamReport(file, kits, tuple(ledger.living_orders(seen.blobs, team)))
 
 
 def list_teams(platform: Platform) -> list[TeamName]:
@@ -297,7 +297,7 @@ def _orders(
 ) -> dict[PurePosixPath, str | None]:
     """Write the Applications of a team's orders as this version does."""
     found: dict[PurePosixPath, str | None] = {}
-    for order in ledger.living(seen.blobs, team):
+    for order in ledger.living_orders(seen.blobs, team):
         entry = OrderEntry(team, order)
         text = read_text(platform, platform.ledger, entry.application_path, seen.commit) or ""
         kit = _kit_in(text, entry)
@@ -324,7 +324,7 @@ def _kit_in(text: str, entry: OrderEntry) -> str:
 
 
 def _refuse_orders(team: TeamName, seen: RepositorySnapshot) -> None:
-    has = ledger.living(seen.blobs, team)
+    has = ledger.living_orders(seen.blobs, team)
     ending = [
         path.parts[2]
         for path in seen.blobs

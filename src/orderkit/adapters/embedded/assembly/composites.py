@@ -216,7 +216,7 @@ class Composites:
             functions=runnable,
             observed=observed.resources,
             connection_details=observed.connection_details,
-            fetch=lambda selector: applying.fetch(self._site, selector),
+            lookup=lambda selector: applying.fetch(self._site, selector),
             scope_of=self._site.scope_of,
             foreign=present.keys() - runnable.keys(),
         )

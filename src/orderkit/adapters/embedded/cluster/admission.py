@@ -75,7 +75,7 @@ class Policies:
             subject = RefusalSubject(
                 request.kind.kind, request.kind.group, request.plural, str(request.meta.get("name"))
             )
-            denial = DeniedByPolicy(subject, ruling.denials[0].told, ruling.denials[0].reason)
+            denial = DeniedByPolicy(subject, ruling.denials[0].sentence, ruling.denials[0].reason)
             denial.warnings = tuple(ruling.warnings)
             raise denial
         return [*ruling.warnings, *ruling.skipped]

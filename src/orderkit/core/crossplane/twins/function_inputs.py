@@ -29,7 +29,7 @@ class ListOf:
 class OptionalFields:
     """An object with these fields, all of them optional."""
 
-    known: Mapping[str, Shape]
+    shapes: Mapping[str, Shape]
 
 
 Shape = Leaf | ListOf | OptionalFields
@@ -64,10 +64,10 @@ def _field_faults(data: Any, shape: OptionalFields, path: str) -> Iterator[str]:
         return
     for key, entry in data.items():
         below = f"{path}.{key}" if path else key
-        if key not in shape.known:
+        if key not in shape.shapes:
             yield f"unknown field {quoted(below)}"
         else:
-            yield from _faults(entry, shape.known[key], below)
+            yield from _faults(entry, shape.shapes[key], below)
 
 
 def _is_whole(data: Any) -> bool:

@@ -52,50 +52,50 @@ def labels_of_matchers(matchers: Iterable[Mapping[str, Any]], xr: Manifest) -> d
     Raises:
         SelectionError: A field of the XR is not there or no text, or a matcher has no value.
     """
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for matcher in matchers:
         kind = matcher.get("type") or "FromCompositeFieldPath"
         if kind not in {"Value", "FromCompositeFieldPath"}:
             continue
         field = "value" if kind == "Value" else "valueFromFieldPath"
-        given = matcher.get(field)
-        if given is None:
+        source = matcher.get(field)
+        if source is None:
             name = field[0].upper() + field[1:]
             raise ResourceSelectionError(f"{name} cannot be nil for type '{kind}'")
         if kind == "Value":
-            found[matcher.get("key") or ""] = given
+            labels[matcher.get("key") or ""] = source
             continue
         try:
-            found[matcher.get("key") or ""] = field_paths.get_string(from_wire(xr), given)
+            labels[matcher.get("key") or ""] = field_paths.get_string(from_wire(xr), source)
         except PathError as error:
             if matcher.get("fromFieldPathPolicy") != "Optional":
-                told = f"cannot get value from field path {quoted(given)}: {error}"
-                raise ResourceSelectionError(told) from error
-    return found
+                message = f"cannot get value from field path {quoted(source)}: {error}"
+                raise ResourceSelectionError(message) from error
+    return labels
 
 
-def picked(
-    objects: Sequence[Manifest], selector: Mapping[str, Any], what: str
+def selected(
+    objects: Sequence[Manifest], selector: Mapping[str, Any], title: str
 ) -> Sequence[Manifest]:
     """
     Return the objects in the selector's order, at least and at most as many as it says.
 
     Args:
-        what: What is counted, for messages.
+        title: What is counted, for messages.
 
     Raises:
         SelectionError: There are too few, or they cannot be ordered.
         OpaqueError: Their order is not fixed.
     """
-    least, most = selector.get("minMatch"), selector.get("maxMatch")
-    if least is not None and len(objects) < least:
-        raise ResourceSelectionError(f"expected at least {least} {what}, got {len(objects)}")
-    found = _ordered(objects, selector.get("sortByFieldPath") or "metadata.name")
-    return found if most is None else found[:most]
+    smallest, largest = selector.get("minMatch"), selector.get("maxMatch")
+    if smallest is not None and len(objects) < smallest:
+        raise ResourceSelectionError(f"expected at least {smallest} {title}, got {len(objects)}")
+    ordered = _ordered(objects, selector.get("sortByFieldPath") or "metadata.name")
+    return ordered if largest is None else ordered[:largest]
 
 
 def _ordered(objects: Sequence[Manifest], path: str) -> Sequence[Manifest]:
-    values = [_sort_value(each, path) for each in objects]
+    values = [_sort_value(manifest, path) for manifest in objects]
     types = list(dict.fromkeys(type(value) for value in values if value is not None))
     if not types:
         return objects

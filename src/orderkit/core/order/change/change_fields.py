@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.catalog_pickers import bare
+from orderkit.core.kit.catalog_pickers import name_alone
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
 from orderkit.core.schema.validate.hints import steps_of
@@ -94,12 +94,12 @@ class EditTarget:
         return self._elements(old, elements)
 
     def _elements(self, old: Any, elements: list[Any]) -> Any:
-        here = any(same(each, self.value) for each in elements)
-        if here is (self.op == "add"):
+        is_there = any(same(entry, self.value) for entry in elements)
+        if is_there is (self.op == "add"):
             return old
         if self.op == "add":
             return [*elements, self.value]
-        return [each for each in elements if not same(each, self.value)]
+        return [entry for entry in elements if not same(entry, self.value)]
 
     def _sum(self, old: Any) -> Any:
         if not _is_number(old):
@@ -120,7 +120,7 @@ def resolve(kit: Kit, edit: FieldEdit) -> EditTarget:
         of_value = schema.get("items") or {}
     typed = edit.typed and edit.op != "unset"
     value = _typed(path_text(steps), edit.value, of_value) if typed else edit.value
-    value = bare(kit, path_text(steps), value)
+    value = name_alone(kit, path_text(steps), value)
     target = EditTarget(steps, edit.op, None if edit.op == "unset" else value, schema)
     if target.is_sum and not _is_number(value):
         raise InvalidInputError(edit.path, edit.value, "is no number", hint="for example +=5")
@@ -182,9 +182,9 @@ def _enter(schema: Schema, text: str) -> tuple[Step, Schema | None]:
 
 
 def _unknown(kit: Kit, edit: FieldEdit) -> InvalidInputError:
-    known = [*known_paths(kit.spec_schema), *kit.aliases.values()]
-    near = difflib.get_close_matches(edit.path.removeprefix("spec."), known, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(known)}"
+    known_names = [*known_paths(kit.spec_schema), *kit.aliases.values()]
+    near = difflib.get_close_matches(edit.path.removeprefix("spec."), known_names, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(known_names)}"
     rule = f"is asked for, but kit {kit.name} has no such field"
     return InvalidInputError(edit.path, edit.value, rule, hint=hint)
 
@@ -202,7 +202,7 @@ def _typed(path: str, text: str, schema: Schema) -> Any:
     type_ = schema.get("type")
     if type_ == "string":
         return text
-    value = assignments.parse_value(text, shown=f"{path}={text}")
+    value = assignments.parse_value(text, edit_text=f"{path}={text}")
     if not _fits(value, type_):
         raise InvalidInputError(path, value, f"is no {type_}", hint=_EXAMPLES.get(type_ or "", ""))
     return value

@@ -59,7 +59,7 @@ class ChangeRequester:
 
 
 def judge_rules(
-    kit: Kit, found: Sequence[FieldDifference], *, change: str | None = None
+    kit: Kit, differing: Sequence[FieldDifference], *, change: str | None = None
 ) -> ChangeVerdict:
     """
     Return which of the kit's changes this is.
@@ -71,44 +71,44 @@ def judge_rules(
         InvalidInputError: The kit has no change of that name.
         RefusedError: A field may not change, not in this change, or not this far.
     """
-    for difference in found:
+    for difference in differing:
         _refuse_identity(kit, difference)
     if not kit.changes:
         if change:
             raise _no_such_change(kit, change)
         return ChangeVerdict(())
     candidates = [_named(kit, change)] if change else list(kit.changes)
-    chosen = [_judge(kit, candidates, difference, change) for difference in found]
-    return ChangeVerdict(tuple(dict.fromkeys(chosen)))
+    allowing = [_judge(kit, candidates, difference, change) for difference in differing]
+    return ChangeVerdict(tuple(dict.fromkeys(allowing)))
 
 
 def refuse_unchanged(
-    kit: Kit, held: Mapping[str, Any], *, paths: Iterable[str], change: str | None = None
+    kit: Kit, spec: Mapping[str, Any], *, paths: Iterable[str], change: str | None = None
 ) -> None:
     """
     Check that no change that must differ was asked for what holds already.
 
     Args:
-        held: The order's ``spec`` as it is.
+        spec: The order's ``spec`` as it is.
         paths: The fields that were to be set.
 
     Raises:
         RefusedError: It was, and nothing would change.
     """
-    wanted = list(paths)
-    for each in kit.changes:
-        meant = (
-            each.name == change
+    requested = list(paths)
+    for kit_change in kit.changes:
+        is_meant = (
+            kit_change.name == change
             if change
             else any(
-                _is_among(FieldDifference(tuple(steps_of(path)), None, None), each.fields)
-                or any(field.startswith(f"{path}.") for field in each.fields)
-                for path in wanted
+                _is_among(FieldDifference(tuple(steps_of(path)), None, None), kit_change.fields)
+                or any(field.startswith(f"{path}.") for field in kit_change.fields)
+                for path in requested
             )
         )
-        if each.differs and meant:
-            field = each.fields[0]
-            value = value_at(held, tuple(steps_of(field)))
+        if kit_change.differs and is_meant:
+            field = kit_change.fields[0]
+            value = value_at(spec, tuple(steps_of(field)))
             raise RefusedError(
                 f"{field} is {shown(value)} already: nothing would change",
                 hint="give another value",
@@ -123,21 +123,21 @@ def judge_who(verdict: ChangeVerdict, asking: ChangeRequester) -> None:
         RefusedError: They may not.
     """
     for change in verdict.changes:
-        if not any(_is(who, asking) for who in change.who):
+        if not any(_includes(who, asking) for who in change.who):
             raise RefusedError(
                 f"{asking.ref} may not {change.title.lower()}: that is for "
                 f"{' or '.join(change.who)}",
-                hint=f"ask {_people(change.who, asking)}",
+                hint=f"ask {_people_text(change.who, asking)}",
             )
 
 
-def _is(who: str, asking: ChangeRequester) -> bool:
+def _includes(who: str, asking: ChangeRequester) -> bool:
     if who == "requester":
         return asking.ref.lower() == asking.ordered_by.lower()
-    return _meant(who, asking) in {asking.ref.lower(), *map(str.lower, asking.groups)}
+    return _reference_of(who, asking) in {asking.ref.lower(), *map(str.lower, asking.groups)}
 
 
-def _meant(who: str, asking: ChangeRequester) -> str:
+def _reference_of(who: str, asking: ChangeRequester) -> str:
     """Return the reference that a word or a short reference stands for."""
     words = {"team": f"group:default/{asking.team}", "platform": asking.platform}
     who = words.get(who, who)
@@ -146,8 +146,10 @@ def _meant(who: str, asking: ChangeRequester) -> str:
     return f"{kind if colon else 'group'}:{namespace if slash else 'default'}/{bare}".lower()
 
 
-def _people(who: Iterable[str], asking: ChangeRequester) -> str:
-    return " or ".join(asking.ordered_by if w == "requester" else _meant(w, asking) for w in who)
+def _people_text(who: Iterable[str], asking: ChangeRequester) -> str:
+    return " or ".join(
+        asking.ordered_by if w == "requester" else _reference_of(w, asking) for w in who
+    )
 
 
 def _refuse_identity(kit: Kit, difference: FieldDifference) -> None:
@@ -192,17 +194,19 @@ def _judge(
     covering = [change for change in covering if change in candidates]
     refusals: list[OrderkitError] = []
     for change in covering:
-        told = _too_far(kit, change, difference)
-        if not told:
+        reason = _too_far(kit, change, difference)
+        if not reason:
             return change
-        refusals.append(RefusedError(f"{difference} is refused: {told}"))
+        refusals.append(RefusedError(f"{difference} is refused: {reason}"))
     if refusals:
         raise refusals[0]
-    where = f"in change '{name}'" if name else f"of a {kit.title} later"
-    allowed = [field for each in candidates for field in each.fields if _changes(each)]
+    scope = f"in change '{name}'" if name else f"of a {kit.title} later"
+    changeable = [
+        field for kit_change in candidates for field in kit_change.fields if _changes(kit_change)
+    ]
     raise RefusedError(
-        f"{difference} is refused: the kit lets nobody change it {where}",
-        hint=f"what may change: {', '.join(allowed) or 'nothing'}",
+        f"{difference} is refused: the kit lets nobody change it {scope}",
+        hint=f"what may change: {', '.join(changeable) or 'nothing'}",
     )
 
 
@@ -211,8 +215,8 @@ def _changes(change: KitChange) -> bool:
 
 
 def _is_among(difference: FieldDifference, fields: Iterable[str]) -> bool:
-    own = [str(step) for step in difference.steps]
-    return any(own[: len(steps)] == steps for steps in map(steps_of, fields))
+    own_steps = [str(step) for step in difference.steps]
+    return any(own_steps[: len(steps)] == steps for steps in map(steps_of, fields))
 
 
 def _too_far(kit: Kit, change: KitChange, difference: FieldDifference) -> str:
@@ -221,50 +225,50 @@ def _too_far(kit: Kit, change: KitChange, difference: FieldDifference) -> str:
         return ""
     schema = schema_at(kit.spec_schema, difference.path)
     default = schema.get("default", ABSENT)
-    given = replace(
+    with_defaults = replace(
         difference,
         old=default if difference.old is ABSENT else difference.old,
         new=default if difference.new is ABSENT else difference.new,
     )
-    if given.old is ABSENT:
+    if with_defaults.old is ABSENT:
         return ""
-    if given.new is ABSENT:
+    if with_defaults.new is ABSENT:
         return "it may not be taken away"
     order = schema.get("enum") or ()
     if change.direction is Direction.GROW:
-        return _not_grown(given, order)
-    return _no_step(given, order, schema.get("multipleOf", 1))
+        return _not_grown(with_defaults, order)
+    return _no_step(with_defaults, order, schema.get("multipleOf", 1))
 
 
-def _not_grown(found: FieldDifference, order: Sequence[Any]) -> str:
-    old, new = found.old, found.new
+def _not_grown(difference: FieldDifference, order: Sequence[Any]) -> str:
+    old, new = difference.old, difference.new
     if isinstance(old, list) and isinstance(new, list):
-        lost = [each for each in old if not any(same(each, other) for other in new)]
-        return f"it may only grow, and {shown(lost[0])} is missing" if lost else ""
+        missing = [entry for entry in old if not any(same(entry, other) for other in new)]
+        return f"it may only grow, and {shown(missing[0])} is missing" if missing else ""
     distance = _distance(old, new, order)
     if distance is None:
         return "it may only grow, and these cannot be compared"
     return "it may only grow" if distance < 0 else ""
 
 
-def _no_step(found: FieldDifference, order: Sequence[Any], step: float) -> str:
-    distance = _distance(found.old, found.new, order)
+def _no_step(difference: FieldDifference, order: Sequence[Any], step: float) -> str:
+    distance = _distance(difference.old, difference.new, order)
     if distance is None:
         return "it may only go step by step, and these cannot be compared"
     if order:
         step = 1
     if abs(distance) <= step:
         return ""
-    following = order[order.index(found.old) + (1 if distance > 0 else -1)] if order else None
-    told = f"; next is {shown(following)}" if order else ""
-    return f"it may only change by one step at a time{told}"
+    following = order[order.index(difference.old) + (1 if distance > 0 else -1)] if order else None
+    next_step = f"; next is {shown(following)}" if order else ""
+    return f"it may only change by one step at a time{next_step}"
 
 
 def _distance(old: Any, new: Any, order: Sequence[Any]) -> float | None:
     """Return how far on `new` is; None if the two have no order."""
     if old in order and new in order:
         return order.index(new) - order.index(old)
-    numbers = all(isinstance(each, int | float) for each in (old, new))
+    numbers = all(isinstance(number, int | float) for number in (old, new))
     return (
         float(new) - float(old)
         if numbers and isinstance(old, bool) is isinstance(new, bool)

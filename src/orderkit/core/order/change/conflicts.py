@@ -17,9 +17,9 @@ class FieldConflict:
     """One field: what was seen, what stands there now, what was asked for, who was faster."""
 
     path: str
-    seen: Any
+    base: Any
     now: Any
-    wanted: Any
+    requested: Any
     commit: CommitSha | None = None
     """The newest commit that changed it since; None if it cannot be told."""
     author: str = ""
@@ -27,19 +27,19 @@ class FieldConflict:
 
     def __str__(self) -> str:
         who = self.requester or self.author or "somebody"
-        where = f", by {who} in {short(self.commit)}" if self.commit else ""
+        by_whom = f", by {who} in {short(self.commit)}" if self.commit else ""
         return (
-            f"{self.path} is {shown(self.now)} now (it was {shown(self.seen)}{where}),"
-            f" asked for {shown(self.wanted)}"
+            f"{self.path} is {shown(self.now)} now (it was {shown(self.base)}{by_whom}),"
+            f" asked for {shown(self.requested)}"
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape of commands and service."""
         return {
             "field": self.path,
-            "seen": to_json(self.seen),
+            "seen": to_json(self.base),
             "now": to_json(self.now),
-            "wanted": to_json(self.wanted),
+            "wanted": to_json(self.requested),
             "commit": self.commit,
             "author": self.author,
             "requester": self.requester,

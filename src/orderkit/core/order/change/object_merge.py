@@ -32,20 +32,22 @@ def merged(
     base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[MergeConflict, ...]]:
     """Return `ours` with what `theirs` changed since `base`, and what is in conflict."""
-    wanted: dict[str, Any] = ours
+    result: dict[str, Any] = ours
     conflicts: dict[Steps, MergeConflict] = {}
-    for found in differences(base, theirs, whole=True):
-        here, new = value_at(ours, found.steps), found.new
-        if same(here, new):
+    for difference in differences(base, theirs, maps_whole=True):
+        our_value, new = value_at(ours, difference.steps), difference.new
+        if same(our_value, new):
             continue
-        if found.old is ABSENT and isinstance(here, dict) and isinstance(new, dict):
-            new, below = merged({}, here, new)  # both made a map there
-            told = [replace(each, steps=(*found.steps, *each.steps)) for each in below]
-            conflicts |= {each.steps: each for each in told}
-        elif not same(here, found.old):
-            conflicts[found.steps] = MergeConflict(found.steps, here, new)
+        if difference.old is ABSENT and isinstance(our_value, dict) and isinstance(new, dict):
+            new, below = merged({}, our_value, new)  # both made a map there
+            moved = [
+                replace(conflict, steps=(*difference.steps, *conflict.steps)) for conflict in below
+            ]
+            conflicts |= {conflict.steps: conflict for conflict in moved}
+        elif not same(our_value, difference.old):
+            conflicts[difference.steps] = MergeConflict(difference.steps, our_value, new)
         try:
-            wanted = with_value(wanted, found.steps, new)
+            result = with_value(result, difference.steps, new)
         except KeyError:  # ours has no map where theirs has one
-            conflicts[found.steps] = MergeConflict(found.steps, here, new)
-    return wanted, tuple(conflicts.values())
+            conflicts[difference.steps] = MergeConflict(difference.steps, our_value, new)
+    return result, tuple(conflicts.values())

@@ -19,13 +19,13 @@ from dataclasses import replace
 from orderkit.core.order.change import same
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
-from orderkit.core.plan.dangers.exposed_secrets import exposures, secrets_of
-from orderkit.core.plan.dangers.immutable_fields import immutables
-from orderkit.core.plan.dangers.losses import losses
-from orderkit.core.plan.dangers.order_effects import orderings
-from orderkit.core.plan.dangers.permissions import access
-from orderkit.core.plan.dangers.restarts import running
-from orderkit.core.plan.dangers.selectors import reaching
+from orderkit.core.plan.dangers.exposed_secrets import exposure_dangers, secret_values
+from orderkit.core.plan.dangers.immutable_fields import immutable_dangers
+from orderkit.core.plan.dangers.losses import loss_dangers
+from orderkit.core.plan.dangers.order_effects import order_dangers
+from orderkit.core.plan.dangers.permissions import access_dangers
+from orderkit.core.plan.dangers.restarts import restart_dangers
+from orderkit.core.plan.dangers.selectors import selector_dangers
 
 __all__ = ["Code", "Danger", "DangerContext", "dangers_of"]
 
@@ -45,20 +45,28 @@ def dangers_of(
         for path in before.resources.keys() | after.resources.keys()
         if not same(before.resources.get(path), after.resources.get(path))
     }
-    one, other = (_only(changed, each) for each in (before, after))
-    found = {*running(one, other), *orderings(before, after, fresh, mind)}
+    old, new = (_only(changed, assembly) for assembly in (before, after))
+    dangers = {*restart_dangers(old, new), *order_dangers(before, after, fresh, mind)}
     if changed:
-        found |= {*losses(one, other, mind), *immutables(one, other, mind), *access(one, other)}
-        found |= {*reaching(before, after)}
+        dangers |= {
+            *loss_dangers(old, new, mind),
+            *immutable_dangers(old, new, mind),
+            *access_dangers(old, new),
+        }
+        dangers |= {*selector_dangers(before, after)}
     if changed or not same(before.xr.get("status"), after.xr.get("status")):
-        found |= {*exposures(one, other, secrets_of(before, after, mind))}
-    lost = {each.path for each in found if each.code is Code.DATA_LOSS}
+        dangers |= {*exposure_dangers(old, new, secret_values(before, after, mind))}
+    lossy_paths = {danger.path for danger in dangers if danger.code is Code.DATA_LOSS}
     return tuple(
-        sorted(each for each in found if not (each.code is Code.DROPPED and each.path in lost))
+        sorted(
+            danger
+            for danger in dangers
+            if not (danger.code is Code.DROPPED and danger.path in lossy_paths)
+        )
     )
 
 
 def _only(paths: AbstractSet[str], assembly: Assembly) -> Assembly:
     """Return an assembly with some of its resources: most changes touch few."""
-    kept = {path: each for path, each in assembly.resources.items() if path in paths}
+    kept = {path: manifest for path, manifest in assembly.resources.items() if path in paths}
     return replace(assembly, resources=kept)

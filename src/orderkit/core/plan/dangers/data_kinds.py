@@ -118,13 +118,13 @@ _WHY = {
 def holds_data(kind: Kind, laws: PackRules) -> bool:
     """Say whether objects of a kind hold data."""
     for group in (kind.group, ANY_GROUP):
-        said = laws.data_kinds.get((group, kind.kind))
-        if said is not None:
-            return said
+        declared = laws.data_kinds.get((group, kind.kind))
+        if declared is not None:
+            return declared
     service = kind.group.partition(".")[0]
     return kind.kind in DATA_KINDS or service in DATA_KINDS_BY_GROUP.get(kind.kind, ())
 
 
-def what_goes(kind: Kind) -> str:
+def what_is_lost(kind: Kind) -> str:
     """Say what is lost with an object of a kind."""
     return _WHY.get(kind.kind, "the data in it goes with it")

@@ -68,7 +68,7 @@ _IMMUTABLE: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
 }  # fmt: skip
 """What the API server of Kubernetes 1.36, and Crossplane 2.3's schemas, refuse to change."""
 
-_OF_CLOUDS = (
+_CLOUD_FIELDS = (
     "location", "region", "project", "availabilityZone", "zone", "engine", "storageEncrypted",
     "kmsKeyId", "masterUsername", "username", "dbName", "databaseVersion", "hierarchicalNamespace",
     "resourceGroupName", "storageAccountName", "name",
@@ -81,43 +81,45 @@ _SIZES = re.compile(
     r"|retention(Days|InDays|Hours|Seconds))\Z",
     re.IGNORECASE,
 )
-_OF_PODS = {"requests", "limits"}
+_POD_RESOURCES = {"requests", "limits"}
 
 
-def immutables(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
+def immutable_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     """Yield fields that would be refused, and storage that would shrink."""
     for pair in pairs_of(before, after):
         for steps in _steps(pair, mind):
             was, now = value_at(pair.old, steps), value_at(pair.new, steps)
             if was is not ABSENT and now is not ABSENT and not same(was, now):
-                told = f"{key_text(pair.new)}: {path_text(steps)} cannot be changed once it is set"
-                yield Danger(pair.path, Code.IMMUTABLE, told)
+                message = (
+                    f"{key_text(pair.new)}: {path_text(steps)} cannot be changed once it is set"
+                )
+                yield Danger(pair.path, Code.IMMUTABLE, message)
         yield from _shrinking(pair, mind)
 
 
 def _steps(pair: Pair, mind: DangerContext) -> Sequence[tuple[str, ...]]:
     kind = pair.kind
-    found = _IMMUTABLE.get((kind.group, kind.kind), ())
+    steps = _IMMUTABLE.get((kind.group, kind.kind), ())
     sealed: Any = pair.old.get("immutable")
     if sealed is True and kind.group == "" and kind.kind in {"ConfigMap", "Secret"}:
-        return (*found, ("data",), ("binaryData",), ("stringData",), ("immutable",))
+        return (*steps, ("data",), ("binaryData",), ("stringData",), ("immutable",))
     if dig(pair.new, "spec", "forProvider") is not None and holds_data(kind, mind.laws):
-        return (*found, *(("spec", "forProvider", name) for name in _OF_CLOUDS))
-    return found
+        return (*steps, *(("spec", "forProvider", name) for name in _CLOUD_FIELDS))
+    return steps
 
 
 def _shrinking(pair: Pair, mind: DangerContext) -> Iterator[Danger]:
     stateful = pair.kind.kind == "StatefulSet"
     if not (stateful or holds_data(pair.kind, mind.laws)):
         return
-    spec = (dig(each, "spec", default=None) or {} for each in (pair.old, pair.new))
+    spec = (dig(manifest, "spec", default=None) or {} for manifest in (pair.old, pair.new))
     for field in differences(*spec, into_lists=True):
         if _is_size(field.steps) and _is_less(field.new, field.old):
-            told = (
+            message = (
                 f"{key_text(pair.new)}: spec.{field.path} from {shown(field.old)} to "
                 f"{shown(field.new)}: {_refusal(pair.kind)}"
             )
-            yield Danger(pair.path, Code.SHRINKS, told)
+            yield Danger(pair.path, Code.SHRINKS, message)
 
 
 def _refusal(kind: Kind) -> str:
@@ -129,13 +131,13 @@ def _refusal(kind: Kind) -> str:
 def _is_size(steps: Steps) -> bool:
     texts = [str(step) for step in steps]
     return any(_SIZES.match(text) for text in texts) and not (
-        _OF_PODS & set(texts) and texts[-1] != "storage"
+        _POD_RESOURCES & set(texts) and texts[-1] != "storage"
     )
 
 
 def _is_less(new: Any, old: Any) -> bool:
-    one, other = _amount(new), _amount(old)
-    return one is not None and other is not None and one < other
+    new_amount, old_amount = _amount(new), _amount(old)
+    return new_amount is not None and old_amount is not None and new_amount < old_amount
 
 
 def _amount(value: Any) -> float | None:
@@ -144,8 +146,8 @@ def _amount(value: Any) -> float | None:
     try:
         return float(quantities.parse(str(value)))
     except (NoQuantity, Unsure):
-        found = re.fullmatch(r"(\d+)(s|m|h|d|w)", str(value))
-        return float(found[1]) * _SECONDS[found[2]] if found else None
+        match = re.fullmatch(r"(\d+)(s|m|h|d|w)", str(value))
+        return float(match[1]) * _SECONDS[match[2]] if match else None
 
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}

@@ -16,7 +16,13 @@ from orderkit.core.order.change import ABSENT, differences
 from orderkit.core.plan.assembly import Assembly, key_text
 from orderkit.core.plan.dangers.danger_codes import Code, Danger
 from orderkit.core.plan.dangers.restarts import pod_specs
-from orderkit.core.plan.outcome_objects import Pair, Part, pairs_of, parts_of, wrapped
+from orderkit.core.plan.outcome_objects import (
+    OutcomeObject,
+    Pair,
+    objects_of,
+    pairs_of,
+    wrapped_object,
+)
 
 _EVERYBODY = {
     "allUsers", "allAuthenticatedUsers", "system:anonymous", "system:unauthenticated",
@@ -48,29 +54,29 @@ _SWITCHES = {"versioning", "softDeletePolicy", "retentionPolicy", "backupConfigu
 _SERVICES = {"LoadBalancer", "NodePort"}
 
 
-def access(before: Assembly, after: Assembly) -> Iterator[Danger]:
+def access_dangers(before: Assembly, after: Assembly) -> Iterator[Danger]:
     """Yield what is opened, and guards of data that are taken away."""
-    was = {(part.path, part.prefix): part for part in parts_of(before)}
-    for part in parts_of(after):
-        old = was.get((part.path, part.prefix))
-        yield from _granted(part, old)
-        yield from _opened(part, old)
+    was = {(obj.path, obj.prefix): obj for obj in objects_of(before)}
+    for obj in objects_of(after):
+        old = was.get((obj.path, obj.prefix))
+        yield from _granted(obj, old)
+        yield from _opened(obj, old)
     for pair in pairs_of(before, after):
         yield from _unguarded(pair)
 
 
-def _granted(part: Part, old: Part | None) -> Iterator[Danger]:
-    more = set(_grants(part.manifest)) - (set(_grants(old.manifest)) if old else set())
-    for told in sorted(more):
-        yield Danger(part.path, Code.ACCESS, f"{key_text(part.manifest)}: {told}")
+def _granted(obj: OutcomeObject, old: OutcomeObject | None) -> Iterator[Danger]:
+    new_grants = set(_grants(obj.manifest)) - (set(_grants(old.manifest)) if old else set())
+    for grant in sorted(new_grants):
+        yield Danger(obj.path, Code.ACCESS, f"{key_text(obj.manifest)}: {grant}")
 
 
 def _grants(manifest: Manifest) -> Iterator[str]:
     """Yield what an object gives to many, or much, as sentences."""
-    if wrapped(manifest) is not None:
+    if wrapped_object(manifest) is not None:
         return  # judged as what it wraps
-    looked = dig(manifest, "spec", "ingress") if _is_fence(manifest) else manifest
-    yield from (f"{text} is everybody" for text in _texts(looked) if text in _EVERYBODY)
+    inspected = dig(manifest, "spec", "ingress") if _is_network_policy(manifest) else manifest
+    yield from (f"{text} is everybody" for text in _texts(inspected) if text in _EVERYBODY)
     yield from _roles(manifest)
     for pod in pod_specs(manifest):
         for volume in pod.get("volumes") or ():
@@ -80,7 +86,7 @@ def _grants(manifest: Manifest) -> Iterator[str]:
         yield f"is reached from outside the cluster ({dig(manifest, 'spec', 'type')})"
 
 
-def _is_fence(manifest: Manifest) -> bool:
+def _is_network_policy(manifest: Manifest) -> bool:
     """Say whether it is a network policy: where it lets traffic go to is no access."""
     return manifest.get("kind") == "NetworkPolicy"
 
@@ -118,10 +124,10 @@ def _rule(rule: object) -> Iterator[str]:
 
 def _policy(text: object) -> Iterator[str]:
     try:
-        found = json.loads(text) if isinstance(text, str) else None
+        policy = json.loads(text) if isinstance(text, str) else None
     except ValueError:
         return
-    statements = dig(found, "Statement", default=None) or ()
+    statements = dig(policy, "Statement", default=None) or ()
     for statement in statements if isinstance(statements, list) else (statements,):
         if dig(statement, "Effect") != "Allow":
             continue
@@ -146,15 +152,15 @@ def _texts(value: object) -> Iterator[str]:
         yield value
 
 
-def _opened(part: Part, old: Part | None) -> Iterator[Danger]:
-    if wrapped(part.manifest) is not None:
+def _opened(obj: OutcomeObject, old: OutcomeObject | None) -> Iterator[Danger]:
+    if wrapped_object(obj.manifest) is not None:
         return
-    spec = dig(part.manifest, "spec", default=None) or {}
+    spec = dig(obj.manifest, "spec", default=None) or {}
     was: Any = dig(old.manifest, "spec", default=None) or {} if old else {}
     for field in differences(was, spec, into_lists=True):
         if _is_value(_OPENINGS, str(field.steps[-1]), field.new):
-            told = f"{key_text(part.manifest)}: spec.{field} opens it"
-            yield Danger(part.path, Code.ACCESS, told)
+            message = f"{key_text(obj.manifest)}: spec.{field} opens it"
+            yield Danger(obj.path, Code.ACCESS, message)
 
 
 def _is_value(table: Mapping[str, object], name: str, value: object) -> bool:
@@ -163,14 +169,16 @@ def _is_value(table: Mapping[str, object], name: str, value: object) -> bool:
 
 
 def _unguarded(pair: Pair) -> Iterator[Danger]:
-    specs = (dig(each, "spec", default=None) or {} for each in (pair.old, pair.new))
+    specs = (dig(manifest, "spec", default=None) or {} for manifest in (pair.old, pair.new))
     for field in differences(*specs, into_lists=True):
         names = [str(step) for step in field.steps]
-        taken = _is_value(_GUARDS, names[-1], field.new)
-        gone = field.new is ABSENT and (_is_guard(names[-1], field.old) or _SWITCHES & set(names))
-        if taken or gone or (_SWITCHES & set(names) and field.new is False):
-            told = f"{key_text(pair.new)}: spec.{field}: a guard of its data goes"
-            yield Danger(pair.path, Code.UNPROTECTED, told)
+        disabled = _is_value(_GUARDS, names[-1], field.new)
+        removed = field.new is ABSENT and (
+            _is_guard(names[-1], field.old) or _SWITCHES & set(names)
+        )
+        if disabled or removed or (_SWITCHES & set(names) and field.new is False):
+            message = f"{key_text(pair.new)}: spec.{field}: a guard of its data goes"
+            yield Danger(pair.path, Code.UNPROTECTED, message)
 
 
 def _is_guard(name: str, value: object) -> bool:

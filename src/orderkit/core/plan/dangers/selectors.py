@@ -16,7 +16,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, dig, labels_of, m
 from orderkit.core.plan.assembly import Assembly, key_text
 from orderkit.core.plan.dangers.danger_codes import Code, Danger
 from orderkit.core.plan.dangers.restarts import pod_specs
-from orderkit.core.plan.outcome_objects import Part, pairs_of, parts_of
+from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, pairs_of
 
 _SELECTORS = {
     ("", "Service"): ("spec", "selector"),
@@ -43,7 +43,7 @@ _NAMESPACE_FENCES = re.compile(
 )
 
 
-def reaching(before: Assembly, after: Assembly) -> Iterator[Danger]:
+def selector_dangers(before: Assembly, after: Assembly) -> Iterator[Danger]:
     """Yield what is selected, referred to or fenced no more."""
     yield from _unselected(before, after)
     yield from _dangling(before, after)
@@ -52,64 +52,64 @@ def reaching(before: Assembly, after: Assembly) -> Iterator[Danger]:
 
 def _unselected(before: Assembly, after: Assembly) -> Iterator[Danger]:
     was, now = dict(_selected(before)), dict(_selected(after))
-    still = {part.path: part for part in parts_of(after)}
-    for (path, target), told in sorted(was.items()):
+    still = {obj.path: obj for obj in objects_of(after)}
+    for (path, target), message in sorted(was.items()):
         if (path, target) in now or path not in still:
             continue
-        left = [other for other, _ in now if other == path]
-        alone = "" if left else "; it selects nothing any more"
-        yield Danger(path, Code.UNSELECTED, f"{told} no more{alone}")
+        remaining = [selecting_path for selecting_path, _ in now if selecting_path == path]
+        alone = "" if remaining else "; it selects nothing any more"
+        yield Danger(path, Code.UNSELECTED, f"{message} no more{alone}")
 
 
 def _selected(assembly: Assembly) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield who selects whom, by path, and how to say it."""
-    workloads = [(part, labels) for part in parts_of(assembly) if (labels := _pod_labels(part))]
-    for part in parts_of(assembly):
-        kind = (part.kind.group, part.kind.kind)
+    workloads = [(obj, labels) for obj in objects_of(assembly) if (labels := _pod_labels(obj))]
+    for obj in objects_of(assembly):
+        kind = (obj.kind.group, obj.kind.kind)
         if kind == _SCALER:
-            yield from _scaled(part, assembly)
-        selector = dig(part.manifest, *_SELECTORS[kind]) if kind in _SELECTORS else None
+            yield from _scaled(obj, assembly)
+        selector = dig(obj.manifest, *_SELECTORS[kind]) if kind in _SELECTORS else None
         if not isinstance(selector, Mapping):
             continue
-        home = metadata(part.manifest).get("namespace")
+        home = metadata(obj.manifest).get("namespace")
         for target, labels in workloads:
             same_home = metadata(target.manifest).get("namespace") == home
             if same_home and selector.items() <= labels.items():
-                told = f"{key_text(part.manifest)} selects {key_text(target.manifest)}"
-                yield (part.path, target.path), told
+                message = f"{key_text(obj.manifest)} selects {key_text(target.manifest)}"
+                yield (obj.path, target.path), message
 
 
-def _pod_labels(part: Part) -> Mapping[str, Any]:
-    labels = dig(part.manifest, "spec", "template", "metadata", "labels")
+def _pod_labels(obj: OutcomeObject) -> Mapping[str, Any]:
+    labels = dig(obj.manifest, "spec", "template", "metadata", "labels")
     if isinstance(labels, dict):
         return labels
-    return labels_of(part.manifest) if part.kind == Kind("", "v1", "Pod") else {}
+    return labels_of(obj.manifest) if obj.kind == Kind("", "v1", "Pod") else {}
 
 
-def _scaled(part: Part, assembly: Assembly) -> Iterator[tuple[tuple[str, str], str]]:
-    target = dig(part.manifest, "spec", "scaleTargetRef", default=None) or {}
-    home = metadata(part.manifest).get("namespace")
-    for other in parts_of(assembly):
+def _scaled(scaler: OutcomeObject, assembly: Assembly) -> Iterator[tuple[tuple[str, str], str]]:
+    target = dig(scaler.manifest, "spec", "scaleTargetRef", default=None) or {}
+    home = metadata(scaler.manifest).get("namespace")
+    for other in objects_of(assembly):
         meta = metadata(other.manifest)
         if (other.kind.kind, meta.get("name"), meta.get("namespace")) == (
             target.get("kind"), target.get("name"), home,
         ):  # fmt: skip
-            told = f"{key_text(part.manifest)} scales {key_text(other.manifest)}"
-            yield (part.path, other.path), told
+            message = f"{key_text(scaler.manifest)} scales {key_text(other.manifest)}"
+            yield (scaler.path, other.path), message
 
 
 def _dangling(before: Assembly, after: Assembly) -> Iterator[Danger]:
-    names = {_place(part.manifest) for part in parts_of(after)}
-    gone = {_place(part.manifest) for part in parts_of(before)} - names
+    names = {_place(obj.manifest) for obj in objects_of(after)}
+    removed = {_place(obj.manifest) for obj in objects_of(before)} - names
     for path, manifest in sorted(after.resources.items()):
         home = str(metadata(manifest).get("namespace") or "")
-        told = {
+        messages = {
             f"{key_text(manifest)} refers to {kind} {name}, which goes"
             for pod in pod_specs(manifest)
             for kind, name in references_of(pod)
-            if (kind, home, name) in gone
+            if (kind, home, name) in removed
         }
-        yield from (Danger(path, Code.DANGLING, each) for each in sorted(told))
+        yield from (Danger(path, Code.DANGLING, message) for message in sorted(messages))
 
 
 def _place(manifest: Manifest) -> tuple[str, str, str]:
@@ -156,12 +156,12 @@ def _of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _fences(before: Assembly, after: Assembly) -> Iterator[Danger]:
-    kept = {(part.path, part.kind.kind) for part in parts_of(after)}
-    for part in parts_of(before):
-        told = _FENCES.get(part.kind.kind)
-        if told and (part.path, part.kind.kind) not in kept:
-            text = f"{key_text(part.manifest)} is removed: {told}"
-            yield Danger(part.path, Code.UNGUARDED, text)
+    kept = {(obj.path, obj.kind.kind) for obj in objects_of(after)}
+    for obj in objects_of(before):
+        consequence = _FENCES.get(obj.kind.kind)
+        if consequence and (obj.path, obj.kind.kind) not in kept:
+            text = f"{key_text(obj.manifest)} is removed: {consequence}"
+            yield Danger(obj.path, Code.UNGUARDED, text)
     for pair in pairs_of(before, after):
         if pair.kind.kind != "Namespace":
             continue

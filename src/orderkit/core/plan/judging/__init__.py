@@ -15,11 +15,16 @@ from orderkit.core.objects.conditions import first_and_more
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.judging.crossplane_rights import judge_rights, missing_rights
-from orderkit.core.plan.judging.object_names import adopted, judge_names, judge_neighbours, takers
-from orderkit.core.plan.judging.object_owners import judge_places
-from orderkit.core.plan.judging.object_schemas import judge_shapes
+from orderkit.core.plan.judging.object_names import (
+    adopted,
+    judge_collisions,
+    judge_names,
+    taken_names,
+)
+from orderkit.core.plan.judging.object_owners import judge_scopes
+from orderkit.core.plan.judging.object_schemas import judge_schemas
 from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
-from orderkit.core.plan.outcome_objects import parts_of
+from orderkit.core.plan.outcome_objects import objects_of
 
 __all__ = [
     "JudgingFacts",
@@ -34,19 +39,19 @@ __all__ = [
 
 def judge(before: Assembly, after: Assembly, facts: JudgingFacts) -> Assembly:
     """Return the assembly with every fault that can be found, each once. Deterministic."""
-    shapes, unjudged = judge_shapes(before, after, facts)
-    found = [
+    shapes, unjudged = judge_schemas(before, after, facts)
+    faults = [
         *after.faults,
         *shapes,
-        *judge_places(after, facts),
+        *judge_scopes(after, facts),
         *judge_names(after),
-        *judge_neighbours(before, after, facts),
+        *judge_collisions(before, after, facts),
         *judge_rights(after, facts),
     ]
     unknowns = dict.fromkeys((*after.unknowns, *unjudged))
     return replace(
         after,
-        faults=tuple(dict.fromkeys(found)),
+        faults=tuple(dict.fromkeys(faults)),
         unknowns=tuple(unknowns),
         notes=(*after.notes, *adopted(before, after, facts)),
     )
@@ -66,31 +71,33 @@ class WantedFacts:
 
 
 def wanted_facts(
-    before: Assembly, after: Assembly, *, made: Collection[str] | None = None
+    before: Assembly, after: Assembly, *, existing_paths: Collection[str] | None = None
 ) -> WantedFacts:
     """
     Return what to look up.
 
     Args:
-        made: As `JudgingFacts.made`.
+        existing_paths: As `JudgingFacts.made`.
     """
-    made = before.observed if made is None else made
-    parts = list(parts_of(after))
-    defined = {_defined(part.manifest) for part in parts if part.kind.kind.endswith("Definition")}
-    composed = {part.kind for part in parts if not part.prefix}
-    here = {metadata(part.manifest).get("name") for part in parts if part.kind.kind == "Namespace"}
-    homes = {metadata(part.manifest).get("namespace") for part in parts if not part.prefix}
+    existing_paths = before.observed if existing_paths is None else existing_paths
+    objects = list(objects_of(after))
+    defined = {_defined(obj.manifest) for obj in objects if obj.kind.kind.endswith("Definition")}
+    composed = {obj.kind for obj in objects if not obj.prefix}
+    composed_namespaces = {
+        metadata(obj.manifest).get("name") for obj in objects if obj.kind.kind == "Namespace"
+    }
+    homes = {metadata(obj.manifest).get("namespace") for obj in objects if not obj.prefix}
     homes -= {metadata(after.xr).get("namespace"), None, ""}
     new = {
-        ObjectKey.of(part.manifest)
-        for part in parts
-        if not part.prefix and part.path not in made
-        and metadata(part.manifest).get("name")
+        ObjectKey.of(obj.manifest)
+        for obj in objects
+        if not obj.prefix and obj.path not in existing_paths
+        and metadata(obj.manifest).get("name")
     }  # fmt: skip
     return WantedFacts(
-        frozenset(part.kind for part in parts),
+        frozenset(obj.kind for obj in objects),
         frozenset(kind for kind in composed if (kind.group, kind.kind) not in defined),
-        frozenset(str(home) for home in homes - here),
+        frozenset(str(home) for home in homes - composed_namespaces),
         frozenset(new),
     )
 
@@ -109,10 +116,12 @@ def collisions(orders: Mapping[str, Assembly]) -> Mapping[str, Mapping[ObjectKey
     """
     first: dict[ObjectKey, list[str]] = {}
     for order, assembly in orders.items():
-        for key in takers(assembly):
+        for key in taken_names(assembly):
             first.setdefault(key, []).append(order)
-    found: dict[str, dict[ObjectKey, str]] = {}
+    collisions_by_order: dict[str, dict[ObjectKey, str]] = {}
     for key, names in first.items():
         for name in names if len(names) > 1 else ():
-            found.setdefault(name, {})[key] = first_and_more(sorted(set(names) - {name}))
-    return found
+            collisions_by_order.setdefault(name, {})[key] = first_and_more(
+                sorted(set(names) - {name})
+            )
+    return collisions_by_order

@@ -52,7 +52,7 @@ class JudgingFacts:
     """Namespaces that the cluster was asked for and does not have."""
     living: Mapping[ObjectKey, Manifest] = field(default_factory=dict)
     """Objects of the cluster under names that the order would take."""
-    made: Collection[str] | None = None
+    existing_paths: Collection[str] | None = None
     """Paths of what the order has in the cluster; None: everything that it was to have before."""
-    others: Mapping[ObjectKey, str] = field(default_factory=dict)
+    other_orders: Mapping[ObjectKey, str] = field(default_factory=dict)
     """Names that other orders take, and which order."""

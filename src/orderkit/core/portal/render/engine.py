@@ -52,12 +52,12 @@ class _Generator(CodeGenerator):
         self._choose(node, frame, "if not")
 
     def _choose(self, node: nodes.BinExpr, frame: CompilerFrame, condition: str) -> None:
-        left = self.temporary_identifier()
+        identifier = self.temporary_identifier()
         self.write("(")
         self.visit(node.right, frame)
-        self.write(f" {condition} environment.truthy({left} := ")
+        self.write(f" {condition} environment.truthy({identifier} := ")
         self.visit(node.left, frame)
-        self.write(f") else {left})")
+        self.write(f") else {identifier})")
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -110,13 +110,13 @@ class Renderable:
         return self._run(context, strict=False)[1]
 
     def _run(self, context: Mapping[str, Value], *, strict: bool) -> tuple[str, Value]:
-        known = {**FUNCTIONS, **context}
+        variables = {**FUNCTIONS, **context}
         if self._changes_lists:
-            known = {name: _copied(value) for name, value in known.items()}
+            variables = {name: _copied(value) for name, value in variables.items()}
         budget = Budget(self._body)
-        outside = Frame(known, None, budget, strict=strict)
+        outside = Frame(variables, None, budget, strict=strict)
         scope = outside.inner(barrier=True)
-        scope.exports = known
+        scope.exports = variables
         try:
             return self._body(-1, scope), budget.captured
         except OperationFault as fault:
@@ -126,15 +126,15 @@ class Renderable:
 
     def _body(self, number: int, frame: Frame) -> str:
         template = self._bodies[number]
-        written: list[str] = []
+        pieces: list[str] = []
         size = 0
         scope = _ENVIRONMENT.context_class(_ENVIRONMENT, {"f0": frame}, None, {})
-        for part in template.root_render_func(scope):
-            written.append(part)
-            size += len(part)
+        for piece in template.root_render_func(scope):
+            pieces.append(piece)
+            size += len(piece)
             if size > OUTPUT_MAX:
                 raise LimitFault(f"more than {OUTPUT_MAX} characters of output")
-        return "".join(written)
+        return "".join(pieces)
 
     def _located(self, fault: OperationFault, trace: TracebackType | None) -> RenderError:
         number = 0

@@ -16,8 +16,8 @@ class Builtin(Function):
 
     __slots__ = ("least", "most", "name")
 
-    def __init__(self, name: str, least: int, most: int) -> None:
-        self.name, self.least, self.most = name, least, most
+    def __init__(self, name: str, arguments_min: int, arguments_max: int) -> None:
+        self.name, self.least, self.most = name, arguments_min, arguments_max
 
     def call(self, arguments: tuple[Value, ...]) -> Value:
         """
@@ -53,14 +53,14 @@ def _counted(start: float, stop: float, step: float) -> list[Value]:
         return []
     if (stop - start) / step > LIST_MAX:
         raise LimitFault(f"range of more than {LIST_MAX} entries")
-    found: list[Value] = []
+    numbers: list[Value] = []
     at = start
     while at < stop if step > 0 else at > stop:
-        found.append(at)
-        if len(found) > LIST_MAX:
+        numbers.append(at)
+        if len(numbers) > LIST_MAX:
             raise LimitFault(f"range of more than {LIST_MAX} entries")
         at = js.normal(at + step)
-    return found
+    return numbers
 
 
 class Cycler(Function):

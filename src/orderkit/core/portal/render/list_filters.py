@@ -163,18 +163,18 @@ def slices(value: Value, count: Value = UNDEFINED, fill: Value = UNDEFINED) -> V
     parts = size(count, "slice", least=1)
     items = js.whole(value) if isinstance(value, str) else value
     base, extra = divmod(len(items), parts)
-    found: list[Value] = []
+    pieces: list[Value] = []
     at = 0
-    for part in range(parts):
-        step = base + (part < extra)
+    for number in range(parts):
+        step = base + (number < extra)
         piece: Value = items[at : at + step]
-        if js.truthy(fill) and part >= extra:
+        if js.truthy(fill) and number >= extra:
             if isinstance(piece, str):
                 raise OperationFault("filter 'slice' cannot fill up text")
             piece = [*piece, fill]
-        found.append(piece)
+        pieces.append(piece)
         at += step
-    return found
+    return pieces
 
 
 def chooser(*, keep: bool) -> Callable[..., Value]:
@@ -182,16 +182,16 @@ def chooser(*, keep: bool) -> Callable[..., Value]:
     name = "select" if keep else "reject"
 
     def choose(value: Value, test: Value = UNDEFINED, *arguments: Value) -> Value:
-        wanted = "truthy" if isinstance(test, Undefined) else test
-        if not isinstance(wanted, str) or wanted not in TESTS:
+        test_name = "truthy" if isinstance(test, Undefined) else test
+        if not isinstance(test_name, str) or test_name not in TESTS:
             raise OperationFault(
-                f"filter '{name}': there is no test {js.text(wanted)!r}",
+                f"filter '{name}': there is no test {js.text(test_name)!r}",
                 hint=f"tests: {', '.join(sorted(TESTS))}",
             )
         items = sequence(value, name)
-        if len(arguments) != TESTS[wanted].arguments:
+        if len(arguments) != TESTS[test_name].arguments:
             raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
-        return [item for item in items if run_test(wanted, item, *arguments) is keep]
+        return [item for item in items if run_test(test_name, item, *arguments) is keep]
 
     return choose
 
@@ -290,7 +290,7 @@ def dictsort(value: Value, case_sensitive: Value = False, by: Value = UNDEFINED)
     return _sorted(entries, keys, "dictsort", fold=fold, back=False)
 
 
-def concatenated(items: list[Value], *others: Value) -> list[Value]:
+def concatenated(items: list[Value], *lists: Value) -> list[Value]:
     """Return ``items.concat(...others)``."""
-    parts = [other if isinstance(other, list) else [other] for other in others]
-    return limited_list([*items, *(item for part in parts for item in part)], "concat")
+    parts = [other if isinstance(other, list) else [other] for other in lists]
+    return limited_list([*items, *(item for entries in parts for item in entries)], "concat")

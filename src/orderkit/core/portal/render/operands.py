@@ -28,20 +28,20 @@ def used(value: Value) -> Value:
 
 def whole_number(value: Value, name: str) -> int:
     """Return a finite whole number."""
-    found = js.number(value)
-    if not math.isfinite(found) or not float(found).is_integer():
+    number = js.number(value)
+    if not math.isfinite(number) or not float(number).is_integer():
         raise OperationFault(f"'{name}' takes a whole number")
-    return int(found)
+    return int(number)
 
 
 def size(value: Value, name: str, *, least: int = 0) -> int:
     """Return a count of at least `least` and at most what a list may hold."""
-    found = whole_number(value, name)
-    if found < least:
+    number = whole_number(value, name)
+    if number < least:
         raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
-    if found > LIST_MAX:
-        raise LimitFault(f"'{name}' with {found}; at most {LIST_MAX}")
-    return found
+    if number > LIST_MAX:
+        raise LimitFault(f"'{name}' with {number}; at most {LIST_MAX}")
+    return number
 
 
 def plain_text(value: Value, name: str) -> str:
@@ -96,10 +96,10 @@ def limited(text: str, name: str) -> str:
 
 def limited_list(items: Iterable[Value], name: str) -> list[Value]:
     """Return a list that is not longer than any list may be."""
-    found = list(items)
-    if len(found) > LIST_MAX:
+    entries = list(items)
+    if len(entries) > LIST_MAX:
         raise LimitFault(f"`{name}` builds a list of more than {LIST_MAX} entries")
-    return found
+    return entries
 
 
 def in_order(values: list[Value], name: str, *, alike: bool = False) -> list[Value]:

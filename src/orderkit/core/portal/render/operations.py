@@ -37,8 +37,8 @@ Operation = Callable[..., Any]
 def _lookup(frame: Frame, name: str, *keys: str) -> Value:
     value = frame.find(name)
     for key in keys:
-        known = isinstance(value, dict) and key in value
-        value = value[key] if known else _member(value, key)
+        has_key = isinstance(value, dict) and key in value
+        value = value[key] if has_key else _member(value, key)
     return value
 
 
@@ -88,8 +88,8 @@ def _loop(frame: Frame, sequence: Value, *targets: str) -> Iterator[Frame]:
         if len(targets) == 1:
             bound[targets[0]] = item
         else:
-            for place, target in enumerate(targets):
-                bound[target] = item[place] if place < len(item) else js.UNDEFINED
+            for index, target in enumerate(targets):
+                bound[target] = item[index] if index < len(item) else js.UNDEFINED
         scope.variables["loop"] = {
             "index": at + 1,
             "index0": at,
@@ -151,9 +151,9 @@ def _macro(
     context = frame.parent
     if context is None or frame.exports is None:
         raise RuntimeError(name)
-    made = Macro(Signature(names, defaults), body, context, around=False)
-    frame.bound[name] = made
-    frame.exports[name] = made
+    macro = Macro(Signature(names, defaults), body, context, around=False)
+    frame.bound[name] = macro
+    frame.exports[name] = macro
 
 
 def _caller(frame: Frame, body: int, names: tuple[str, ...], defaults: tuple[str, ...]) -> Macro:
@@ -202,11 +202,11 @@ def _text(frame: Frame, body: int) -> str:
 # --- operators and output
 
 
-def _chain(first: Value, *rest: Value) -> Value:
+def _chain(first: Value, *operations: Value) -> Value:
     """Apply operators of one precedence from left to right."""
     result = first
-    for at in range(0, len(rest), 2):
-        operator, operand = rest[at], rest[at + 1]
+    for at in range(0, len(operations), 2):
+        operator, operand = operations[at], operations[at + 1]
         if operator == "+":
             result = js.add(result, operand)
         else:
@@ -226,8 +226,8 @@ def _capture(context: jinja2.runtime.Context, value: Value) -> str:
 
 
 def _negative(value: Value) -> Value:
-    found = js.number(value)
-    return found if math.isnan(found) else js.normal(-float(found))
+    number = js.number(value)
+    return number if math.isnan(number) else js.normal(-float(number))
 
 
 def _last(*values: Value) -> Value:
@@ -274,6 +274,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "truthy": js.truthy,
     "unequal": lambda a, b: not js.loosely_equal(a, b),
     "untrue": lambda a: not js.truthy(a),
-    **{f"| {name}": found.bound(name) for name, found in builtins.FILTERS.items()},
-    **{f"is {name}": found.checked(name) for name, found in TESTS.items()},
+    **{f"| {name}": filter_.bound(name) for name, filter_ in builtins.FILTERS.items()},
+    **{f"is {name}": test.checked(name) for name, test in TESTS.items()},
 }

@@ -31,8 +31,8 @@ class Test:
         return judge
 
 
-def _remainder_is(value: Value, divisor: Value, rest: int) -> bool:
-    return bool(js.calculate("%", value, divisor) == rest)
+def _remainder_is(value: Value, divisor: Value, remainder: int) -> bool:
+    return bool(js.calculate("%", value, divisor) == remainder)
 
 
 def _iterable(value: Value) -> bool:

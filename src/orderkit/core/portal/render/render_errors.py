@@ -38,8 +38,8 @@ class RenderError(UsageError):
     def __init__(
         self, problem: str, position: Position | None = None, *, name: str = "", hint: str = ""
     ) -> None:
-        place = f"{name or 'template'}:{position.line}:{position.column}" if position else name
-        super().__init__(f"{place}: {problem}" if place else problem, hint=hint)
+        location = f"{name or 'template'}:{position.line}:{position.column}" if position else name
+        super().__init__(f"{location}: {problem}" if location else problem, hint=hint)
         self.problem, self.position, self.name = problem, position, name
 
     def named(self, name: str) -> Self:

@@ -139,12 +139,12 @@ def _outcomes(
     _check_sizes(files)
     plan = _Plan(files, options)
     context = {options.root: Closed(values)}
-    taken = _Taken()
+    claimed = _Taken()
     size = 0
     for path in sorted(files):
         outcome = plan.outcome(path, context)
         if outcome.file is not None and outcome.target is not None:
-            clash = taken.claim(outcome.target, path)
+            clash = claimed.claim(outcome.target, path)
             if clash is not None:
                 yield FileOutcome(path, "refused", outcome.target, error=clash)
                 continue
@@ -224,7 +224,7 @@ class _Plan:
                 f"{path}: is a symbolic link to {link!r}, which leaves the tree",
                 hint="link to a file of the skeleton, by a relative path",
             )
-        if any(part.casefold() == ".git" for part in inside.split("/")):
+        if any(segment.casefold() == ".git" for segment in inside.split("/")):
             raise RefusedError(f"{path}: is a symbolic link into git's own folder")
 
     def _target(self, path: PurePosixPath, context: Mapping[str, Value]) -> PurePosixPath | None:
@@ -250,12 +250,12 @@ class _Plan:
             raise _no_text(path, error) from error
         except RenderError as error:
             raise error.named(str(path)) from error
-        found = _encode(text)
-        if len(found) > FILE_BYTES_MAX:
-            raise LimitError(f"renders to {len(found)} bytes; at most {FILE_BYTES_MAX}").named(
+        encoded = _encode(text)
+        if len(encoded) > FILE_BYTES_MAX:
+            raise LimitError(f"renders to {len(encoded)} bytes; at most {FILE_BYTES_MAX}").named(
                 str(path)
             )
-        return found
+        return encoded
 
 
 def _with_folders(globs: Sequence[str], files: Tree) -> Iterator[str]:
@@ -368,13 +368,14 @@ def check_path(path: str, *, origin: str) -> PurePosixPath:
     Raises:
         RefusedError: It is absolute, climbs, or has a part that some system cannot hold.
     """
-    reason, found = _checked(path)
+    reason, relative_path = _checked(path)
     if reason:
-        shown = path if len(path) <= 80 else f"{path[:79]}…"  # noqa: PLR2004 - a line of a terminal
+        path_text = path if len(path) <= 80 else f"{path[:79]}…"  # noqa: PLR2004 - a line of a terminal
         raise RefusedError(
-            f"{origin}: the path {shown!r} {reason}", hint="change the value that is in the name"
+            f"{origin}: the path {path_text!r} {reason}",
+            hint="change the value that is in the name",
         )
-    return found
+    return relative_path
 
 
 @functools.lru_cache(maxsize=4096)
@@ -387,14 +388,14 @@ def _path_problems(path: str) -> Iterator[str]:
         yield "is absolute or empty"
     if len(path.encode("utf-8", "replace")) > PATH_BYTES_MAX:
         yield f"is longer than {PATH_BYTES_MAX} bytes"
-    for part in path.split("/"):
-        if part == "..":
+    for segment in path.split("/"):
+        if segment == "..":
             yield "leaves its folder"
-        if part.casefold() in {".git", "git~1"}:
+        if segment.casefold() in {".git", "git~1"}:
             yield "would write into git's own folder"
-        if "\\" in part or any(unicodedata.category(c) in {"Cc", "Cf", "Cs"} for c in part):
+        if "\\" in segment or any(unicodedata.category(c) in {"Cc", "Cf", "Cs"} for c in segment):
             yield "has a control, format or backslash character"
-        if len(part.encode("utf-8", "replace")) > NAME_BYTES_MAX:
+        if len(segment.encode("utf-8", "replace")) > NAME_BYTES_MAX:
             yield f"has a name longer than {NAME_BYTES_MAX} bytes"
-        if part.partition(".")[0].casefold() in _DEVICES:
+        if segment.partition(".")[0].casefold() in _DEVICES:
             yield "has the name of a device"

@@ -20,7 +20,7 @@ _ONLY_NUNJUCKS = "Nunjitsu (Backstage >= 4.0.3) has none"
 class UnsupportedConstruct:
     """A construct that is refused. `what` may hold one ``{}`` for a name."""
 
-    what: str
+    construct: str
     why: str
     instead: str
     early: bool = True
@@ -28,7 +28,7 @@ class UnsupportedConstruct:
 
     def problem(self, name: str = "") -> str:
         """Return the sentence that an error shows."""
-        return f"{self.what.replace('{}', name)} is refused: {self.why}"
+        return f"{self.construct.replace('{}', name)} is refused: {self.why}"
 
     def way_out(self, name: str = "") -> str:
         """Return what to write instead."""

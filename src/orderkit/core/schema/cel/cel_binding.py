@@ -120,10 +120,10 @@ def timestamp(text: str) -> Any:
     """
     from google.protobuf.timestamp_pb2 import Timestamp
 
-    found = _TIME.match(text)
-    if not found:
+    match = _TIME.match(text)
+    if not match:
         raise Unbound(f"{text!r} is no usual time")
-    day, clock, fraction, zone = found.groups()
+    day, clock, fraction, zone = match.groups()
     iso = f"{day}T{clock or '00:00:00'}{(zone or 'Z').upper().replace('Z', '+00:00')}"
     try:
         read = datetime.fromisoformat(iso)
@@ -145,9 +145,11 @@ def duration(text: str) -> Any:
     from google.protobuf.duration_pb2 import Duration
 
     sign = -1 if text.startswith("-") else 1
-    rest = text.lstrip("+-")
-    parts = _PART.findall(rest)
-    if rest != "0" and (not parts or "".join(m.group() for m in _PART.finditer(rest)) != rest):
+    unsigned = text.lstrip("+-")
+    parts = _PART.findall(unsigned)
+    if unsigned != "0" and (
+        not parts or "".join(m.group() for m in _PART.finditer(unsigned)) != unsigned
+    ):
         raise Unbound(f"{text!r} is no usual duration")
     total = sum(Decimal(amount) * _NANOSECONDS[unit] for amount, unit in parts)
     if total != int(total) or total > INT64[-1]:

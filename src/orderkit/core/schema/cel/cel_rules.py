@@ -87,44 +87,44 @@ def compile_rule(entry: Mapping[str, Any], context: Context) -> CelRule | list[R
 
 
 def _plain_faults(entry: Mapping[str, Any], source: str, context: Context) -> list[RuleFault]:
-    found = []
+    faults = []
     message = entry.get("message")
     if message is not None and not message.strip() and message:
-        found.append(
+        faults.append(
             RuleFault(
                 "message", f"Invalid value: {_quoted(message)}: must be non-empty if specified"
             )
         )
     elif "\n" in (message or "").strip():
-        found.append(
+        faults.append(
             RuleFault("message", f"Invalid value: {_quoted(message)}: must not contain line breaks")
         )
     elif "\n" in source.strip() and not message:
-        told = "Required value: message must be specified if rule contains line breaks"
-        found.append(RuleFault("message", told))
+        sentence = "Required value: message must be specified if rule contains line breaks"
+        faults.append(RuleFault("message", sentence))
     reason = entry.get("reason")
     if reason is not None and reason not in _REASONS:
-        allowed = ", ".join(_quoted(name) for name in _REASONS)
-        told = f"Unsupported value: {_quoted(reason)}: supported values: {allowed}"
-        found.append(RuleFault("reason", told))
+        reasons = ", ".join(_quoted(name) for name in _REASONS)
+        sentence = f"Unsupported value: {_quoted(reason)}: supported values: {reasons}"
+        faults.append(RuleFault("reason", sentence))
     path = entry.get("fieldPath")
     if path and field_steps(path, context.schema) is None:
-        found.append(
+        faults.append(
             RuleFault("fieldPath", f"Invalid value: {_quoted(path)}: must be a valid path")
         )
-    return found
+    return faults
 
 
 def field_steps(path: str, schema: Mapping[str, Any]) -> list[str] | None:
     """Return the steps of a ``fieldPath`` such as ``.a['b-c']``; None if it leads nowhere."""
     steps: list[str] = []
-    rest = path
-    while rest:
-        if rest.startswith("['"):
-            name, end, rest = rest[2:].partition("']")
-        elif rest.startswith("."):
-            cut = next((i for i, c in enumerate(rest[1:], 1) if c in ".["), len(rest))
-            name, end, rest = rest[1:cut], "]", rest[cut:]
+    remaining = path
+    while remaining:
+        if remaining.startswith("['"):
+            name, end, remaining = remaining[2:].partition("']")
+        elif remaining.startswith("."):
+            cut = next((i for i, c in enumerate(remaining[1:], 1) if c in ".["), len(remaining))
+            name, end, remaining = remaining[1:cut], "]", remaining[cut:]
         else:
             return None
         properties = schema.get("properties") or {}
@@ -140,30 +140,32 @@ def field_steps(path: str, schema: Mapping[str, Any]) -> list[str] | None:
 def _rule_faults(
     entry: Mapping[str, Any], verdict: RuleVerdict, context: Context, *, uses_old: bool
 ) -> list[RuleFault]:
-    shown = f"Invalid value: {_shown(entry)}"
+    lead = f"Invalid value: {_shown(entry)}"
     if verdict.fault:
-        told = f"{shown}: compilation failed: {verdict.fault}"
-        return [RuleFault("rule", told), *_idle_option(entry)]
+        message = f"{lead}: compilation failed: {verdict.fault}"
+        return [RuleFault("rule", message), *_idle_option(entry)]
     if not uses_old and (idle := _idle_option(entry)):
         return idle
     if verdict.result not in {"", "bool", "dyn", "BOOL", "DYN"}:
-        return [RuleFault("rule", f"{shown}: cel expression must evaluate to a bool")]
+        return [RuleFault("rule", f"{lead}: cel expression must evaluate to a bool")]
     if uses_old and not context.correlatable:
-        told = f"Invalid value: {_quoted(entry['rule'])}: oldSelf cannot be used on the "
-        where = f"{HERE}{context.uncorrelatable_at}"
-        told += f"uncorrelatable portion of the schema within {where}"
-        return [RuleFault("rule", told)]
+        message = f"Invalid value: {_quoted(entry['rule'])}: oldSelf cannot be used on the "
+        path = f"{HERE}{context.uncorrelatable_at}"
+        message += f"uncorrelatable portion of the schema within {path}"
+        return [RuleFault("rule", message)]
     tree = read_tree(verdict.serialised) if verdict.serialised else None
     fault = _literal_fault(tree) if tree else ""
-    return [RuleFault("rule", f"{shown}: compilation failed: {fault}")] if fault else []
+    return [RuleFault("rule", f"{lead}: compilation failed: {fault}")] if fault else []
 
 
 def _idle_option(entry: Mapping[str, Any]) -> list[RuleFault]:
     """A rule that does not compile uses no ``oldSelf`` either, says the server."""
     if entry.get("optionalOldSelf") is None:
         return []
-    told = f"Invalid value: {json.dumps(entry['optionalOldSelf'])}: may not be set if oldSelf is "
-    return [RuleFault("optionalOldSelf", f"{told}not used in rule")]
+    message = (
+        f"Invalid value: {json.dumps(entry['optionalOldSelf'])}: may not be set if oldSelf is "
+    )
+    return [RuleFault("optionalOldSelf", f"{message}not used in rule")]
 
 
 def _message_faults(
@@ -173,13 +175,13 @@ def _message_faults(
     if not expression:
         return []
     verdict = context.judge.judge(expression, old="optional" if optional else "plain")
-    shown = f"Invalid value: {_shown(entry)}"
+    lead = f"Invalid value: {_shown(entry)}"
     if verdict.fault:
-        told = f"{shown}: messageExpression compilation failed: {verdict.fault}"
-        return [RuleFault("messageExpression", told)]
+        message = f"{lead}: messageExpression compilation failed: {verdict.fault}"
+        return [RuleFault("messageExpression", message)]
     if verdict.result not in {"", "string", "STRING"}:
         return [
-            RuleFault("messageExpression", f"{shown}: messageExpression must evaluate to a string")
+            RuleFault("messageExpression", f"{lead}: messageExpression must evaluate to a string")
         ]
     return []
 
@@ -191,14 +193,14 @@ def _literal_fault(tree: ExpressionNode) -> str:
             continue
         constant = node.children[-1].name
         quoted = json.dumps(constant)
-        tried = {
+        parsers = {
             "matches": f"''.matches({quoted})",
             "find": f"''.matches({quoted})",
             "findAll": f"''.matches({quoted})",
             "duration": f"duration({quoted})",
             "timestamp": f"timestamp({quoted})",
         }.get(node.name)
-        if tried and node.children[-1].type and constant and _fails(tried):
+        if parsers and node.children[-1].type and constant and _fails(parsers):
             return f"ERROR: <input>:1:1: invalid {node.name} argument"
     return _mixed_list(tree)
 
@@ -249,14 +251,14 @@ def _rule(
 
 def _programs(source: str) -> tuple[Any, Any, str]:
     """Compile for running; return the program, the one for positions in lists, or why none."""
-    made, why = [], ""
+    programs, why = [], ""
     for positions in (False, True) if "ndexOf" in source else (False,):
         try:
-            made.append(runner(positions=positions).compile(source))
+            programs.append(runner(positions=positions).compile(source))
         except RuntimeError as error:
             why = why or str(error)
-    if made:
-        return made[0], made[1] if len(made) > 1 else None, ""
+    if programs:
+        return programs[0], programs[1] if len(programs) > 1 else None, ""
     first = why.partition("ERROR: ")[2].partition("\n")[0].partition(": ")[2]
     return None, None, f"uses what Orderkit's CEL library does not offer: {first or why}"
 
@@ -267,7 +269,7 @@ def _quoted(text: object) -> str:
 
 def _shown(entry: Mapping[str, Any]) -> str:
     """Write the rule as the server's messages show it."""
-    shown = {
+    fields = {
         "CelRule": entry.get("rule") or "",
         "Message": entry.get("message") or "",
         "MessageExpression": entry.get("messageExpression") or "",
@@ -275,7 +277,7 @@ def _shown(entry: Mapping[str, Any]) -> str:
         "FieldPath": entry.get("fieldPath") or "",
         "OptionalOldSelf": entry.get("optionalOldSelf"),
     }
-    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     for char in "&<>":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text

@@ -176,5 +176,5 @@ def run_source(expression: str, *, optional_old: bool) -> str:
 
 def _faulty(text: str) -> RuleVerdict:
     """Cut what only the library says; the server begins each fault with ERROR too."""
-    told = re.sub(r" \[[A-Z_]+\]\Z", "", text.removeprefix("INVALID_ARGUMENT: "))
-    return RuleVerdict(told, "", None)
+    message = re.sub(r" \[[A-Z_]+\]\Z", "", text.removeprefix("INVALID_ARGUMENT: "))
+    return RuleVerdict(message, "", None)

@@ -44,8 +44,10 @@ def comparing(tree: ExpressionNode, shape: CelType) -> Comparing:
     if not compared:
         return Comparing(canonical=False, gap="")
     ordered = any(_needs_order(call) for call in calls)
-    own = any(child.kind not in {"select", "ident"} for call in compared for child in call.children)
-    if ordered or own or _mixes(shape):
+    has_computed_side = any(
+        child.kind not in {"select", "ident"} for call in compared for child in call.children
+    )
+    if ordered or has_computed_side or _mixes(shape):
         return Comparing(canonical=False, gap="compares a list without order with another list")
     return Comparing(canonical=True, gap="")
 
@@ -91,8 +93,8 @@ def _needs_order(call: ExpressionNode) -> bool:
 
 def _mixes(shape: CelType) -> bool:
     """Say whether there are lists with order beside those without: they compare differently."""
-    found = {listed.list_type == "atomic" for listed in _lists(shape)}
-    return len(found) > 1
+    are_atomic = {shape_.list_type == "atomic" for shape_ in _lists(shape)}
+    return len(are_atomic) > 1
 
 
 def _lists(shape: CelType) -> Iterator[CelType]:

@@ -63,16 +63,16 @@ def read_tree(serialised: bytes) -> ExpressionNode:
 
 def element_type(type_: bytes) -> bytes | None:
     """Return the element type of a list type; None if it is no list."""
-    found = _fields(type_)
+    fields = _fields(type_)
     return (
-        _bytes(_fields(_bytes(found[_LIST_TYPE])).get(1, [_DYN])) if _LIST_TYPE in found else None
+        _bytes(_fields(_bytes(fields[_LIST_TYPE])).get(1, [_DYN])) if _LIST_TYPE in fields else None
     )
 
 
 def message_name(type_: bytes) -> str | None:
     """Return the name of a message type; None if it is none."""
-    found = _fields(type_)
-    return _bytes(found[_MESSAGE_TYPE]).decode() if _MESSAGE_TYPE in found else None
+    fields = _fields(type_)
+    return _bytes(fields[_MESSAGE_TYPE]).decode() if _MESSAGE_TYPE in fields else None
 
 
 def _node(data: bytes, types: Mapping[int, bytes]) -> ExpressionNode:
@@ -95,7 +95,7 @@ def _node(data: bytes, types: Mapping[int, bytes]) -> ExpressionNode:
 
 
 def _fields(data: bytes) -> Fields:
-    found: dict[int, list[int | bytes]] = {}
+    fields: dict[int, list[int | bytes]] = {}
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -108,8 +108,8 @@ def _fields(data: bytes) -> Fields:
             if wire == _BYTES:
                 size, at = _varint(data, at)
             value, at = data[at : at + size], at + size
-        found.setdefault(tag >> 3, []).append(value)
-    return found
+        fields.setdefault(tag >> 3, []).append(value)
+    return fields
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

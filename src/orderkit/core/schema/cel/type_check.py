@@ -151,9 +151,9 @@ class RuleSet:
             return Verdicts(gaps=tuple(self._all_gaps()))
         if self._root is None:
             return Verdicts()
-        found = _Walk()
-        found.visit(self._root, new, old, ())
-        return Verdicts(tuple(sorted(found.broken)), tuple(sorted(found.gaps)))
+        walk = _Walk()
+        walk.visit(self._root, new, old, ())
+        return Verdicts(tuple(sorted(walk.broken)), tuple(sorted(walk.gaps)))
 
     def _all_gaps(self) -> Iterator[Gap]:
         for path, entry in _entries(self._schema, ""):
@@ -196,9 +196,9 @@ class RuleSet:
         """The server judges a default by the rules that would judge it in an object."""
         if node.schema.get("default") is None:
             return
-        found = _Walk()
-        found.visit(node, node.schema["default"], None, ())
-        for broken in found.broken:
+        walk = _Walk()
+        walk.visit(node, node.schema["default"], None, ())
+        for broken in walk.broken:
             problem = broken.problem
             field_path = f"default.{problem.path}" if problem.path else "default"
             self._faults.append((level.path, RuleFault(field_path, problem.message)))
@@ -208,10 +208,10 @@ class RuleSet:
         return self._node(schema, _Level(path, level.correlatable, level.uncorrelatable_at))
 
     def _items(self, schema: Schema, level: _Level) -> _Node | None:
-        here = level
+        item_level = level
         if schema.get(LIST_TYPE) != "map" and level.correlatable:
-            here = _Level(level.path, correlatable=False, uncorrelatable_at=level.path)
-        return self._child(schema["items"], here, ".items")
+            item_level = _Level(level.path, correlatable=False, uncorrelatable_at=level.path)
+        return self._child(schema["items"], item_level, ".items")
 
     def _rules(self, node: _Node, level: _Level) -> None:
         if node.shape is None:
@@ -221,11 +221,11 @@ class RuleSet:
             node.schema, node.shape, Judge(node.shape), level.correlatable, level.uncorrelatable_at
         )
         for index, entry in enumerate(node.schema[RULES]):
-            made = compile_rule(entry, context)
-            if isinstance(made, CelRule):
-                node.rules.append(made)
+            compiled = compile_rule(entry, context)
+            if isinstance(compiled, CelRule):
+                node.rules.append(compiled)
             else:
-                self._faults += [(f"{level.path}.{RULES}[{index}]", fault) for fault in made]
+                self._faults += [(f"{level.path}.{RULES}[{index}]", fault) for fault in compiled]
 
 
 def _entries(schema: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -278,29 +278,29 @@ class _Walk:
         for rule in node.rules:
             if rule.uses_old and old is None and not rule.optional_old:
                 continue
-            where = "".join(path).removeprefix(".")
+            field_path = "".join(path).removeprefix(".")
             if rule.gap:
-                self.gaps.add(Gap(where, rule.source, rule.gap))
+                self.gaps.add(Gap(field_path, rule.source, rule.gap))
                 continue
             try:
                 data = bound.data(canonical=rule.canonical)
             except Unbound as error:
-                self.gaps.add(Gap(where, rule.source, f"a value is not exact here: {error}"))
+                self.gaps.add(Gap(field_path, rule.source, f"a value is not exact here: {error}"))
                 continue
-            self._evaluate(node, rule, data, new, where)
+            self._evaluate(node, rule, data, new, field_path)
 
     def _evaluate(
-        self, node: _Node, rule: CelRule, data: Mapping[str, Any], new: Any, where: str
+        self, node: _Node, rule: CelRule, data: Mapping[str, Any], new: Any, field_path: str
     ) -> None:
         verdict, text = run(rule.program, data)
         if rule.on_lists is not None and _ON_LISTS.search(text):
             verdict, text = run(rule.on_lists, data)
         if verdict is False:
-            self._break(rule, failure(rule, node.schema, new, where, _message(rule, data)))
+            self._break(rule, failure(rule, node.schema, new, field_path, _message(rule, data)))
         elif verdict is None and (gap := gap_in(text)):
-            self.gaps.add(Gap(where, rule.source, gap))
+            self.gaps.add(Gap(field_path, rule.source, gap))
         elif verdict is None:
-            self._break(rule, error_text(rule, node.schema, where, text))
+            self._break(rule, error_text(rule, node.schema, field_path, text))
 
     def _break(self, rule: CelRule, problem: SchemaProblem) -> None:
         self.broken.add(Broken(problem, rule.source.strip(), rule.uses_old))

@@ -81,9 +81,9 @@ def shape_of(schema: Schema, *, resource: bool = False) -> CelType | None:
     kind = schema.get("type")
     if kind == "array":
         items = shape_of(schema.get("items") or {})
-        listed = str(schema.get(LIST_TYPE) or "atomic")
+        list_type = str(schema.get(LIST_TYPE) or "atomic")
         keys = tuple(schema.get(LIST_MAP_KEYS) or ())
-        return CelType("list", items, list_type=listed, keys=keys) if items else None
+        return CelType("list", items, list_type=list_type, keys=keys) if items else None
     if kind == "object":
         return _object(schema, resource=resource or bool(schema.get(EMBEDDED)))
     if kind == "string":

@@ -76,16 +76,16 @@ def sarif(
 
 
 def _result(result: SarifResult, index: int) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(result.file)}}
+    physical_location: dict[str, Any] = {"artifactLocation": {"uri": _uri(result.file)}}
     if result.line is not None:
         column = {} if result.column is None else {"startColumn": result.column}
-        place["region"] = {"startLine": result.line, **column}
+        physical_location["region"] = {"startLine": result.line, **column}
     return {
         "ruleId": result.rule,
         "ruleIndex": index,
         "level": result.level,
         "message": {"text": result.text},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": physical_location}],
     }
 
 

@@ -67,19 +67,19 @@ def typed(author: object, steps: Steps = (), reading: SchemaWalk | None = None) 
         return {}
     if not isinstance(author, Mapping):
         raise _wrong(steps, "a schema")
-    made: Schema = {}
-    for written in sorted(author):
-        keyword = _FOLDED.get(written.lower())
-        here = (*steps, written)
+    schema: Schema = {}
+    for author_keyword in sorted(author):
+        keyword = _FOLDED.get(author_keyword.lower())
+        keyword_steps = (*steps, author_keyword)
         if keyword is None:
-            reading.unknown.append(here)
+            reading.unknown.append(keyword_steps)
             continue
-        if keyword != written:
-            reading.recased.append((here, keyword))
-        value = _READERS[keyword](author[written], here, reading)
+        if keyword != author_keyword:
+            reading.recased.append((keyword_steps, keyword))
+        value = _READERS[keyword](author[author_keyword], keyword_steps, reading)
         if value is not None:
-            made[keyword] = value
-    return made
+            schema[keyword] = value
+    return schema
 
 
 def _wrong(steps: Steps, expected: str) -> BrokenXrdError:
@@ -143,10 +143,10 @@ def _values(value: object, steps: Steps, _: SchemaWalk) -> object:
 
 
 def _texts(value: object, steps: Steps, reading: SchemaWalk) -> object:
-    found = _list(value, steps)
-    for index, entry in enumerate(found):
+    entries = _list(value, steps)
+    for index, entry in enumerate(entries):
         _text(entry, (*steps, str(index)), reading)
-    return [entry or "" for entry in found] or None
+    return [entry or "" for entry in entries] or None
 
 
 def _schema(value: object, steps: Steps, reading: SchemaWalk) -> object:
@@ -154,8 +154,8 @@ def _schema(value: object, steps: Steps, reading: SchemaWalk) -> object:
 
 
 def _schemas(value: object, steps: Steps, reading: SchemaWalk) -> object:
-    found = _list(value, steps)
-    return [typed(v, (*steps, str(i)), reading) for i, v in enumerate(found)] or None
+    entries = _list(value, steps)
+    return [typed(v, (*steps, str(i)), reading) for i, v in enumerate(entries)] or None
 
 
 def _map(value: object, steps: Steps) -> Mapping[str, Any]:
@@ -165,8 +165,8 @@ def _map(value: object, steps: Steps) -> Mapping[str, Any]:
 
 
 def _schema_map(value: object, steps: Steps, reading: SchemaWalk) -> object:
-    found = _map(value, steps)
-    return {name: typed(v, (*steps, name), reading) for name, v in found.items()} or None
+    entries = _map(value, steps)
+    return {name: typed(v, (*steps, name), reading) for name, v in entries.items()} or None
 
 
 def _schema_or_flag(value: object, steps: Steps, reading: SchemaWalk) -> object:
@@ -186,13 +186,13 @@ def _schema_or_list(value: object, steps: Steps, reading: SchemaWalk) -> object:
 
 
 def _dependencies(value: object, steps: Steps, reading: SchemaWalk) -> object:
-    made = {
+    dependencies = {
         name: _texts(v, (*steps, name), reading)
         if isinstance(v, list)
         else typed(v, (*steps, name), reading)
         for name, v in _map(value, steps).items()
     }
-    return made or None
+    return dependencies or None
 
 
 def _documents(value: object, steps: Steps, reading: SchemaWalk) -> object:
@@ -208,27 +208,27 @@ def _rules(value: object, steps: Steps, reading: SchemaWalk) -> object:
         "optionalOldSelf": _kept_flag,
         **dict.fromkeys(_RULE_TEXTS, _text),
     }
-    made = []
+    rules = []
     for index, entry in enumerate(_list(value, steps)):
         read = _fields(entry, (*steps, str(index)), reading, readers)
-        made.append({"rule": "", **read})
-    return made or None
+        rules.append({"rule": "", **read})
+    return rules or None
 
 
 def _fields(
     value: object, steps: Steps, reading: SchemaWalk, readers: Mapping[str, _Reader]
 ) -> dict[str, Any]:
     folded = {name.lower(): name for name in readers}
-    made = {}
+    fields = {}
     for name, entry in _map(value, steps).items():
-        known = folded.get(name.lower())
-        if known is None:
+        canonical = folded.get(name.lower())
+        if canonical is None:
             reading.unknown.append((*steps, name))
             continue
-        found = readers[known](entry, (*steps, name), reading)
-        if found is not None:
-            made[known] = found
-    return made
+        value_read = readers[canonical](entry, (*steps, name), reading)
+        if value_read is not None:
+            fields[canonical] = value_read
+    return fields
 
 
 _Reader = Callable[[object, Steps, SchemaWalk], object]

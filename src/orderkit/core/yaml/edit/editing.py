@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from orderkit.core.yaml.edit import locating, writing
-from orderkit.core.yaml.edit.draft import Proposal, missing, plan
+from orderkit.core.yaml.edit.draft import Proposal, draft_change, missing
 from orderkit.core.yaml.edit.edits import Edit, EditRefusal, EditRefusedError, Step, Value
 from orderkit.core.yaml.edit.proving import prove
 from orderkit.core.yaml.edit.site import EditSite, Splicing
@@ -39,8 +39,8 @@ def edit(
     try:
         text = decode(data, limits)
         stream = read(text, limits)
-        for wish in edits:
-            stream = _edited(stream, wish, limits)
+        for change in edits:
+            stream = _edited(stream, change, limits)
     except EditRefusedError as error:
         raise error.named(name) from error
     bom = _BOM if data.startswith(_BOM) else b""
@@ -57,24 +57,24 @@ def read_value(
         EditRefusedError: It is not there, or an edit there would be refused too.
     """
     stream = read(decode(data, limits), limits)
-    place = locating.locate(stream, locating.root(stream, document), path)
-    if place.missing:
-        raise missing(stream, place, path)
-    found: Value = locating.data(stream, place.node)
-    return found
+    target = locating.locate(stream, locating.root(stream, document), path)
+    if target.missing:
+        raise missing(stream, target, path)
+    value: Value = locating.data(stream, target.node)
+    return value
 
 
-def _edited(stream: Stream, wish: Edit, limits: YamlLimits) -> Stream:
+def _edited(stream: Stream, edit_: Edit, limits: YamlLimits) -> Stream:
     """Make one edit; a map or list in place of another is several changes."""
-    writing.check(wish.value)
-    todo, changes = deque([wish]), 0
+    writing.check(edit_.value)
+    todo, changes = deque([edit_]), 0
     while todo:
         changes += 1
         if changes > _CHANGES_MAX:
             raise EditRefusedError(EditRefusal.LIMITS, f"more than {_CHANGES_MAX} changes at once")
         if not stream.documents:
             check(stream, limits)
-        step = plan(stream, todo.popleft())
+        step = draft_change(stream, todo.popleft())
         if isinstance(step, Proposal):
             stream = _carried_out(stream, step, limits)
         else:
@@ -84,13 +84,13 @@ def _edited(stream: Stream, wish: Edit, limits: YamlLimits) -> Stream:
 
 def _carried_out(stream: Stream, proposal: Proposal, limits: YamlLimits) -> Stream:
     """Make a change that can be proved; texts of several lines may be written in two ways."""
-    first = EditSite(stream, proposal.place)
+    first = EditSite(stream, proposal.target)
     try:
         return _proved(stream, proposal.act(first), limits)
     except EditRefusedError as error:
         if error.code is not EditRefusal.UNPROVED:
             raise
-    second = EditSite(stream, proposal.place, literal=False)
+    second = EditSite(stream, proposal.target, literal=False)
     return _proved(stream, proposal.act(second), limits)
 
 

@@ -107,8 +107,8 @@ class EditRefusedError(RefusedError):
     def __init__(
         self, code: EditRefusal, message: str, *, name: str = "", line: int | None = None
     ) -> None:
-        place = f"{name}:{line}" if name and line else name
-        super().__init__(f"{place}: {message}" if place else message, hint=HINTS[code])
+        location = f"{name}:{line}" if name and line else name
+        super().__init__(f"{location}: {message}" if location else message, hint=HINTS[code])
         self.code, self.reason, self.name, self.line = code, message, name, line
 
     def named(self, name: str) -> EditRefusedError:

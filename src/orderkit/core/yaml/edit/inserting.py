@@ -44,31 +44,31 @@ def insert_item(site: EditSite, value: Value) -> Splicing:
     """
     last = site.stream.end(site.node)
     expected = ExpectedEvents(last, last, [value])
-    found = site.children()
-    quote = _quote(site, found)
+    items = site.children()
+    quote = _quote(site, items)
     if site.takes_flow:
         text = writing.flow(value, replace(site.style, quote=quote))
         return Splicing((_in_brackets(site, text),), expected)
     column = site.layout.column_of(site.node)
-    gap = site.layout.gap_after_dash(site.node, found)
+    gap = site.layout.gap_after_dash(site.node, items)
     style = replace(site.block_style, quote=quote)
-    first, *rest = writing.item_lines(value, column + 1 + len(gap), style)
-    lines = [" " * column + "-" + gap + first, *rest]
+    first, *further_lines = writing.item_lines(value, column + 1 + len(gap), style)
+    lines = [" " * column + "-" + gap + first, *further_lines]
     return Splicing((site.after_line(site.layout.end(site.node), lines),), expected)
 
 
-def _quote(site: EditSite, found: list[CollectionEntry]) -> str:
+def _quote(site: EditSite, items: list[CollectionEntry]) -> str:
     """Return the quotes of the last item: a new text gets them too."""
-    style = site.stream.events[found[-1].value].style if found else ""
+    style = site.stream.events[items[-1].value].style if items else ""
     return style if style in ("'", '"') else ""
 
 
 def _in_brackets(site: EditSite, text: str) -> Splice:
     """Put an entry behind the last one of a flow map or list."""
-    found, layout = site.children(), site.layout
+    entries, layout = site.children(), site.layout
     if site.text[layout.body(site.node)] not in "[{":
         raise site.stream.refuse(EditRefusal.PAIR, "a pair without braces takes no more", site.node)
-    if not found:
+    if not entries:
         inside = layout.body(site.node) + 1
         end = site.stream.start(site.stream.end(site.node))
         if site.text[inside:end].strip():
@@ -76,8 +76,8 @@ def _in_brackets(site: EditSite, text: str) -> Splice:
                 EditRefusal.COMMENT, "a comment stands in the brackets", site.node
             )
         return Splice(inside, end, text)
-    end = layout.entry_end(found[-1])
-    begin = site.stream.start(found[-1].first)
+    end = layout.entry_end(entries[-1])
+    begin = site.stream.start(entries[-1].first)
     lead = site.text[layout.line_start(begin) : begin]
     if lead and not lead.strip(" \t"):
         return Splice(end, end, f",{site.style.newline}{lead}{text}")

@@ -97,8 +97,8 @@ class TextLayout:
         start = self._stream.start(node)
         if self._events[node].anchor is None:
             return start
-        found = _ANCHOR.match(self._text, start)
-        return start + len(found[0].rstrip()) if found else start
+        match = _ANCHOR.match(self._text, start)
+        return start + len(match[0].rstrip()) if match else start
 
     def body(self, node: int) -> int:
         """
@@ -114,19 +114,19 @@ class TextLayout:
         if event.style == "block":
             first = children(self._stream, node)[0]
             return self.entry_start(node, [first], 0)
-        found = _ANCHOR.match(self._text, start)
-        end = start + len(found[0]) if found else start
-        if found is None or self._text[end : end + 1] in ("#", "!"):
+        match = _ANCHOR.match(self._text, start)
+        end = start + len(match[0]) if match else start
+        if match is None or self._text[end : end + 1] in ("#", "!"):
             raise self._stream.refuse(EditRefusal.ANCHOR_IN_USE, "an anchor stands apart", node)
         return min(end, self._stream.stop(node))
 
-    def indicator_end(self, place: NodeLocation) -> int:
+    def indicator_end(self, target: NodeLocation) -> int:
         """Return where the colon or the dash in front of the place's node ends."""
-        parent, child = place.parents[-1]
+        parent, child = target.parents[-1]
         if child.key is not None:
             return self._text.index(":", self._stream.stop(child.key)) + 1
-        found = children(self._stream, parent)
-        return self.entry_start(parent, found, found.index(child)) + 1
+        siblings = children(self._stream, parent)
+        return self.entry_start(parent, siblings, siblings.index(child)) + 1
 
     def column_of(self, node: int) -> int:
         """
@@ -135,26 +135,26 @@ class TextLayout:
         Raises:
             EditRefusedError: There are tabs in front of them.
         """
-        found = children(self._stream, node)
-        start = self.entry_start(node, found, 0)
+        entries = children(self._stream, node)
+        start = self.entry_start(node, entries, 0)
         if "\t" in self._text[self.line_start(start) : start]:
             raise self._stream.refuse(EditRefusal.TABS, "the lines are indented with tabs", node)
         return self.column(start)
 
-    def entry_start(self, node: int, found: list[CollectionEntry], at: int) -> int:
+    def entry_start(self, node: int, entries: list[CollectionEntry], at: int) -> int:
         """
         Return where an entry of a block collection begins: at its key or its dash.
 
         Raises:
             EditRefusedError: The key is written with ``?``.
         """
-        child = found[at]
+        child = entries[at]
         start = self._stream.start(child.first)
         if child.key is not None:
             if self._text[self.line_start(start) : start].rstrip().endswith("?"):
                 raise self._stream.refuse(EditRefusal.EXPLICIT_KEY, "the key has a '?'", child.key)
             return start
-        begin = self.end(found[at - 1].value) if at else self._stream.start(node)
+        begin = self.end(entries[at - 1].value) if at else self._stream.start(node)
         return self._dash_before(begin, start)
 
     def _dash_before(self, begin: int, start: int) -> int:
@@ -162,10 +162,10 @@ class TextLayout:
         end = start
         while end > begin:
             line = max(self.line_start(end), begin)
-            part = self._text[line:end]
-            stripped = part.lstrip(" ")
+            line_text = self._text[line:end]
+            stripped = line_text.lstrip(" ")
             if stripped.startswith("-"):
-                return line + len(part) - len(stripped)
+                return line + len(line_text) - len(stripped)
             end = line - 1
         return begin
 
@@ -177,11 +177,11 @@ class TextLayout:
             return self.end(child.key) + len(between.rstrip())
         return end
 
-    def gap_after_dash(self, node: int, found: list[CollectionEntry]) -> str:
+    def gap_after_dash(self, node: int, items: list[CollectionEntry]) -> str:
         """Return the blanks between the last item and its dash: new items get them too."""
-        at = len(found) - 1
-        dash = self.entry_start(node, found, at) + 1
-        gap = self._text[dash : self._stream.start(found[at].value)]
+        at = len(items) - 1
+        dash = self.entry_start(node, items, at) + 1
+        gap = self._text[dash : self._stream.start(items[at].value)]
         return gap if gap and not gap.strip(" ") else " "
 
     def block_indent(self, node: int) -> int:
@@ -232,10 +232,10 @@ class TextLayout:
                 continue
             for child in children(self._stream, node):
                 if self._is_block_map(child.value):
-                    one = self._key_column(node)
-                    other = self._key_column(child.value)
-                    if other > one:
-                        yield one, other
+                    column = self._key_column(node)
+                    nested_column = self._key_column(child.value)
+                    if nested_column > column:
+                        yield column, nested_column
 
     def _is_block_map(self, node: int) -> bool:
         event = self._events[node]

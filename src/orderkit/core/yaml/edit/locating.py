@@ -79,15 +79,15 @@ def _is_empty(event: ParserEvent) -> bool:
 
 def children(stream: Stream, at: int) -> list[CollectionEntry]:
     """Return the entries of the map or list that begins at event `at`."""
-    end, found, index = stream.end(at), [], at + 1
+    end, entries, index = stream.end(at), [], at + 1
     is_map = stream.events[at].kind is EventKind.MAP
     while index < end:
         key = index if is_map else None
         if is_map:
             index = stream.end(index) + 1
-        found.append(CollectionEntry(key, index))
+        entries.append(CollectionEntry(key, index))
         index = stream.end(index) + 1
-    return found
+    return entries
 
 
 def locate(stream: Stream, start: int, path: Sequence[Step]) -> NodeLocation:
@@ -101,20 +101,22 @@ def locate(stream: Stream, start: int, path: Sequence[Step]) -> NodeLocation:
     node = start
     parents: list[tuple[int, CollectionEntry]] = []
     for depth, step in enumerate(path):
-        shown = show_path(path[: depth + 1])
+        path_text = show_path(path[: depth + 1])
         event = stream.events[node]
-        _check_way(stream, node, shown)
+        _check_way(stream, node, path_text)
         if event.kind is EventKind.MAP:
-            child = find_key(stream, node, str(step), shown)
+            child = find_key(stream, node, str(step), path_text)
             if child is None:
                 return NodeLocation(node, tuple(path[depth:]), tuple(parents))
         elif event.kind is EventKind.LIST:
-            child = _find_index(stream, node, step, shown)
+            child = _find_index(stream, node, step, path_text)
         elif is_null(event):
             return NodeLocation(node, tuple(path[depth:]), tuple(parents))
         else:
             raise stream.refuse(
-                EditRefusal.WRONG_KIND, f"{shown}: what is above is neither a map nor a list", node
+                EditRefusal.WRONG_KIND,
+                f"{path_text}: what is above is neither a map nor a list",
+                node,
             )
         parents.append((node, child))
         node = child.value
@@ -133,20 +135,20 @@ def is_null(event: ParserEvent) -> bool:
     )
 
 
-def _check_way(stream: Stream, node: int, shown: str) -> None:
+def _check_way(stream: Stream, node: int, path_text: str) -> None:
     event = stream.events[node]
     if event.kind is EventKind.ALIAS:
-        raise stream.refuse(EditRefusal.ALIAS, f"{shown}: is the alias *{event.value}", node)
+        raise stream.refuse(EditRefusal.ALIAS, f"{path_text}: is the alias *{event.value}", node)
     if event.tag is not None:
-        raise stream.refuse(EditRefusal.TAG, f"{shown}: has the tag {event.tag}", node)
+        raise stream.refuse(EditRefusal.TAG, f"{path_text}: has the tag {event.tag}", node)
     anchor = event.anchor
     if anchor is not None and anchor in stream.aliases:
         raise stream.refuse(
-            EditRefusal.ANCHOR_IN_USE, f"{shown}: is used elsewhere as *{anchor}", node
+            EditRefusal.ANCHOR_IN_USE, f"{path_text}: is used elsewhere as *{anchor}", node
         )
 
 
-def find_key(stream: Stream, node: int, name: str, shown: str) -> CollectionEntry | None:
+def find_key(stream: Stream, node: int, name: str, path_text: str) -> CollectionEntry | None:
     """
     Return the entry of a key; none if the map has no such key.
 
@@ -159,28 +161,30 @@ def find_key(stream: Stream, node: int, name: str, shown: str) -> CollectionEntr
         event = stream.events[child.first]
         if event.kind is EventKind.ALIAS:
             raise stream.refuse(
-                EditRefusal.ALIAS, f"{shown}: a key beside it is an alias", child.first
+                EditRefusal.ALIAS, f"{path_text}: a key beside it is an alias", child.first
             )
         if event.kind is not EventKind.SCALAR:
             continue
         if event.value == name:
-            _check_key(stream, child.first, shown)
+            _check_key(stream, child.first, path_text)
             return child
         merges = merges or is_merge(event)
     if merges:
-        raise stream.refuse(EditRefusal.MERGE_KEY, f"{shown}: the map inherits through '<<'", node)
+        raise stream.refuse(
+            EditRefusal.MERGE_KEY, f"{path_text}: the map inherits through '<<'", node
+        )
     return None
 
 
-def _check_key(stream: Stream, at: int, shown: str) -> None:
+def _check_key(stream: Stream, at: int, path_text: str) -> None:
     event = stream.events[at]
     if event.tag is not None:
-        raise stream.refuse(EditRefusal.TAG, f"{shown}: the key has a tag", at)
+        raise stream.refuse(EditRefusal.TAG, f"{path_text}: the key has a tag", at)
     if is_merge(event):
-        raise stream.refuse(EditRefusal.MERGE_KEY, f"{shown}: merges another map", at)
+        raise stream.refuse(EditRefusal.MERGE_KEY, f"{path_text}: merges another map", at)
     if event.plain and not is_read_alike(event.value):
         raise stream.refuse(
-            EditRefusal.AMBIGUOUS_KEY, f"{shown}: not every reader sees this key", at
+            EditRefusal.AMBIGUOUS_KEY, f"{path_text}: not every reader sees this key", at
         )
 
 
@@ -189,29 +193,31 @@ def is_merge(event: ParserEvent) -> bool:
     return event.kind is EventKind.SCALAR and event.value == "<<" and event.plain
 
 
-def _find_index(stream: Stream, node: int, step: Step, shown: str) -> CollectionEntry:
+def _find_index(stream: Stream, node: int, step: Step, path_text: str) -> CollectionEntry:
     if not _INDEX.fullmatch(str(step)):
         raise stream.refuse(
-            EditRefusal.WRONG_KIND, f"{shown}: {step!r} is no index, and there is a list", node
+            EditRefusal.WRONG_KIND, f"{path_text}: {step!r} is no index, and there is a list", node
         )
     index = int(step)
-    found = children(stream, node)
-    if not -len(found) <= index < len(found):
-        raise stream.refuse(EditRefusal.MISSING, f"{shown}: the list has {len(found)} items", node)
-    return found[index]
+    items = children(stream, node)
+    if not -len(items) <= index < len(items):
+        raise stream.refuse(
+            EditRefusal.MISSING, f"{path_text}: the list has {len(items)} items", node
+        )
+    return items[index]
 
 
 def show_path(path: Sequence[Step]) -> str:
     """Return a path as a person writes it."""
-    shown = ""
+    text = ""
     for step in path:
         if isinstance(step, int):
-            shown += f"[{step}]"
-        elif step and all(part.isalnum() or part in "_-" for part in step):
-            shown += f".{step}" if shown else step
+            text += f"[{step}]"
+        elif step and all(char.isalnum() or char in "_-" for char in step):
+            text += f".{step}" if text else step
         else:
-            shown += f'["{step}"]'
-    return shown or "the document"
+            text += f'["{step}"]'
+    return text or "the document"
 
 
 def data(stream: Stream, at: int) -> Any:

@@ -28,7 +28,7 @@ class ExpectedEvents:
 
     first: int
     last: int
-    wanted: Sequence[Value]
+    values: Sequence[Value]
     anchor: str | None = None
     """The anchor that the changed node keeps."""
 
@@ -50,7 +50,7 @@ def prove(before: Stream, after: Stream, expected: ExpectedEvents) -> None:
     ):
         raise _unproved("something else would change too")
     events = iter(middle)
-    if not all(_is(value, events, expected.anchor) for value in expected.wanted):
+    if not all(_is(value, events, expected.anchor) for value in expected.values):
         raise _unproved("readers would not all see the intended value")
     if next(events, None) is not None:
         raise _unproved("more than the intended value would be there")

@@ -22,18 +22,18 @@ def remove(site: EditSite, child: CollectionEntry) -> Splicing:
             would swallow what stands behind.
     """
     expected = ExpectedEvents(child.first, site.stream.end(child.value) + 1, [])
-    found = site.children()
-    at = found.index(child)
+    entries = site.children()
+    at = entries.index(child)
     if site.takes_flow:
-        return Splicing((_from_brackets(site, found, at),), expected)
+        return Splicing((_from_brackets(site, entries, at),), expected)
     layout = site.layout
-    start = layout.entry_start(site.node, found, at)
+    start = layout.entry_start(site.node, entries, at)
     line = layout.line_start(start)
     if not site.text[line:start].strip(" "):
         end = layout.next_line(layout.end(child.value))
         _check_above(site, child, start, end)
         return Splicing((Splice(line, end, ""),), expected)
-    following = layout.entry_start(site.node, found, at + 1) if at + 1 < len(found) else start
+    following = layout.entry_start(site.node, entries, at + 1) if at + 1 < len(entries) else start
     _check_comments(site, layout.end(child.value), following, child)
     return Splicing((Splice(start, following, ""),), expected)
 
@@ -55,15 +55,15 @@ def _check_above(site: EditSite, child: CollectionEntry, start: int, end: int) -
         )
 
 
-def _from_brackets(site: EditSite, found: list[CollectionEntry], at: int) -> Splice:
+def _from_brackets(site: EditSite, entries: list[CollectionEntry], at: int) -> Splice:
     """Cut an entry out of a flow map or list, with one comma."""
-    child = found[at]
+    child = entries[at]
     start, end = site.stream.start(child.first), site.layout.entry_end(child)
-    if at + 1 < len(found):
-        following = site.stream.start(found[at + 1].first)
+    if at + 1 < len(entries):
+        following = site.stream.start(entries[at + 1].first)
         _check_comments(site, end, following, child)
         return Splice(start, following, "")
-    before = site.layout.entry_end(found[at - 1])
+    before = site.layout.entry_end(entries[at - 1])
     _check_comments(site, before, start, child)
     return Splice(before, end, "")
 

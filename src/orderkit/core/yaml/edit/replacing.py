@@ -24,7 +24,7 @@ def replace(site: EditSite, value: Value) -> Splicing:
     """
     event = site.event
     expected = ExpectedEvents(site.node, site.stream.end(site.node) + 1, [value], event.anchor)
-    if site.in_flow or not site.place.parents:
+    if site.in_flow or not site.target.parents:
         splices = [_on_its_line(site, value)]
     elif site.layout.is_block_scalar(site.node):
         splices = _block_scalar(site, value)
@@ -54,7 +54,7 @@ def _gap(site: EditSite, start: int) -> str:
     """Return what an empty value needs in front of it: a colon in ``{a}``, a blank."""
     if start != site.stream.stop(site.node):
         return ""
-    key = site.place.parents[-1][1].key if site.place.parents else None
+    key = site.target.parents[-1][1].key if site.target.parents else None
     if key is not None and ":" not in site.text[site.layout.end(key) : start]:
         return ": "
     return "" if site.text[start - 1 : start] in (" ", "\t") else " "
@@ -66,16 +66,16 @@ def _block_scalar(site: EditSite, value: Value) -> list[Splice]:
     head_end = site.layout.line_end(start)
     head = site.text[start:head_end]
     mark = head.split("#")[0].split()[0]
-    rest = head[len(mark) :]
+    behind_mark = head[len(mark) :]
     if isinstance(value, str):
         lines = _lines_of_block_scalar(site, mark, value)
         mark = mark[0] + ("" if value.endswith("\n") else "-")
-        return [Splice(start, end, site.joined([mark + rest, *lines]))]
+        return [Splice(start, end, site.joined([mark + behind_mark, *lines]))]
     if writing.is_block(value):
         lines = list(writing.block(value, _indent(site, value), site.block_style))
-        at = site.layout.indicator_end(site.place)
-        return [Splice(at, end, site.joined([rest.rstrip(), *lines]))]
-    return [Splice(start, end, writing.flow(value, site.style) + rest)]
+        at = site.layout.indicator_end(site.target)
+        return [Splice(at, end, site.joined([behind_mark.rstrip(), *lines]))]
+    return [Splice(start, end, writing.flow(value, site.style) + behind_mark)]
 
 
 def _lines_of_block_scalar(site: EditSite, mark: str, value: str) -> list[str]:
@@ -117,7 +117,7 @@ def _behind_indicator(site: EditSite) -> int:
     """Return where the colon or the dash ends, or the anchor behind it."""
     if site.event.anchor is not None:
         return site.layout.after_anchor(site.node)
-    return site.layout.indicator_end(site.place)
+    return site.layout.indicator_end(site.target)
 
 
 def _own_line_comments(site: EditSite, at: int, start: int) -> list[str]:
@@ -129,18 +129,18 @@ def _own_line_comments(site: EditSite, at: int, start: int) -> list[str]:
 def _opened(site: EditSite, value: Value) -> list[Splice]:
     """Replace a value on its line by lines of their own."""
     start, end = site.layout.body(site.node), site.layout.end(site.node)
-    if site.place.parents[-1][1].key is None:
+    if site.target.parents[-1][1].key is None:
         gap = _gap(site, start)
         column = site.layout.column(start) + len(gap)
-        first, *rest = writing.item_lines(value, column, site.block_style)
-        return [Splice(start, end, gap + first), site.after_line(end, rest)]
+        first, *further_lines = writing.item_lines(value, column, site.block_style)
+        return [Splice(start, end, gap + first), site.after_line(end, further_lines)]
     lines = writing.block(value, _indent(site, value), site.block_style)
     return [Splice(_behind_indicator(site), end, ""), site.after_line(end, list(lines))]
 
 
 def _indent(site: EditSite, value: Value) -> int:
     """Return the column of a block that becomes the value of the place's key or item."""
-    parent, child = site.place.parents[-1]
+    parent, child = site.target.parents[-1]
     column = site.layout.column_of(parent)
     if child.key is None:
         return column + 2

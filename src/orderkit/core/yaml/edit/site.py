@@ -52,10 +52,10 @@ class EditSite:
     become part of a literal block.
     """
 
-    def __init__(self, stream: Stream, place: NodeLocation, *, literal: bool = True) -> None:
-        self.stream, self.place, self.node = stream, place, place.node
+    def __init__(self, stream: Stream, target: NodeLocation, *, literal: bool = True) -> None:
+        self.stream, self.target, self.node = stream, target, target.node
         self.text, self.layout = stream.text, TextLayout(stream)
-        self._around = [*(node for node, _ in place.parents), place.node]
+        self._around = [*(node for node, _ in target.parents), target.node]
         self.style = replace(self.layout.style(self._around), literal=literal)
         self.in_flow = any(stream.events[node].style == "flow" for node in self._around[:-1])
 

@@ -70,7 +70,7 @@ class Stream:
 
     text: str
     events: list[ParserEvent] = field(default_factory=list)
-    found: list[yaml.Event] = field(default_factory=list)
+    parsed: list[yaml.Event] = field(default_factory=list)
     """The same as the parser gave them, with their marks."""
     ends: dict[int, int] = field(default_factory=dict)
     """Index of a collection's start event to that of its end event."""
@@ -84,12 +84,12 @@ class Stream:
 
     def start(self, at: int) -> int:
         """Return where the characters of event `at` begin."""
-        mark = self.found[at].start_mark
+        mark = self.parsed[at].start_mark
         return mark.index if mark else 0
 
     def stop(self, at: int) -> int:
         """Return where they end; blank lines behind a block scalar belong to it."""
-        mark = self.found[at].end_mark
+        mark = self.parsed[at].end_mark
         return mark.index if mark else 0
 
     def is_block(self, at: int) -> bool:
@@ -161,17 +161,17 @@ def scan(text: str, limits: YamlLimits = LIMITS) -> Stream:
 def _take_all(stream: Stream, limits: YamlLimits) -> None:
     """Take the parser's events until its end: the one loop whose speed counts."""
     take = yaml.CSafeLoader(stream.text).get_event
-    keep, keep_found = stream.events.append, stream.found.append
+    keep, keep_found = stream.events.append, stream.parsed.append
     depth, scalar, make = 0, EventKind.SCALAR, ParserEvent._make
     for _ in range(limits.events):
-        found: Any = take()
-        kind = found.__class__
-        keep_found(found)
+        parsed: Any = take()
+        kind = parsed.__class__
+        keep_found(parsed)
         if kind is yaml.ScalarEvent:
-            tag, plain = found.tag, found.implicit[0]
-            keep(make((scalar, found.value, found.style or "", found.anchor, tag, plain)))
+            tag, plain = parsed.tag, parsed.implicit[0]
+            keep(make((scalar, parsed.value, parsed.style or "", parsed.anchor, tag, plain)))
             continue
-        event = _OTHERS[kind](found)
+        event = _EVENTS[kind](parsed)
         keep(event)
         if event.kind is EventKind.END:
             depth -= 1
@@ -193,23 +193,25 @@ _MAP_END, _LIST_END = ParserEvent(EventKind.END, "map"), ParserEvent(EventKind.E
 
 
 def _collection(kind: EventKind) -> Callable[[Any], ParserEvent]:
-    def taken(found: Any) -> ParserEvent:
-        style = "flow" if found.flow_style else "block"
-        return ParserEvent(kind, "", style, found.anchor, found.tag)
+    def taken(parsed: Any) -> ParserEvent:
+        style = "flow" if parsed.flow_style else "block"
+        return ParserEvent(kind, "", style, parsed.anchor, parsed.tag)
 
     return taken
 
 
-_OTHERS: dict[type, Callable[[Any], ParserEvent]] = {
+_EVENTS: dict[type, Callable[[Any], ParserEvent]] = {
     yaml.MappingStartEvent: _collection(EventKind.MAP),
     yaml.SequenceStartEvent: _collection(EventKind.LIST),
     yaml.MappingEndEvent: lambda _: _MAP_END,
     yaml.SequenceEndEvent: lambda _: _LIST_END,
-    yaml.AliasEvent: lambda found: ParserEvent(EventKind.ALIAS, found.anchor),
-    yaml.DocumentStartEvent: lambda found: ParserEvent(
-        EventKind.DOCUMENT, f"{found.explicit} {found.version} {found.tags}"
+    yaml.AliasEvent: lambda parsed: ParserEvent(EventKind.ALIAS, parsed.anchor),
+    yaml.DocumentStartEvent: lambda parsed: ParserEvent(
+        EventKind.DOCUMENT, f"{parsed.explicit} {parsed.version} {parsed.tags}"
     ),
-    yaml.DocumentEndEvent: lambda found: ParserEvent(EventKind.OTHER, f"document {found.explicit}"),
+    yaml.DocumentEndEvent: lambda parsed: ParserEvent(
+        EventKind.OTHER, f"document {parsed.explicit}"
+    ),
     yaml.StreamStartEvent: lambda _: ParserEvent(EventKind.OTHER, "start"),
     yaml.StreamEndEvent: lambda _: _STREAM_END,
 }
@@ -305,9 +307,11 @@ class _Checker:
             )
         keys.add(value)
         if scalar.plain and value[:1] in _NO_TEXT and not agree(value, value):
-            others = {(reader, type(found), found) for reader, found in enumerate(readings(value))}
-            if keys & others:
+            as_read = {
+                (reader, type(reading), reading) for reader, reading in enumerate(readings(value))
+            }
+            if keys & as_read:
                 raise self._stream.refuse(
                     EditRefusal.DUPLICATE_KEY, f"key {value!r} equals another one for a reader", at
                 )
-            keys |= others
+            keys |= as_read

@@ -141,10 +141,10 @@ def key(text: str, style: Style, *, flow: bool) -> str:
     Raises:
         EditRefusedError: It is longer than parsers look for a key's colon.
     """
-    written = scalar(text, style, flow=flow)
-    if len(written) > _KEY_MAX:
+    key_text = scalar(text, style, flow=flow)
+    if len(key_text) > _KEY_MAX:
         raise EditRefusedError(EditRefusal.VALUE, f"a key of more than {_KEY_MAX} characters")
-    return written
+    return key_text
 
 
 def flow(value: Value, style: Style) -> str:
@@ -185,9 +185,9 @@ def _entry(head: str, value: Value, indent: int, style: Style) -> Iterator[str]:
         deeper = style.list_offset if isinstance(value, list) else style.step
         yield from block(value, indent + deeper, style)
     elif isinstance(value, str) and "\n" in value:
-        first, *rest = inline(value, indent + style.step, style)
+        first, *further_lines = inline(value, indent + style.step, style)
         yield f"{head} {first}"
-        yield from rest
+        yield from further_lines
     else:
         yield (
             f"{head} {flow(value, style)}"

@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import requests
-from daemons import Daemon, DaemonError
-from realbackstage import HOST, Backstage, Wanted, serving
+from lab.daemons import Daemon, DaemonError
+from lab.realbackstage import HOST, Backstage, Wanted, serving
 
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.cli.connecting import load_settings

@@ -4,7 +4,7 @@ A real Backstage as a process, set up for one platform of ours.
 It reads the platform's kits from its forge by URL, publishes there with its own action, and
 reaches Orderkit's service through its proxy. Credentials stay in the platform's state folder:
 the configuration names the files. It listens on the loopback only. Installed by
-``scripts/backstage.sh``; started by ``scripts/portal.py`` and by the end-to-end tests.
+``scripts/backstage.sh``; started by ``lab/portal.py`` and by the end-to-end tests.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 
 import requests
 import yaml
-from daemons import Daemon, DaemonError
-from tests.lab.loopback import free_ports
+from lab.daemons import Daemon, DaemonError
+from lab.loopback import free_ports
 
 from orderkit.adapters.embedded.platform import BOT
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
@@ -32,7 +32,7 @@ from orderkit.flows.platform import ledger_snapshot, published_pack
 
 HOST = "127.0.0.1"
 GUEST = "user:default/guest"
-INSTALLED = Path(__file__).parents[2] / ".cache" / "backstage"
+INSTALLED = Path(__file__).parents[1] / ".cache" / "backstage"
 _START_S = 240.0
 _ATTEMPTS = 3
 

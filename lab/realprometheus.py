@@ -16,9 +16,9 @@ from pathlib import Path
 
 import requests
 import yaml
-from daemons import Daemon
-from tests.lab.binaries import CACHE, NotBuiltError, keep_log
-from tests.lab.loopback import free_ports
+from lab.binaries import CACHE, NotBuiltError, keep_log
+from lab.daemons import Daemon
+from lab.loopback import free_ports
 
 HOST = "127.0.0.1"
 _READY_S = 180.0

@@ -1,5 +1,5 @@
 // A Backstage backend of release line 1.55 with what Orderkit's templates need of it:
-// catalog, scaffolder, Gitea, proxy, HTTP requests, guests. Started by tests/support/realbackstage.py.
+// catalog, scaffolder, Gitea, proxy, HTTP requests, guests. Started by lab/realbackstage.py.
 'use strict';
 
 const { createBackend } = require('@backstage/backend-defaults');

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from daemons import Daemon, DaemonError
-from tests.lab.binaries import built, keep_log
-from tests.lab.loopback import HOST, free_ports, taken
+from lab.binaries import built, keep_log
+from lab.daemons import Daemon, DaemonError
+from lab.loopback import HOST, free_ports, taken
 
 ADMIN = "warden"
 _READY_S = 180.0

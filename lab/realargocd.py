@@ -29,16 +29,16 @@ from typing import Literal
 
 import requests
 import yaml
-from daemons import Daemon, DaemonError
-from tests.lab.binaries import built, keep_log
-from tests.lab.loopback import HOST, free_ports, taken
-from tests.lab.realkube import Kube
+from lab.binaries import built, keep_log
+from lab.daemons import Daemon, DaemonError
+from lab.loopback import HOST, free_ports, taken
+from lab.realkube import Kube
 
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.objects.kube_objects import APP_PROJECT, APPLICATION, Manifest
 
 NAMESPACE = "argocd"
-SETTINGS = Path(__file__).parents[2] / "gitops" / "argocd" / "argocd-cm.yaml"
+SETTINGS = Path(__file__).parents[1] / "gitops" / "argocd" / "argocd-cm.yaml"
 """What the reference pack sets: health checks and tracking."""
 Part = Literal["redis", "repo-server", "application-controller"]
 PARTS: tuple[Part, ...] = ("redis", "repo-server", "application-controller")

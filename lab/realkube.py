@@ -27,9 +27,9 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from daemons import Daemon, DaemonError
-from tests.lab.binaries import built, keep_log
-from tests.lab.loopback import HOST, free_ports, taken
+from lab.binaries import built, keep_log
+from lab.daemons import Daemon, DaemonError
+from lab.loopback import HOST, free_ports, taken
 
 from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
 

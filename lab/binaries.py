@@ -15,8 +15,8 @@ import shutil
 from pathlib import Path
 
 HERE = Path(__file__).parent
-CACHE = HERE.parents[1] / ".cache" / "lab"
-LOGS = HERE.parents[1] / ".cache" / "logs"
+CACHE = HERE.parent / ".cache" / "lab"
+LOGS = HERE.parent / ".cache" / "logs"
 """Logs of the last run, for whoever looks at a failure afterwards."""
 _RECIPE = ("build.sh", "go.mod", "go.sum")
 _KEY_LENGTH = 16

@@ -1,7 +1,7 @@
 """
 The lab left standing: Gitea, an API server with its controllers, and Argo CD, for work by hand.
 
-``make lab`` calls ``python -m tests.lab.standing up``, ``make lab-down`` the same with ``down``.
+``make lab`` calls ``python -m lab.standing up``, ``make lab-down`` the same with ``down``.
 One process of ours holds all of them and ends them with itself; its pid is in the folder's ``pid``.
 They listen on the loopback. State begins anew with every start and lies in ``.cache/standing``.
 
@@ -23,10 +23,10 @@ from types import FrameType
 from typing import NoReturn
 
 import click
-from tests.lab import realargocd, realgitea, realkube
-from tests.lab.binaries import HERE
+from lab import realargocd, realgitea, realkube
+from lab.binaries import HERE
 
-ROOT = HERE.parents[1]
+ROOT = HERE.parent
 FOLDER = ROOT / ".cache" / "standing"
 _START_S, _STOP_S, _POLL_S = 300.0, 60.0, 0.1
 _TAIL_BYTES = 4000
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     """Run one verb: up, down, or hold, which up starts."""
     verbs = {"up": up, "down": down, "hold": hold}
     if len(arguments) != 1 or arguments[0] not in verbs:
-        click.echo(f"usage: python -m tests.lab.standing {'|'.join(verbs)}", err=True)
+        click.echo(f"usage: python -m lab.standing {'|'.join(verbs)}", err=True)
         return 2
     return verbs[arguments[0]]()
 
@@ -99,7 +99,7 @@ def _started() -> bool:
     """Start the holding process; say whether everything came up."""
     with (FOLDER / "lab.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.lab.standing", "hold"],
+            [sys.executable, "-m", "lab.standing", "hold"],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -20,10 +20,10 @@ _COMMAND_S = 280
 _STARTED = "Stop with ctrl-C"
 _PLAN_ENDS_WITH_10 = """
 orderkit() {
-  command orderkit "$@" || { local code=$?; test "$1" = plan && test $code -eq 3 -o $code -eq 10; }
+  command orderkit "$@" || { local code=$?; test "$1" = plan && test $code -eq 10; }
 }
 """
-"""A plan that changes something is no failure (exit code 3 up to release 0.2.0)."""
+"""A plan that changes something is no failure."""
 
 
 @dataclass(frozen=True)

@@ -58,3 +58,12 @@ def test_the_list_of_decisions_is_complete_and_has_no_gap() -> None:
 
     assert [int(number) for number, _ in listed] == numbers == list(range(1, len(numbers) + 1))
     assert all(int(number) == int(file) for number, file in listed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_file_of_the_repository_that_a_page_names_exists(page: Path) -> None:
+    named = re.findall(
+        r"`((?:src|scripts|lab|tests(?!/stations))/[\w./-]*[\w/])`", page.read_text()
+    )
+
+    assert [path for path in named if not (ROOT / path).exists()] == []

@@ -116,7 +116,7 @@ class Workers:
                     terminalreporter.write_line(line)
 
 
-class _ByModule(LoadScopeScheduling):
+class _ByModule(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     def __init__(self, config: pytest.Config, log: Producer, *, together: bool) -> None:
         super().__init__(config, log)
         self._together = together

@@ -57,6 +57,7 @@ e2e: TESTS = tests/e2e tests/faults \
 e2e: $(DEV) ## whole journeys on a real Backstage, Gitea, Kubernetes API and Argo CD, in a real browser
 	scripts/lab.sh
 	scripts/backstage.sh --front-end
+	scripts/browser.sh
 	scripts/prometheus.sh
 	scripts/test.sh --e2e --only-real $(ARGS) $(TESTS)
 

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Install a real Backstage (lab/backstage, npm only) into .cache/backstage. Quick and without a
-# network when nothing changed since. With --front-end: also build the front end, and make sure
-# that there is a browser for the tests.
+# network when nothing changed since. With --front-end: also build the front end.
 set -eu
 cd "$(dirname "$0")/.."
 from=lab/backstage to=$PWD/.cache/backstage
@@ -59,12 +58,3 @@ if [ "$(cat "$to/frontend/.installed" 2>/dev/null)" != "$wanted" ]; then
   echo "$wanted" >"$to/frontend/.installed"
 fi
 ln -sfn ../frontend/packages/app "$to/node_modules/app"
-
-if ! command -v chromium >/dev/null 2>&1; then
-  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    echo "note: no chromium here and no right to install it; the browser test will fail" >&2
-    exit 0
-  fi
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null
-fi

@@ -32,7 +32,7 @@ need() {
     chmod +x $policy
   fi
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >/dev/null ||
+  DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -qq -y --no-install-recommends "$@" >/dev/null ||
     { ! $own || rm $policy; exit 1; }
   ! $own || rm $policy
 }

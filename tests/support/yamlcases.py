@@ -1,8 +1,8 @@
 """
 Awkward YAML texts, an edit of each, and what must come out: a text, or a refusal with its code.
 
-Judged by ``tests/unit/test_yamledit_awkward.py``; ``scripts/editing_docs.py`` publishes them with
-what other tools make of them.
+Judged by ``tests/unit/yaml/test_yamledit_awkward.py``; ``scripts/editing_docs.py`` publishes them
+with what other tools make of them.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MAKEFILE = (ROOT / "Makefile").read_text()
 VERBS = re.findall(r"^([a-z0-9-]+):.*## ", MAKEFILE, re.MULTILINE)
 NOT_IN_CI = {"clean"}

@@ -177,7 +177,7 @@ def test_another_teams_file_is_refused() -> None:
 
 
 def test_a_team_may_deliver_where_its_kits_place_their_xrs() -> None:
-    pack = read_pack(read_folder(Path(__file__).parents[2] / "packs" / "agents"))
+    pack = read_pack(read_folder(Path(__file__).parents[3] / "packs" / "agents"))
 
     assert list(placed_namespaces(pack, TeamFile(RX7))) == ["agent-*"]
     assert list(placed_namespaces(pack, TeamFile(RX7, kits=("datasetagent",)))) == []

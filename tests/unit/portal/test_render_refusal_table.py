@@ -12,7 +12,7 @@ from orderkit.core.portal.render import BACKSTAGE, COOKIECUTTER, UnsupportedErro
 from orderkit.core.portal.render.unsupported import CASES, table
 
 VALUES = {"s": "text", "l": [1], "o": {"a": 1, "items": 2}}
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_every_refusal_has_a_case() -> None:

@@ -11,7 +11,7 @@ from orderkit.core.crossplane.python_functions import STATION_FUNCTION
 from orderkit.core.crossplane.station import INPUT
 from orderkit.core.schema.structural import problems
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "function/package"
 
 

@@ -17,7 +17,7 @@ from orderkit.core.portal.render.data import render_data
 from orderkit.core.yaml import yaml12
 from orderkit.flows.template.actions import ACTIONS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GARAGE = (ROOT / "templates/garage/template.yaml").read_bytes()
 CHANGE = """\
 apiVersion: scaffolder.backstage.io/v1beta3

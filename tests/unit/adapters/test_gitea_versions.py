@@ -8,7 +8,7 @@ import pytest
 
 from orderkit.adapters.gitea.versions import RULES, evidence
 
-PAGE = Path(__file__).parents[2] / "docs" / "forge.md"
+PAGE = Path(__file__).parents[3] / "docs" / "forge.md"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from orderkit.core.crossplane.station import (
 )
 from orderkit.core.objects.kube_objects import Manifest
 
-STATIONS = load_stations(Path(__file__).parents[2] / "packs" / "agents")
+STATIONS = load_stations(Path(__file__).parents[3] / "packs" / "agents")
 SPEC = {
     "agentName": "housing-bot",
     "datasetRef": {"name": "houses"},

@@ -21,7 +21,7 @@ from orderkit.core.portal.template import parse_template
 from orderkit.core.yaml import yaml11, yaml12
 from orderkit.flows.template.actions import ACTIONS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GARAGE = (ROOT / "templates/garage/template.yaml").read_bytes()
 VALUES = {
     "FORGE_HOST": "127.0.0.1:7300",

@@ -20,7 +20,7 @@ from orderkit.core.plan.cost import Bill, costs_json, costs_of
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.plan.price_table import PRICES_SCHEMA, PriceTable, read_prices, steps_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def table(*prices: dict[str, Any], **more: Any) -> PriceTable:

@@ -11,7 +11,7 @@ from orderkit.core.generate.kit_files import generate
 from orderkit.core.kit.kit_reader import all_problems, read_kit
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 
-PAGE = (Path(__file__).parents[2] / "docs" / "kits.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "kits.md").read_text()
 XRD, KIT = re.findall(r"```yaml\n(apiVersion.*?)```", PAGE, re.DOTALL)
 FILES = {
     PurePosixPath("gitops/apis/cache/definition.yaml"): XRD.encode(),

@@ -20,7 +20,7 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.schema.structural.api_messages import problems as value_problems
 from orderkit.core.schema.xrd import crd_for, cuts, machinery_path, problems, xr_kind
 
-PACK = Path(__file__).parents[2]
+PACK = Path(__file__).parents[3]
 APIS = PACK / "gitops/apis/garage"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.unit.test_plan import GROUP, STATION, an_xr, config, wanting, xrd
+from tests.unit.plan.test_plan import GROUP, STATION, an_xr, config, wanting, xrd
 
 from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
 from orderkit.core.crossplane.pipeline import compose

@@ -17,7 +17,7 @@ from orderkit.core.portal.template import parse_template
 from orderkit.core.yaml import yaml12
 from orderkit.core.yaml.manifests import parse_manifests
 
-KIT = Path(__file__).parents[2] / "templates" / "garage"
+KIT = Path(__file__).parents[3] / "templates" / "garage"
 SKELETON = {
     PurePosixPath(path.relative_to(KIT / "skeleton")): SkeletonFile(path.read_bytes())
     for path in (KIT / "skeleton").rglob("*")

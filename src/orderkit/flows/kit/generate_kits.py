@@ -17,6 +17,7 @@ from orderkit.adapters.packfolder import read_folder, write_file
 from orderkit.core.argocd.health_checks import OWN, SETTINGS, settings
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.kit_files import generate, is_hand_written, leftovers
+from orderkit.core.kit.consistency import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
@@ -72,7 +73,7 @@ def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
     files = read_folder(pack, docs=True)
     known = read_pack(files)
     found: list[GeneratedFile] = []
-    read = {kit.name: kit for kit in known.kits()}
+    read = {kit.name: kit for kit in checked_kits(known)}
     for name in kits or known.kit_names:
         generated = generate(files, read[name] if name in read else known.kit(name))
         gone = leftovers(files, name, generated)

@@ -29,6 +29,7 @@ from orderkit.core.crossplane.simulation import Simulation, Surroundings, simula
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.kit.compositions import composition_of, name_shown
+from orderkit.core.kit.consistency import checked_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
@@ -182,7 +183,8 @@ def prepare(
         NotFoundError: The pack has no such kit.
         InvalidInputError: A file of the kit is broken, or a value is missing.
     """
-    kit = pack.kit(name)
+    pack.kit(name)  # says which kits there are
+    kit = checked_kit(name, pack.files)
     folder = _baked(pack, name, values)
     template = PurePosixPath("template.yaml")
     composition = composition_of(pack.files, kit)

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 from orderkit.core.kit.compositions import composition_of
+from orderkit.core.kit.consistency import checked_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import CommitSha
@@ -166,6 +167,7 @@ class _Fleet:
         self.base: Pack = read_pack(wanted.base.files)
         self._candidate = read_pack(wanted.candidate.files)
         self._kit, self._other = self.base.kit(wanted.kit), self._candidate.kit(wanted.kit)
+        checked_kit(wanted.kit, self._candidate.files)
         self._prices, self._priceless = _prices(wanted)
         self._defaults = defaults_of(self._kit.xrd)
         self._kinds = set(_assembled(self.base))

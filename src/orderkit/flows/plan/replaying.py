@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from orderkit.core.errors import NotFoundError, RefusedError
+from orderkit.core.kit.consistency import checked_kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import FieldEdit, apply, resolve
@@ -47,7 +48,8 @@ def plan_replayed(
     """
     known = check_one(recorded, order)
     pack = read_pack(needed_files(files))
-    kit = pack.kit(known.kit)
+    pack.kit(known.kit)  # says which kits there are
+    kit = checked_kit(known.kit, pack.files)
     if isinstance(wanted, dict):
         new = wanted
         _check_same(known.xr, new)

@@ -193,6 +193,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         ledger=settings.ledger,
         teams=settings.teams,
         functions=settings.functions,
+        service_registers=settings.service_registers,
     )
 
 

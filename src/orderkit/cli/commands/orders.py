@@ -44,10 +44,10 @@ def order_command(
     """
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
-    from orderkit.flows.order import ordering
+    from orderkit.flows.order import placing
     from orderkit.flows.platform import default_requester
 
-    wanted = ordering.OrderRequest(
+    wanted = placing.OrderRequest(
         kit,
         order_views.assignments(assignments),
         requester or default_requester(),
@@ -56,7 +56,7 @@ def order_command(
     )
     progress = Progress(enabled=False if as_json else None)
     order_views.show_ordered(
-        ordering.order(connect_to(platform_file), wanted, on_step=progress), as_json
+        placing.order(connect_to(platform_file), wanted, on_step=progress), as_json
     )
 
 

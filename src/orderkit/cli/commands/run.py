@@ -11,7 +11,7 @@ import click
 from orderkit.cli.options import json_option, platform_option, requester_option
 
 if TYPE_CHECKING:
-    from orderkit.flows.order.interpreting import Source
+    from orderkit.flows.order.placing import Source
     from orderkit.flows.platform import Platform
     from orderkit.flows.template.scaffolder import TaskOptions
 
@@ -70,20 +70,20 @@ def run_command(
     """
     from orderkit.adapters.templatefolder import check_free, write_tree
     from orderkit.cli.views import order_views, run_views
-    from orderkit.flows.order import interpreting
+    from orderkit.flows.order import placing
     from orderkit.flows.platform import default_requester
 
     if out:
         check_free(Path(out))
     platform = _platform(platform_file)
-    wanted = interpreting.RunRequest(
+    wanted = placing.RunRequest(
         order_views.assignments(assignments),
         _map(values_file, "--values"),
         requester or default_requester(),
         _options(secrets, environment_file, dry_run=dry_run),
     )
     steps = run_views.Steps(as_json=as_json)
-    result = interpreting.run(_source(template, platform), wanted, platform, on_step=steps)
+    result = placing.run(_source(template, platform), wanted, platform, on_step=steps)
     if out:
         write_tree(result.workspace, Path(out))
     run_views.show_run(result, steps.events, run_views.Place(dry_run, out), as_json)
@@ -102,20 +102,20 @@ def _platform(given: str | None) -> Platform | None:
 def _source(given: str, platform: Platform | None) -> Source:
     from orderkit.adapters.templatefolder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
-    from orderkit.flows.order import interpreting
+    from orderkit.flows.order import placing
     from orderkit.flows.template.rendering import is_own
 
     path = template_path(given)
     if path is not None:
         data = read_limited(path, field="template")
         folder = DiskFolder(path.parent, trusted=is_own(path.parent))
-        return interpreting.template_of(given, data, folder)
+        return placing.template_of(given, data, folder)
     if platform is None:
         raise NotFoundError(
             f"template '{given}': there is no such file, and no platform with a pack",
             hint="give a template.yaml, or name a platform with --platform FILE",
         )
-    return interpreting.published_template(platform, given)
+    return placing.published_template(platform, given)
 
 
 def _options(
@@ -132,11 +132,11 @@ def _options(
 
 def _map(file: str | None, option: str) -> dict[str, Any]:
     from orderkit.adapters.templatefolder import read_limited
-    from orderkit.flows.order import interpreting
+    from orderkit.flows.order import placing
 
     if file is None:
         return {}
-    return interpreting.read_values(read_limited(Path(file), field=option), name=file)
+    return placing.read_values(read_limited(Path(file), field=option), name=file)
 
 
 def _secret(text: str) -> tuple[str, str]:

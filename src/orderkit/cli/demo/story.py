@@ -33,7 +33,7 @@ from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order import order_state
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end import destroying
-from orderkit.flows.order import listing, ordering, tracing
+from orderkit.flows.order import listing, placing, tracing
 
 
 def tell(story: Story) -> None:
@@ -61,10 +61,10 @@ def tell(story: Story) -> None:
 
 
 def _order(story: Story, running: Running) -> None:
-    wanted = ordering.OrderRequest(
+    wanted = placing.OrderRequest(
         "garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER, timeout_s=PATIENCE_S
     )
-    done = ordering.order(running.platform, wanted, on_step=lambda *_: None)
+    done = placing.order(running.platform, wanted, on_step=lambda *_: None)
     expect(done.created, f"{ORDER} is new")
     story.stage("order", f"template.yaml interpreted, {ORDER} is {done.report.state.phase}")
 
@@ -112,8 +112,8 @@ def _repair(story: Story, running: Running) -> None:
 
 
 def _repeat(story: Story, running: Running) -> None:
-    wanted = ordering.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
-    done = ordering.order(running.platform, wanted, on_step=lambda *_: None)
+    wanted = placing.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
+    done = placing.order(running.platform, wanted, on_step=lambda *_: None)
     expect(not done.created, "the same order again is no new one")
     expect_sheet(running, "stage1")
     story.stage("again", "the same order changes nothing, the live stage1 stays")

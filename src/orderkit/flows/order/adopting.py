@@ -32,7 +32,7 @@ from orderkit.core.order.order_check import check_order_files
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import ManifestError, parse_manifests
-from orderkit.flows.order.interpreting import published_template
+from orderkit.flows.order.placing import published_template
 from orderkit.flows.order.registering import Registration, check_free, register
 from orderkit.flows.platform import (
     Platform,

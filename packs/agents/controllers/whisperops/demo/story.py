@@ -16,7 +16,7 @@ from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.demo.narration import PATIENCE_S, Story, expect, wait
 from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
 from orderkit.core.objects.kube_objects import APPLICATION, dig
-from orderkit.flows.order import ordering
+from orderkit.flows.order import placing
 from whisperops.demo import ending, spending
 from whisperops.demo.counters import Counters
 from whisperops.demo.kagent import Operators
@@ -109,8 +109,8 @@ def _ordered(story: Story, site: Site) -> None:
         "description": 'Says "hello", costs ${{ money }} 🏡',
         "owner": TEAM,
     }
-    wanted = ordering.OrderRequest("datasetagent", values, REQUESTER, timeout_s=2 * PATIENCE_S)
-    done = ordering.order(site.platform, wanted, on_step=lambda *_: None)
+    wanted = placing.OrderRequest("datasetagent", values, REQUESTER, timeout_s=2 * PATIENCE_S)
+    done = placing.order(site.platform, wanted, on_step=lambda *_: None)
     expect(done.created and done.order == ORDER, f"{done.order} is new")
     wait_ready(site)
     story.stage("order", f"template.yaml interpreted, {ORDER} is {done.report.state.phase}")

@@ -12,7 +12,7 @@ from kitforms import kit_files
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.generate.kit_files import generate
-from orderkit.core.kit.consistency import checked_kit, refusals
+from orderkit.core.kit.checked_kits import checked_kit, refusals
 from orderkit.core.kit.kit_reader import read_kit
 
 SPEC: dict[str, Any] = {

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from orderkit.core.generate.kit_files import generate
-from orderkit.core.kit.consistency import checked_kit, refusals
+from orderkit.core.kit.checked_kits import checked_kit, refusals
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kits.md").read_text()

@@ -13,7 +13,7 @@ from orderkit.core.errors import RefusedError
 from orderkit.core.generate.kit_files import generate
 from orderkit.core.kit.catalog_pickers import bare_spec, pattern_with
 from orderkit.core.kit.change_forms import change_named, form_data
-from orderkit.core.kit.consistency import checked_kit, refusals
+from orderkit.core.kit.checked_kits import checked_kit, refusals
 from orderkit.core.kit.model import Kit, Survivor
 from orderkit.core.order.change import (
     FieldDifference,

@@ -25,6 +25,7 @@ from orderkit.flows.order.placing import RunRequest
 from orderkit.flows.order.publishing import publish
 from orderkit.flows.platform import Platform
 from orderkit.flows.template.actions.action_context import PublishRequest
+from orderkit.flows.template.published_templates import published_template
 from orderkit.flows.template.scaffolder import TaskOptions
 from orderkit.web.service import service_app
 
@@ -103,7 +104,7 @@ def written(platform: Platform, team: str) -> dict[str, Any]:
 
 
 def run_naturally(platform: Platform, team: str) -> Mapping[str, Any]:
-    source = placing.published_template(platform, "garage")
+    source = published_template(platform, "garage")
     wanted = RunRequest({"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions())
     return placing.run(source, wanted, platform, on_step=lambda _event: None).outputs
 
@@ -180,7 +181,7 @@ def test_an_order_that_was_published_and_not_registered_is_finished(
     platform: Running, ask: Ask, team: str
 ) -> None:
     """As a crash between the two steps leaves it."""
-    source = placing.published_template(platform.platform, "garage")
+    source = published_template(platform.platform, "garage")
     wanted = RunRequest(
         {"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions(dry_run=True)
     )

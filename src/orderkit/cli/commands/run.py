@@ -11,8 +11,8 @@ import click
 from orderkit.cli.options import json_option, platform_option, requester_option
 
 if TYPE_CHECKING:
-    from orderkit.flows.order.placing import Source
     from orderkit.flows.platform import Platform
+    from orderkit.flows.template.published_templates import Source
     from orderkit.flows.template.scaffolder import TaskOptions
 
 
@@ -102,20 +102,20 @@ def _platform(given: str | None) -> Platform | None:
 def _source(given: str, platform: Platform | None) -> Source:
     from orderkit.adapters.templatefolder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
-    from orderkit.flows.order import placing
+    from orderkit.flows.template.published_templates import published_template, template_of
     from orderkit.flows.template.rendering import is_own
 
     path = template_path(given)
     if path is not None:
         data = read_limited(path, field="template")
         folder = DiskFolder(path.parent, trusted=is_own(path.parent))
-        return placing.template_of(given, data, folder)
+        return template_of(given, data, folder)
     if platform is None:
         raise NotFoundError(
             f"template '{given}': there is no such file, and no platform with a pack",
             hint="give a template.yaml, or name a platform with --platform FILE",
         )
-    return placing.published_template(platform, given)
+    return published_template(platform, given)
 
 
 def _options(
@@ -131,12 +131,22 @@ def _options(
 
 
 def _map(file: str | None, option: str) -> dict[str, Any]:
+    """
+    Read a file of values: one YAML or JSON map.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
     from orderkit.adapters.templatefolder import read_limited
-    from orderkit.flows.order import placing
+    from orderkit.core.errors import InvalidInputError
+    from orderkit.core.yaml import yaml12
 
     if file is None:
         return {}
-    return placing.read_values(read_limited(Path(file), field=option), name=file)
+    values = yaml12.load(read_limited(Path(file), field=option), name=file)
+    if not isinstance(values, dict):
+        raise InvalidInputError(file, values, "is no map of values", hint="write 'field: value'")
+    return values
 
 
 def _secret(text: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from orderkit.core.check.rules import Coded, Rule
 from orderkit.core.crossplane.composed import Step, steps_of
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.consistency import checked_kit
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import (

@@ -13,7 +13,7 @@ from orderkit.core.check.subject import Doc, Subject, found, misshapen
 from orderkit.core.check.trial_orders import NAME_MAX
 from orderkit.core.check.xrd_paths import schema_at
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.consistency import checked_kit
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.kit_reader import definition_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.sample_values import longest

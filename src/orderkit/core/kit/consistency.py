@@ -2,9 +2,7 @@
 What is wrong with a kit although kit.yaml and XRD are well-formed each on its own.
 
 `problems` finds all of it, each with the file it stands in, the place there, and the way out.
-Called where an author's kit is used: when a pack is published (``flows.install.pack_rendering``),
-by ``kit check``, ``kit generate``, ``kit test`` and plans of a pack that is not published yet. A
-published kit was checked then and is only read (``core.kit.kit_reader``).
+Called by ``core.kit.checked_kits``, which raises the first, and by ``kit check``, which shows all.
 """
 
 from __future__ import annotations
@@ -16,20 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.catalog_pickers import prefix_of
 from orderkit.core.kit.hidden_fields import guard_of
 from orderkit.core.kit.js_patterns import to_javascript
-from orderkit.core.kit.kit_reader import definition_path, kit_path, kit_spec, read_kit
 from orderkit.core.kit.literals import RESERVED, quoted
 from orderkit.core.kit.model import Change, Direction, Hints, How, Kit
-from orderkit.core.kit.pack import Pack
 from orderkit.core.kit.xrd_fields import SCALARS, Field, Fields, Shape, fields_of
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.portal import js_regex
-from orderkit.core.schema.xrd import BrokenXrdError, versions_of
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import Files
+from orderkit.core.schema.xrd import versions_of
 
 Steps = tuple[str | int, ...]
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -47,45 +40,6 @@ class Problem:
     value: object
     rule: str
     hint: str = ""
-
-
-def checked_kit(name: str, files: Files) -> Kit:
-    """
-    Read one kit of a pack whose author may have made mistakes.
-
-    Raises:
-        InvalidInputError: A file is missing or broken, or the first of `refusals`.
-    """
-    for refusal in refusals(name, files):
-        raise refusal
-    return read_kit(name, files)
-
-
-def checked_kits(pack: Pack) -> tuple[Kit, ...]:
-    """Read every kit of such a pack; raises like `checked_kit`."""
-    return tuple(checked_kit(name, pack.files) for name in pack.kit_names)
-
-
-def refusals(name: str, files: Files) -> Iterator[InvalidInputError]:
-    """
-    Yield everything that is wrong with a kit as errors that name file and line.
-
-    Raises:
-        InvalidInputError: A file is missing or not well-formed, so that nothing more can be said.
-    """
-    path = definition_path(name)
-    try:
-        for problem in problems(read_kit(name, files), kit_spec(name, files)):
-            yield _refusal(problem, name, files)
-    except BrokenXrdError as error:
-        where = yaml11.place(str(path), files[path], error.steps)
-        raise InvalidInputError(where, None, f"is refused: {error}", hint=error.hint) from error
-
-
-def _refusal(problem: Problem, name: str, files: Files) -> InvalidInputError:
-    path = definition_path(name) if problem.file == "xrd" else kit_path(name)
-    where = yaml11.place(str(path), files[path], problem.steps) if path in files else str(path)
-    return InvalidInputError(where, problem.value, problem.rule, hint=problem.hint)
 
 
 def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.consistency import checked_kits
+from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.hidden_fields import guard
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Files, read_pack

@@ -22,7 +22,7 @@ from orderkit.core.check.since import check_since, kit_is_gone
 from orderkit.core.check.station_source import may_depend_on_hashing
 from orderkit.core.check.subject import found
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
-from orderkit.core.kit.consistency import checked_kits
+from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.objects.conditions import first_and_more

@@ -17,7 +17,7 @@ from orderkit.adapters.packfolder import read_folder, write_file
 from orderkit.core.argocd.health_checks import OWN, SETTINGS, settings
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.kit_files import generate, is_hand_written, leftovers
-from orderkit.core.kit.consistency import checked_kits
+from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack

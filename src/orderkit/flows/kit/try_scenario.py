@@ -28,8 +28,8 @@ from orderkit.core.crossplane.python_functions import functions_here, packages_o
 from orderkit.core.crossplane.simulation import Simulation, Surroundings, simulate
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of, name_shown
-from orderkit.core.kit.consistency import checked_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata

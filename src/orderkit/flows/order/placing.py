@@ -21,25 +21,21 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import (
     AlreadyOrderedError,
     IncompleteError,
     InvalidInputError,
-    NotFoundError,
     RemoteError,
 )
-from orderkit.core.kit.pack import Kit
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
-from orderkit.core.portal.profile import TEMPLATES, natural_path
-from orderkit.core.portal.template import Template, parse_template
+from orderkit.core.portal.template import Template
 from orderkit.flows.argocd.refreshing import Asking
 from orderkit.flows.order import listing
 from orderkit.flows.order.listing import OrderReport
@@ -49,14 +45,11 @@ from orderkit.flows.order.registering import archived, check_free
 from orderkit.flows.order.registering_portal import RegisteringPortal
 from orderkit.flows.platform import (
     Platform,
-    Snapshot,
     ledger_snapshot,
-    pack_snapshot,
-    published_pack,
 )
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder
-from orderkit.flows.template.actions.file_sources import ForgeFolder
+from orderkit.flows.template.published_templates import Source, kit_template, published_template
 from orderkit.flows.template.scaffolder import StepEvent, TaskOptions, TaskResult
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Forge
@@ -70,15 +63,6 @@ _HISTORY = 200
 
 OnStep = Callable[[StepEvent], None]
 Permit = Callable[[TeamName | None], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A template, the folder it lies in, and the kit it orders if it is a kit's."""
-
-    template: Template
-    folder: scaffolder.TemplateFolder
-    kit: Kit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,80 +392,6 @@ def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> Order
     )
 
 
-# --- templates
-
-
-def kit_template(platform: Platform, name: str) -> Source:
-    """
-    Return the template of a kit of the published pack, its natural steps.
-
-    Raises:
-        NotFoundError: The pack has no such kit. InvalidInputError: The kit has no template.
-    """
-    pack_files = pack_snapshot(platform)
-    pack = published_pack(platform, pack_files)
-    kit = pack.kit(name)
-    folder = PurePosixPath("templates", name)
-    template = _natural(platform, pack_files, folder)
-    if template is None:
-        path = natural_path(folder, pack_files.blobs)
-        raise InvalidInputError(str(path), None, f"is missing in pack '{pack.name}'")
-    return Source(template, _folder(platform, pack_files, folder), kit)
-
-
-def published_template(platform: Platform, name: str) -> Source:
-    """
-    Find a template of the published pack, its natural steps, by its kit's name or its own.
-
-    Raises:
-        NotFoundError: The pack has no such template; those it has are named.
-    """
-    pack_files = pack_snapshot(platform)
-    templates: dict[str, str] = {}
-    for folder in _template_folders(pack_files, first=name):
-        template = _natural(platform, pack_files, folder)
-        if template is None:
-            continue
-        if name in {folder.name, template.name}:
-            pack = published_pack(platform, pack_files)
-            kit = pack.kit(folder.name) if folder.name in pack.kit_names else None
-            return Source(template, _folder(platform, pack_files, folder), kit)
-        templates[template.name] = folder.name
-    raise NotFoundError(
-        f"template '{name}' is neither a file nor in the published pack",
-        hint="templates: "
-        f"{', '.join(f'{kit} ({own})' for own, kit in templates.items()) or 'none'}",
-    )
-
-
-def _template_folders(pack_files: Snapshot, *, first: str) -> Iterator[PurePosixPath]:
-    paths = [path for path in pack_files.blobs if path.match(TEMPLATES)]
-    for path in sorted(paths, key=lambda path: (path.parent.name != first, path)):
-        yield path.parent
-
-
-def _natural(platform: Platform, pack_files: Snapshot, folder: PurePosixPath) -> Template | None:
-    path = natural_path(folder, pack_files.blobs)
-    revision = platform.forge.read(platform.pack_repo, path, pack_files.commit)
-    return None if revision is None else parse_template(revision.data, name=str(path))
-
-
-def _folder(platform: Platform, pack_files: Snapshot, folder: PurePosixPath) -> ForgeFolder:
-    return ForgeFolder(platform.forge, platform.pack_repo, pack_files.commit, folder, trusted=True)
-
-
-def template_of(
-    path: PurePosixPath | str, data: bytes, folder: scaffolder.TemplateFolder
-) -> Source:
-    """
-    Read a template that is no part of a published pack.
-
-    Raises:
-        InvalidInputError: It is no v1beta3 Template.
-    """
-    return Source(parse_template(data, name=str(path)), folder)
-
-
 # --- values
 
 
@@ -547,18 +457,3 @@ def _check_fixed(template: Template, values: Mapping[str, Any]) -> None:
             raise InvalidInputError(
                 name, value, "is set by the platform", hint="leave it out: the platform fills it in"
             )
-
-
-def read_values(data: bytes, *, name: str) -> dict[str, Any]:
-    """
-    Read a file of form values: one YAML or JSON map.
-
-    Raises:
-        InvalidInputError: It is something else.
-    """
-    from orderkit.core.yaml import yaml12
-
-    values = yaml12.load(data, name=name)
-    if not isinstance(values, dict):
-        raise InvalidInputError(name, values, "is no map of values", hint="write 'field: value'")
-    return values

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of
-from orderkit.core.kit.consistency import checked_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import CommitSha

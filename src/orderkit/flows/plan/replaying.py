@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from orderkit.core.errors import NotFoundError, RefusedError
-from orderkit.core.kit.consistency import checked_kit
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import FieldEdit, apply, resolve

@@ -6,7 +6,6 @@ Called by ``core.check``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -23,6 +22,7 @@ from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Direction, K
 from orderkit.core.objects.kube_objects import dig, metadata
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.xrd import xr_kind
+from orderkit.core.suggestions import did_you_mean
 
 VISIBLE_MAX = 5
 
@@ -113,8 +113,7 @@ def _compared(doc: Doc, kit: Kit) -> Iterator[Located]:
     own = {NAME_PARAMETER, TEAM_PARAMETER}
     for parameter, where in asked.items():
         if parameter not in known | own:
-            near = difflib.get_close_matches(parameter, sorted(known), n=1)
-            hint = f"did you mean '{near[0]}'?" if near else ""
+            hint = did_you_mean(parameter, sorted(known))
             told = f"the form asks for '{parameter}', and the XRD has no such field"
             yield found(Rule.FORM_FIELD_UNKNOWN, doc, where, told, hint=hint)
     for name in kit.spec_schema.get("required") or ():
@@ -150,8 +149,7 @@ def _schema(subject: Subject, doc: Doc) -> Iterator[Located]:
         if error.validator == "additionalProperties":
             known = list(error.schema.get("properties", ()))
             for key in sorted(set(error.instance) - set(known)):
-                near = difflib.get_close_matches(str(key), known, n=1)
-                hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+                hint = did_you_mean(str(key), known, f"known: {', '.join(known)}")
                 where = f"{at}.{key}" if at else str(key)
                 yield found(Rule.KIT_SCHEMA, doc, where, f"'{key}' is no known key", hint=hint)
         else:

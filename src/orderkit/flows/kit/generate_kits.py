@@ -7,7 +7,6 @@ more. Called by ``orderkit kit generate``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -21,6 +20,7 @@ from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
+from orderkit.core.unified_diff import unified_diff
 from orderkit.core.yaml.documents import Files
 
 Action = Literal["same", "new", "changed", "removed"]
@@ -39,11 +39,7 @@ class GeneratedFile:
 
     def diff(self) -> str:
         """Return a unified diff; empty if nothing differs."""
-        return "".join(
-            difflib.unified_diff(
-                _lines(self.before), _lines(self.after), f"a/{self.path}", f"b/{self.path}"
-            )
-        )
+        return unified_diff(self.before, self.after, f"a/{self.path}", f"b/{self.path}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +116,3 @@ def _action(before: bytes | None, after: bytes | None) -> Action:
     if after is None:
         return "removed"
     return "new" if before is None else "changed"
-
-
-def _lines(data: bytes | None) -> list[str]:
-    text = (data or b"").decode(errors="replace")
-    lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n\\ No newline at end of file\n"
-    return lines

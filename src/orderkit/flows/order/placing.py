@@ -18,7 +18,6 @@ service behind the portal's copy of a template (``core.portal.service_copy``).
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -36,6 +35,7 @@ from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.portal.template import Template
+from orderkit.core.suggestions import did_you_mean
 from orderkit.flows.argocd.refreshing import Asking
 from orderkit.flows.order import listing
 from orderkit.flows.order.listing import OrderReport
@@ -408,8 +408,7 @@ def read_assignments(template: Template, assignments: Mapping[str, str]) -> dict
     values: dict[str, Any] = {}
     for name, text in assignments.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(known)}"
+            hint = did_you_mean(name, known, f"fields: {', '.join(known)}")
             raise InvalidInputError(name, text, "is no field of this form", hint=hint)
         values[name] = _typed(name, text, known[name].get("type", "string"))
     return values

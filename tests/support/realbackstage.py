@@ -21,6 +21,7 @@ from typing import Any
 import requests
 import yaml
 from daemons import Daemon, DaemonError
+from published import kit_folder
 from tests.lab.loopback import free_ports
 
 from orderkit.adapters.embedded.platform import BOT
@@ -107,8 +108,7 @@ def kit_templates(settings: PlatformSettings) -> dict[str, str]:
     base = f"{settings.forge.url}/{settings.pack}/src/branch/main/templates"
     found = {}
     for kit in published_pack(platform).kits():
-        files = published_pack(platform, kit=kit.name).folder(f"templates/{kit.name}")
-        template = files[PurePosixPath("template.yaml")]
+        template = kit_folder(platform, kit.name)[PurePosixPath("template.yaml")]
         found[f"{base}/{kit.name}/template.yaml"] = yaml.safe_load(template)["metadata"]["name"]
     return found
 

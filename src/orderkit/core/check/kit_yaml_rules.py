@@ -20,6 +20,7 @@ from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Direction, Kit
 from orderkit.core.objects.kube_objects import dig, metadata
+from orderkit.core.schema.structural.api_messages import path_of
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.xrd import xr_kind
 from orderkit.core.suggestions import did_you_mean
@@ -49,7 +50,7 @@ def _consistency(subject: Subject, definition: Doc) -> Iterator[Located]:
     for problem in wrong:
         told = f"{problem.value!r} {problem.rule}"
         place = definition if problem.file == "xrd" or doc is None else doc
-        yield found(_rule_of(problem), place, _dotted(problem.steps), told, hint=problem.hint)
+        yield found(_rule_of(problem), place, path_of(problem.steps), told, hint=problem.hint)
 
 
 def _rule_of(problem: Problem) -> Rule:
@@ -145,7 +146,7 @@ def _schema(subject: Subject, doc: Doc) -> Iterator[Located]:
 
     errors = jsonschema.Draft202012Validator(KIT_SCHEMA).iter_errors(doc.manifest)
     for error in sorted(errors, key=lambda e: list(map(str, e.absolute_path))):
-        at = _dotted(error.absolute_path)
+        at = path_of(error.absolute_path)
         if error.validator == "additionalProperties":
             known = list(error.schema.get("properties", ()))
             for key in sorted(set(error.instance) - set(known)):
@@ -167,13 +168,6 @@ def _is_empty_change(error: Any) -> bool:
     empty = error.validator == "minItems" and path[-1:] == ["fields"]
     missing = error.validator == "required" and "'fields'" in error.message
     return in_change and (empty or missing)
-
-
-def _dotted(steps: Any) -> str:
-    text = ""
-    for step in steps:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return text.removeprefix(".")
 
 
 def _is_later(kit: Kit, path: str) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.kit import catalog_pickers, js_patterns
+from orderkit.core.kit.change_forms import parameter_of
 from orderkit.core.kit.conditional_fields import conditions
 from orderkit.core.kit.form_limits import numbers, sizes
 from orderkit.core.kit.hidden_fields import hidden_schema, titled
@@ -62,7 +63,7 @@ def properties_of(kit: Kit, shown: Sequence[Field]) -> Schema:
     Raises:
         FormError: A pattern cannot be said in JavaScript.
     """
-    own = {_name(kit, field): field for field in shown if field.visible or field.hidden}
+    own = {parameter_of(kit, field): field for field in shown if field.visible or field.hidden}
     schemas = {
         name: hidden_schema(field, field.hidden) if field.hidden else _Property(kit, field).schema()
         for name, field in own.items()
@@ -81,13 +82,9 @@ def properties_of(kit: Kit, shown: Sequence[Field]) -> Schema:
     return found
 
 
-def _name(kit: Kit, field: Field) -> str:
-    return kit.aliases.get(field.path, field.name)
-
-
 def _entered(kit: Kit, field: Field) -> Schema:
     """Return a schema that holds if something is entered in the field."""
-    name = _name(kit, field)
+    name = parameter_of(kit, field)
     found: Schema = {"required": [name]}
     match field.shape:
         case Shape.LIST:

@@ -21,13 +21,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from orderkit.adapters.embedded.assembly.site import Site
-from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
 from orderkit.adapters.embedded.providers.crds import crd
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,
     Allowed,
     Outcome,
-    reconcile,
+    Twin,
 )
 from orderkit.core.objects.conditions import AVAILABLE, CREATING
 from orderkit.core.objects.kube_objects import (
@@ -69,30 +68,13 @@ def external_crd() -> Manifest:
     return crd(EXTERNAL, namespaced=False, spec=spec)
 
 
-class CloudTwin:
+class CloudTwin(Twin):
     """The controllers of the managed kinds of one provider."""
 
     def __init__(self, site: Site, wanted: CloudWanted) -> None:
-        self._site, self._delay_s = site, wanted.delay_s
-        self._controllers = [self._controller(kind) for kind in wanted.kinds]
-
-    def _controller(self, kind: Kind) -> Controller:
-        made = Controller(
-            f"cloud/{kind}",
-            self._site.cluster,
-            lambda key: reconcile(self._site, key, self._visit, self._leave),
-            workers=1,
-            backoff=Backoff(first_s=0.2, longest_s=10.0),
-        )
-        made.watch(kind)
-        return made
-
-    def start(self) -> None:
-        for running in self._controllers:
-            running.start()
-
-    def stop(self) -> None:
-        side_by_side([running.stop for running in self._controllers])
+        super().__init__(site)
+        self._delay_s = wanted.delay_s
+        self._look_after({f"cloud/{kind}": kind for kind in wanted.kinds}, workers=1)
 
     def _visit(self, managed: Manifest, allowed: Allowed) -> Outcome:
         name = annotations_of(managed).get(EXTERNAL_NAME)

@@ -9,10 +9,11 @@ Called by ``objects`` and ``cloud``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from orderkit.adapters.embedded.assembly.site import Site, is_deleting
+from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
 from orderkit.core.errors import ConflictError, OrderkitError
 from orderkit.core.objects.conditions import DELETING, RECONCILE_SUCCESS, Condition, reconcile_error
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig
@@ -97,6 +98,40 @@ def reconcile(site: Site, key: ObjectKey, visit: Visit, leave: Leave) -> float |
         if current is not None:
             site.write_status(current, reconcile_error(str(error)))
         raise
+
+
+class Twin:
+    """Looks after the managed resources of some kinds: one controller for each."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._controllers: list[Controller] = []
+
+    def _look_after(self, kinds: Mapping[str, Kind], *, workers: int = 2) -> None:
+        """Make a controller for each kind, by the controller's name."""
+        for name, kind in kinds.items():
+            controller = Controller(
+                name,
+                self._site.cluster,
+                lambda key: reconcile(self._site, key, self._visit, self._leave),
+                workers=workers,
+                backoff=Backoff(first_s=0.2, longest_s=10.0),
+            )
+            controller.watch(kind)
+            self._controllers.append(controller)
+
+    def start(self) -> None:
+        for controller in self._controllers:
+            controller.start()
+
+    def stop(self) -> None:
+        side_by_side([controller.stop for controller in self._controllers])
+
+    def _visit(self, managed: Manifest, allowed: Allowed) -> Outcome:
+        raise NotImplementedError
+
+    def _leave(self, managed: Manifest, allowed: Allowed) -> bool:
+        raise NotImplementedError
 
 
 def _round(site: Site, managed: Manifest, visit: Visit, leave: Leave) -> float | None:

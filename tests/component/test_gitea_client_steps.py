@@ -26,14 +26,12 @@ from orderkit.ports.forge import (
     MergeStyle,
     Operation,
     PullDraft,
-    PullLabel,
     TeamRight,
     Webhook,
 )
 
 USER, PASSWORD = "warden", "warden-pw1"
 DRAFT = PullDraft("Title", "Body", "change")
-LABEL = PullLabel("day2", "ff0000")
 STATUS = CommitStatus("plan", "success")
 HOOK = Webhook("http://127.0.0.1:9/x", secret="s3cret-0123")
 _numbers = itertools.count(1)
@@ -133,11 +131,6 @@ STEPS = [
         lambda w, _: w.direct.repo(RepoId(w.repo.owner, "new")) is not None,
     ),
     Step(
-        "topics",
-        lambda w, _: w.client.set_topics(w.repo, ["b", "a"]),
-        lambda w, _: [x.topics for x in w.direct.repos(w.repo.owner)] == [("a", "b")],
-    ),
-    Step(
         "archive",
         lambda w, _: w.client.archive(w.repo),
         lambda w, _: [x.archived for x in w.direct.repos(w.repo.owner)] == [True],
@@ -182,11 +175,6 @@ STEPS = [
         World.open,
     ),
     Step(
-        "label",
-        lambda w, _: w.client.ensure_label(w.repo, LABEL),
-        lambda w, _: [x["name"] for x in w.raw(of_repo(w, "labels"))] == ["day2"],
-    ),
-    Step(
         "status",
         lambda w, _: w.client.set_status(w.repo, w.commit, STATUS),
         lambda w, _: w.direct.statuses(w.repo, w.commit) == (STATUS,),
@@ -209,7 +197,7 @@ STEPS = [
         lambda w, _: [x["active"] for x in w.raw(of_repo(w, "hooks"))] == [True],
     ),
 ]
-MENDED_LATER = {"comment", "label", "webhook", "token"}
+MENDED_LATER = {"comment", "webhook", "token"}
 """What a forge keeps twice if it carries a request out late, until the step is made again."""
 
 

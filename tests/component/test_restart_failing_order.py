@@ -9,7 +9,7 @@ from packcopies import copied_pack
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
-from orderkit.flows.order import listing, ordering
+from orderkit.flows.order import listing, placing
 from orderkit.flows.waiting import until
 
 
@@ -18,11 +18,11 @@ def test_a_platform_with_a_failing_order_starts_again(tmp_path: Path) -> None:
     pack = copied_pack(tmp_path / "pack")
     station = pack / "stations/garage/station.py"
     wanted = EmbeddedRunRequest(tmp_path / "state", pack, Ports(0, 0, 0, 0), ("ae86",))
-    request = ordering.OrderRequest(
+    request = placing.OrderRequest(
         "garage", {"team_name": "ae86", "stage": "stage1"}, "user:default/test"
     )
     with running(wanted, on_step=lambda *_: None) as first:
-        ordering.order(first.platform, request, on_step=lambda *_: None)
+        placing.order(first.platform, request, on_step=lambda *_: None)
 
     good = station.read_text()
     station.write_text(

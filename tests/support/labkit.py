@@ -9,7 +9,7 @@ from orderkit.core.check import KitUnderCheck, PackFacts
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.errors import OrderkitError
 from orderkit.core.generate.kit_files import projected
-from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.checked_kits import checked_kit
 
 EXAMPLES = """\
   examples:
@@ -190,7 +190,7 @@ def generated(texts: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
     """Return files and, where the kit can be read, what is generated from them."""
     files = {PurePosixPath(path): text.encode() for path, text in texts.items()}
     try:
-        return {**projected(read_kit("lab", files)), **files}
+        return {**projected(checked_kit("lab", files)), **files}
     except OrderkitError:
         return files
 

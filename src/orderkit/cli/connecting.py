@@ -196,6 +196,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         confined=_LazyRenderer(),
         teams=settings.teams,
         functions=settings.functions,
+        service_registers=settings.service_registers,
     )
 
 

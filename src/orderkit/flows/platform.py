@@ -50,6 +50,8 @@ class Platform:
     teams: Sequence[str] = ()
     functions: Sequence[FunctionProcess] = ()
     """Composition functions that plans may call as processes of their own."""
+    service_registers: bool = False
+    """Orders enter the ledger through the platform's service only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +101,40 @@ def read_text(platform: Platform, repo: RepoId, path: PurePosixPath, ref: str) -
     return None if revision is None else revision.text
 
 
-def published_pack(platform: Platform, *, kit: str | None = None) -> Pack:
+def pack_snapshot(platform: Platform) -> RepositorySnapshot:
     """
-    Read the pack as published to this platform: what the portal sees.
+    Return the files of the pack as published to this platform.
+
+    Raises:
+        NotFoundError: Nothing is published yet.
+    """
+    published_files = snapshot(platform, platform.pack_repo)
+    if published_files is None:
+        raise _no_pack(platform)
+    return published_files
+
+
+def _no_pack(platform: Platform) -> NotFoundError:
+    return NotFoundError(
+        f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
+        hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
+    )
+
+
+def published_pack(platform: Platform, pack: RepositorySnapshot | None = None) -> Pack:
+    """
+    Read what describes the kits of the pack as published to this platform: what the portal sees.
 
     Args:
-        kit: Read the template and skeleton of this kit too.
+        pack: Where it is known already; None to take it as it is now.
 
     Raises:
         NotFoundError: Nothing is published yet. InvalidInputError: it is no pack.
     """
-    pack_snapshot = snapshot(platform, platform.pack_repo)
-    if pack_snapshot is None:
-        raise NotFoundError(
-            f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
-            hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
-        )
+    pack = pack or pack_snapshot(platform)
     patterns = ("pack.yaml", str(deliverable_kinds.PATH), *_KIT_FILES)
-    folder = PurePosixPath("templates", kit or "-")
-    kit_paths = [
-        path
-        for path in pack_snapshot.blobs
-        if path.is_relative_to(folder) or any(path.match(pattern) for pattern in patterns)
-    ]
-    return read_pack(pack_files(platform, pack_snapshot.commit, kit_paths))
+    paths = [path for path in pack.blobs if any(path.match(pattern) for pattern in patterns)]
+    return read_pack(pack_files(platform, pack.commit, paths))
 
 
 def published_kit(platform: Platform, name: str) -> Kit:
@@ -135,10 +147,7 @@ def published_kit(platform: Platform, name: str) -> Kit:
     """
     commit = platform.forge.head(platform.pack_repo)
     if commit is None:
-        raise NotFoundError(
-            f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
-            hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
-        )
+        raise _no_pack(platform)
     paths = (PurePosixPath("pack.yaml"), kit_path(name), definition_path(name))
     return read_pack(pack_files(platform, commit, paths)).kit(name)
 

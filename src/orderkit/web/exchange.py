@@ -19,21 +19,8 @@ from starlette.responses import JSONResponse
 from orderkit.core import errors
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.secrets import redact
-from orderkit.ports.requesters import UnprovedError
 
 BODY_MAX_BYTES, HOOK_MAX_BYTES = 100_000, 2_000_000
-_STATUS: tuple[tuple[type[errors.OrderkitError], int], ...] = (
-    (UnprovedError, 401),
-    (errors.UsageError, 400),
-    (errors.NotFoundError, 404),
-    (errors.ConflictError, 409),
-    (errors.RefusedError, 403),
-    (errors.IncompleteError, 503),
-    (errors.InProgressError, 503),
-    (errors.UnreachableError, 503),
-    (errors.RemoteError, 502),
-)
-"""First match wins; anything else of ours is a 500 with its message."""
 
 
 async def read_body(request: Request, *, max_bytes: int = BODY_MAX_BYTES) -> bytes:
@@ -125,7 +112,7 @@ def check(value: Any, schema: Mapping[str, Any], field: str) -> None:
 
 def refusal(error: errors.OrderkitError) -> JSONResponse:
     """Return the answer for an error of ours."""
-    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+    status = error.http_status
     details: dict[str, Any] = {}
     if isinstance(error, errors.InvalidInputError):
         details = {"field": error.field, "value": _shown(error.value), "rule": error.rule}

@@ -15,7 +15,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.access import Right
 from orderkit.flows.order import listing, tracing
 from orderkit.flows.order.order_events import order_events
-from orderkit.flows.order.portal_tasks import TaskDone, TaskRequest, run_task
+from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import Requester

@@ -1,4 +1,4 @@
-"""The port `orderkit.ports.access.ForgeAccess`, topics and rights, through the client."""
+"""The port `orderkit.ports.access.ForgeAccess`, and rights, through the client."""
 
 from __future__ import annotations
 
@@ -270,56 +270,6 @@ def test_f83_a_webhook_needs_a_target_and_an_address(
         shop.forge.ensure_webhook(NOWHERE, Webhook("http://127.0.0.1:9/"))
     with pytest.raises(InvalidInputError, match="webhook"):
         shop.forge.ensure_webhook(hooked[0], Webhook("nonsense"))
-
-
-def test_f84_topics_are_exactly_those_named(shop: Workshop) -> None:
-    repo, seen = shop.empty_repo(), []
-
-    for names in (["b", "a"], ["a", "a"], []):
-        shop.forge.set_topics(repo, names)
-        found = shop.forge.repo(repo)
-        assert found is not None
-        seen.append(found.topics)
-
-    assert seen == [("a", "b"), ("a",), ()]
-    with pytest.raises(InvalidInputError, match="topics"):
-        shop.forge.set_topics(repo, ["not allowed"])
-    with pytest.raises(NotFoundError):
-        shop.forge.set_topics(NOWHERE, ["a"])
-
-
-def test_f85_search_finds_exactly_the_topic_whatever_the_page_size(
-    shop: Workshop, guest: GiteaForge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
-    topic, repos = f"t-{secrets.token_hex(4)}", [shop.empty_repo() for _ in range(5)]
-    hidden, near = shop.empty_repo(private=True), shop.empty_repo()
-    for repo in (*repos, hidden):
-        shop.forge.set_topics(repo, [topic, "other"])
-    shop.forge.set_topics(near, [f"{topic}-near"])
-
-    assert [each.id for each in shop.forge.search_topic(topic)] == [*repos, hidden]
-    assert [each.id for each in guest.search_topic(topic)] == repos
-    assert list(shop.forge.search_topic("no-such-topic")) == []
-
-
-def test_f86_one_that_goes_while_we_read_hides_no_other(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What follows moves to a page that was read already."""
-    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
-    topic, repos = f"t-{secrets.token_hex(4)}", [shop.empty_repo() for _ in range(5)]
-    for repo in repos:
-        shop.forge.set_topics(repo, [topic])
-
-    found: list[RepoId] = []
-    for each in shop.forge.search_topic(topic):
-        if not found:
-            shop.forge.delete_repo(repos[1])
-        found.append(each.id)
-
-    assert set(found) >= {repo for repo in repos if repo != repos[1]}
-    assert len(found) == len(set(found))
 
 
 def test_f87_the_record_says_what_we_may_do(shop: Workshop, guest: GiteaForge) -> None:

@@ -45,10 +45,10 @@ def order_command(
     """
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
-    from orderkit.flows.order import ordering
+    from orderkit.flows.order import placing
     from orderkit.flows.platform import default_requester
 
-    order_request = ordering.OrderRequest(
+    order_request = placing.OrderRequest(
         kit,
         order_views.assignments(assignments),
         requester or default_requester(),
@@ -57,7 +57,7 @@ def order_command(
     )
     progress = Progress(enabled=False if as_json else None)
     order_views.show_ordered(
-        ordering.order(connect_to(platform_file), order_request, on_step=progress), as_json
+        placing.order(connect_to(platform_file), order_request, on_step=progress), as_json
     )
 
 

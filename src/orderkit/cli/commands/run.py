@@ -10,8 +10,8 @@ import click
 from orderkit.cli.options import json_option, platform_option, requester_option
 
 if TYPE_CHECKING:
-    from orderkit.flows.order.interpreting import TemplateSource
     from orderkit.flows.platform import Platform
+    from orderkit.flows.template.published_templates import TemplateSource
     from orderkit.flows.template.scaffolder import TaskOptions
 
 
@@ -73,20 +73,20 @@ def run_command(
 
     from orderkit.adapters.folders.template_folder import check_free, write_tree
     from orderkit.cli.views import order_views, run_views
-    from orderkit.flows.order import interpreting
+    from orderkit.flows.order import placing
     from orderkit.flows.platform import default_requester
 
     if out_folder:
         check_free(Path(out_folder))
     platform = _platform(platform_file)
-    run_request = interpreting.TemplateRunRequest(
+    run_request = placing.TemplateRunRequest(
         order_views.assignments(assignments),
         _map(values_file, "--values"),
         requester or default_requester(),
         _options(secrets, environment_file, dry_run=dry_run),
     )
     steps = run_views.Steps(as_json=as_json)
-    result = interpreting.run(_source(template, platform), run_request, platform, on_step=steps)
+    result = placing.run(_source(template, platform), run_request, platform, on_step=steps)
     if out_folder:
         write_tree(result.workspace, Path(out_folder))
     run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out_folder), as_json)
@@ -106,19 +106,19 @@ def _source(template_name: str, platform: Platform | None) -> TemplateSource:
     from orderkit.adapters.folders.pack_folder import is_reference_pack
     from orderkit.adapters.folders.template_folder import DiskFolder, read_limited, template_path
     from orderkit.core.errors import NotFoundError
-    from orderkit.flows.order import interpreting
+    from orderkit.flows.template.published_templates import published_template, template_of
 
     path = template_path(template_name)
     if path is not None:
         data = read_limited(path, field="template")
         folder = DiskFolder(path.parent, trusted=is_reference_pack(path.parent))
-        return interpreting.template_of(template_name, data, folder)
+        return template_of(template_name, data, folder)
     if platform is None:
         raise NotFoundError(
             f"template '{template_name}': there is no such file, and no platform with a pack",
             hint="give a template.yaml, or name a platform with --platform FILE",
         )
-    return interpreting.published_template(platform, template_name)
+    return published_template(platform, template_name)
 
 
 def _options(
@@ -136,14 +136,24 @@ def _options(
 
 
 def _map(file: str | None, option: str) -> dict[str, Any]:
+    """
+    Read a file of values: one YAML or JSON map.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
     from pathlib import Path
 
     from orderkit.adapters.folders.template_folder import read_limited
-    from orderkit.flows.order import interpreting
+    from orderkit.core.errors import InvalidInputError
+    from orderkit.core.yaml import yaml12
 
     if file is None:
         return {}
-    return interpreting.read_values(read_limited(Path(file), field=option), name=file)
+    values = yaml12.load(read_limited(Path(file), field=option), name=file)
+    if not isinstance(values, dict):
+        raise InvalidInputError(file, values, "is no map of values", hint="write 'field: value'")
+    return values
 
 
 def _secret(text: str) -> tuple[str, str]:

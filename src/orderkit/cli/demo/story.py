@@ -33,7 +33,7 @@ from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order import order_state
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end import destroying
-from orderkit.flows.order import listing, ordering, tracing
+from orderkit.flows.order import listing, placing, tracing
 
 
 def tell(story: Story) -> None:
@@ -63,10 +63,10 @@ def tell(story: Story) -> None:
 
 
 def _order(story: Story, running: Running) -> None:
-    request = ordering.OrderRequest(
+    request = placing.OrderRequest(
         "garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER, timeout_s=PATIENCE_S
     )
-    ordered = ordering.order(running.platform, request, on_step=lambda *_: None)
+    ordered = placing.order(running.platform, request, on_step=lambda *_: None)
     expect(ordered.created, f"{ORDER} is new")
     story.stage("order", f"template.yaml interpreted, {ORDER} is {ordered.report.state.phase}")
 
@@ -114,8 +114,8 @@ def _repair(story: Story, running: Running) -> None:
 
 
 def _repeat(story: Story, running: Running) -> None:
-    request = ordering.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
-    ordered = ordering.order(running.platform, request, on_step=lambda *_: None)
+    request = placing.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
+    ordered = placing.order(running.platform, request, on_step=lambda *_: None)
     expect(not ordered.created, "the same order again is no new one")
     expect_sheet(running, "stage1")
     story.stage("again", "the same order changes nothing, the live stage1 stays")

@@ -1,10 +1,10 @@
 """
 Prepare a bootstrap: the platform's ports, the pack, and stand-ins for what does not run yet.
 
-A platform that comes up may have neither Orderkit's service nor a portal. Where they do not
-answer, the service runs in this process for the time of the bootstrap, and a small catalog
-stands for the portal's, so that the probe order can take the very path of people's orders; the
-bootstrap says that templates are not registered.
+A platform that comes up may have neither Orderkit's service nor a portal. Where the service
+registers orders and does not answer yet, the bootstrap registers its probe order itself. Where
+there is no portal, a small catalog stands for it for the time of the bootstrap, which says that
+templates are not registered.
 
 Called by ``orderkit bootstrap`` and ``orderkit platform check``.
 """
@@ -115,13 +115,12 @@ def _text(path: Path, field: str) -> str:
 def _platform(settings: PlatformSettings, undo: contextlib.ExitStack) -> tuple[Platform, str]:
     """Connect; return the platform, and why its portal cannot be asked (empty: it can)."""
     nobody = secrets.token_hex(16)
-    portal = _portal_to(settings, settings.service.url, _secret(settings.service))
+    portal = _portal(settings)
     platform = connect_with(settings, BackstageCatalog(settings.portal.url, token=nobody), portal)
     catalog, problem = _catalog(settings)
     platform = replace(platform, catalog=catalog or _catalog_stand_in(platform, undo))
-    if not _serves(portal):
-        service = _service_stand_in(platform, undo)
-        platform = replace(platform, portal=_portal_to(settings, *service))
+    if settings.service_registers and not _serves(portal):
+        platform = replace(platform, service_registers=False)
     return platform, problem
 
 
@@ -167,23 +166,8 @@ def _secret(endpoint: Endpoint) -> str:
         return secrets.token_hex(16)
 
 
-def _portal_to(settings: PlatformSettings, service_url: str, secret: str) -> BackstagePortal:
-    target = ProxyTarget(service_url, {SECRET_HEADER: secret})
+def _portal(settings: PlatformSettings) -> BackstagePortal:
+    target = ProxyTarget(settings.service.url, {SECRET_HEADER: _secret(settings.service)})
     return BackstagePortal(
         settings.portal.url, token=_secret(settings.portal), proxies={SERVICE_PROXY: target}
     )
-
-
-def _service_stand_in(platform: Platform, undo: contextlib.ExitStack) -> tuple[str, str]:
-    """Run Orderkit's service in this process; return its address and its secret."""
-    from orderkit.adapters.embedded import serving
-    from orderkit.web.callers import CallerAccess
-    from orderkit.web.operations import ServiceOptions
-    from orderkit.web.service import service_app
-
-    secret = secrets.token_hex(16)
-    options = ServiceOptions(access=CallerAccess(secret=secret, header=SECRET_HEADER), audit=None)
-    server = serving.HttpServer(service_app(platform, options), serving.bind("service", 0))
-    server.start()
-    undo.callback(server.stop)
-    return server.url, secret

@@ -19,7 +19,7 @@ from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
 from orderkit.flows.order.listing import OrderReport
 from orderkit.flows.order.order_events import OrderEvent
-from orderkit.flows.order.ordering import Ordered
+from orderkit.flows.order.placing import Ordered
 from orderkit.flows.order.registering import Registered
 from orderkit.flows.order.tracing import Trace, TraceNode
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -11,6 +10,7 @@ import click
 
 from orderkit.cli.output import emit_json
 from orderkit.core.order.order_state import short
+from orderkit.core.unified_diff import unified_diff
 from orderkit.flows.install.upgrading import FileDifference, Upgraded, UpgradePlan, Wave
 
 _ACTIONS = {(False, True): "new", (True, False): "removed", (True, True): "changed"}
@@ -30,36 +30,33 @@ def show_plan(plan: UpgradePlan, *, as_json: bool) -> None:
         click.echo(f"{number}. {wave.name}: {len(wave.differences)} files in one commit{waits}")
         for move in wave.moves:
             click.echo(f"     {move}")
-        for difference in wave.differences:
-            click.echo(f"     {_action(difference):<8} {difference.path}")
+        for one in wave.differences:
+            click.echo(f"     {_action(one):<8} {one.path}")
 
 
-def show_upgraded(upgraded: Upgraded, *, as_json: bool) -> None:
+def show_upgraded(done: Upgraded, *, as_json: bool) -> None:
     """Show what an upgrade wrote."""
     if as_json:
-        report = {"operation": upgraded.operation, "commits": dict(upgraded.commits)}
-        emit_json("orderkit.platform-upgrade/v1", report)
+        told = {"operation": done.operation, "commits": dict(done.commits)}
+        emit_json("orderkit.platform-upgrade/v1", told)
         return
-    if not upgraded.commits:
+    if not done.commits:
         click.echo("nothing to do: every layer is as it should be and ready")
         return
-    click.echo(f"upgraded ({upgraded.operation})")
-    for name, commit in upgraded.commits.items():
+    click.echo(f"upgraded ({done.operation})")
+    for name, commit in done.commits.items():
         click.echo(f"  {name:<17} {short(commit)}")
 
 
 def show_differences(plan: UpgradePlan, *, as_json: bool) -> None:
     """Show how the platform's pack repository differs from what was rendered."""
-    differences = [difference for wave in plan.differing for difference in wave.differences]
+    found = [one for wave in plan.differing for one in wave.differences]
     if as_json:
-        actions = {
-            str(difference.path): _action(difference)
-            for difference in sorted(differences, key=lambda difference: difference.path)
-        }
-        emit_json("orderkit.platform-difference/v1", {"from": plan.commit, "files": actions})
+        told = {str(one.path): _action(one) for one in sorted(found, key=lambda one: one.path)}
+        emit_json("orderkit.platform-difference/v1", {"from": plan.commit, "files": told})
         return
-    for difference in differences:
-        click.echo(_diff(difference), nl=False)
+    for one in found:
+        click.echo(_diff(one), nl=False)
 
 
 def _as_data(wave: Wave) -> Mapping[str, Any]:
@@ -69,29 +66,18 @@ def _as_data(wave: Wave) -> Mapping[str, Any]:
             {"kind": m.kind, "name": m.name, "before": m.before, "after": m.after}
             for m in wave.moves
         ],
-        "files": {str(difference.path): _action(difference) for difference in wave.differences},
+        "files": {str(one.path): _action(one) for one in wave.differences},
     }
 
 
-def _action(difference: FileDifference) -> str:
-    return _ACTIONS[difference.before is not None, difference.after is not None]
+def _action(one: FileDifference) -> str:
+    return _ACTIONS[one.before is not None, one.after is not None]
 
 
-def _diff(difference: FileDifference) -> str:
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        for line in difflib.unified_diff(
-            _lines(difference.before),
-            _lines(difference.after),
-            _name("a", difference, difference.before),
-            _name("b", difference, difference.after),
-        )
-    )
+def _diff(one: FileDifference) -> str:
+    old, new = _name("a", one, one.before), _name("b", one, one.after)
+    return unified_diff(one.before, one.after, old, new)
 
 
-def _name(side: str, difference: FileDifference, data: bytes | None) -> str:
-    return "/dev/null" if data is None else f"{side}/{PurePosixPath(difference.path)}"
-
-
-def _lines(data: bytes | None) -> list[str]:
-    return (data or b"").decode(errors="replace").splitlines(keepends=True)
+def _name(side: str, one: FileDifference, data: bytes | None) -> str:
+    return "/dev/null" if data is None else f"{side}/{PurePosixPath(one.path)}"

@@ -10,7 +10,6 @@ Called by ``flows.kit.test_kits``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -22,6 +21,7 @@ from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, RESOURCE
 from orderkit.core.crossplane.simulation import Simulation
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.unified_diff import unified_diff
 from orderkit.core.yaml import yaml11
 
 FILES = PurePosixPath("files")
@@ -68,7 +68,7 @@ class Difference:
         """Return a unified diff, from what is expected to what came out."""
         old = f"expected/{self.path}" if self.before is not None else "(nothing expected)"
         new = "what came out" if self.after is not None else "(nothing came out)"
-        return "".join(difflib.unified_diff(_lines(self.before), _lines(self.after), old, new))
+        return unified_diff(self.before, self.after, old, new)
 
 
 def golden(outcome: ScenarioOutcome) -> dict[PurePosixPath, bytes]:
@@ -151,10 +151,3 @@ def _without_crossplane_metadata(manifest: Manifest) -> Manifest:
         if kept:
             meta[key] = kept
     return {**manifest, "metadata": meta}
-
-
-def _lines(data: bytes | None) -> list[str]:
-    lines = (data or b"").decode(errors="replace").splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n\\ No newline at end of file\n"
-    return lines

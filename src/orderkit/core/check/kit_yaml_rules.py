@@ -6,7 +6,6 @@ Called by ``core.check``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -21,8 +20,10 @@ from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Direction, Kit
 from orderkit.core.objects.kube_objects import dig, metadata
+from orderkit.core.schema.structural.api_messages import path_of
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.xrd import xr_kind
+from orderkit.core.suggestions import did_you_mean
 
 VISIBLE_MAX = 5
 
@@ -50,7 +51,7 @@ def _consistency(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
         message = f"{problem.value!r} {problem.rule}"
         doc_at_fault = definition if problem.file == "xrd" or doc is None else doc
         yield finding_at(
-            _rule_of(problem), doc_at_fault, _dotted(problem.steps), message, hint=problem.hint
+            _rule_of(problem), doc_at_fault, path_of(problem.steps), message, hint=problem.hint
         )
 
 
@@ -117,8 +118,7 @@ def _compared(doc: Doc, kit: Kit) -> Iterator[Located]:
     platform_parameters = {NAME_PARAMETER, TEAM_PARAMETER}
     for parameter, field_path in form_parameters.items():
         if parameter not in xrd_parameters | platform_parameters:
-            near = difflib.get_close_matches(parameter, sorted(xrd_parameters), n=1)
-            hint = f"did you mean '{near[0]}'?" if near else ""
+            hint = did_you_mean(parameter, sorted(xrd_parameters))
             message = f"the form asks for '{parameter}', and the XRD has no such field"
             yield finding_at(KitRule.FORM_FIELD_UNKNOWN, doc, field_path, message, hint=hint)
     for name in kit.spec_schema.get("required") or ():
@@ -150,12 +150,11 @@ def _schema(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
 
     errors = jsonschema.Draft202012Validator(KIT_SCHEMA).iter_errors(doc.manifest)
     for error in sorted(errors, key=lambda e: list(map(str, e.absolute_path))):
-        at = _dotted(error.absolute_path)
+        at = path_of(error.absolute_path)
         if error.validator == "additionalProperties":
             known_keys = list(error.schema.get("properties", ()))
             for key in sorted(set(error.instance) - set(known_keys)):
-                near = difflib.get_close_matches(str(key), known_keys, n=1)
-                hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known_keys)}"
+                hint = did_you_mean(str(key), known_keys, f"known: {', '.join(known_keys)}")
                 key_path = f"{at}.{key}" if at else str(key)
                 yield finding_at(
                     KitRule.KIT_SCHEMA, doc, key_path, f"'{key}' is no known key", hint=hint
@@ -175,13 +174,6 @@ def _is_empty_change(error: Any) -> bool:
     empty = error.validator == "minItems" and path[-1:] == ["fields"]
     missing = error.validator == "required" and "'fields'" in error.message
     return in_change and (empty or missing)
-
-
-def _dotted(steps: Any) -> str:
-    text = ""
-    for step in steps:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return text.removeprefix(".")
 
 
 def _is_later(kit: Kit, path: str) -> bool:

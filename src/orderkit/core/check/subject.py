@@ -17,7 +17,8 @@ from orderkit.core.check.rules import Coded, KitRule
 from orderkit.core.crossplane.composed import PipelineStep, steps_of
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.kit_reader import definition_path, kit_path, read_kit
+from orderkit.core.kit.checked_kits import checked_kit
+from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
@@ -204,7 +205,7 @@ class KitUnderCheck:
         if self.definition is None or misshapen(self.definition.manifest):
             return None
         try:
-            return read_kit(self.name, self.pack.files)
+            return checked_kit(self.name, self.pack.files)
         except OrderkitError:
             return None
 

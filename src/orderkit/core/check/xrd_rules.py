@@ -13,7 +13,8 @@ from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshape
 from orderkit.core.check.trial_orders import NAME_MAX
 from orderkit.core.check.xrd_paths import schema_at
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.kit_reader import definition_path, read_kit
+from orderkit.core.kit.checked_kits import checked_kit
+from orderkit.core.kit.kit_reader import definition_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.sample_values import longest
 from orderkit.core.objects.kube_objects import dig
@@ -92,7 +93,7 @@ def _name(definition: Doc, kit: Kit) -> Iterator[Located]:
 def check_readable(subject: KitUnderCheck) -> Iterator[Located]:
     """Tell why the kit cannot be read; for kits of which no other rule has told anything."""
     try:
-        read_kit(subject.name, subject.pack.files)
+        checked_kit(subject.name, subject.pack.files)
     except OrderkitError as error:
         file = definition_path(subject.name)
         yield subject.in_file(KitRule.XRD_REFUSED, file, str(error), hint=error.hint)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.kit import catalog_pickers, js_patterns
+from orderkit.core.kit.change_forms import parameter_of
 from orderkit.core.kit.conditional_fields import conditions
 from orderkit.core.kit.form_limits import numbers, sizes
 from orderkit.core.kit.hidden_fields import hidden_schema, label_of
@@ -62,7 +63,7 @@ def properties_of(kit: Kit, fields: Sequence[KitField]) -> Schema:
     Raises:
         FormError: A pattern cannot be said in JavaScript.
     """
-    by_name = {_name(kit, field): field for field in fields if field.visible or field.hidden}
+    by_name = {parameter_of(kit, field): field for field in fields if field.visible or field.hidden}
     schemas = {
         name: hidden_schema(field, field.hidden) if field.hidden else _Property(kit, field).schema()
         for name, field in by_name.items()
@@ -89,7 +90,7 @@ def _name(kit: Kit, field: KitField) -> str:
 
 def _entered_condition(kit: Kit, field: KitField) -> Schema:
     """Return a schema that holds if something is entered in the field."""
-    name = _name(kit, field)
+    name = parameter_of(kit, field)
     condition: Schema = {"required": [name]}
     match field.shape:
         case FieldShape.LIST:

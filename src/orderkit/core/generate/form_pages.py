@@ -16,6 +16,7 @@ from typing import Any
 from orderkit.core.generate.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit import js_patterns
 from orderkit.core.kit.hidden_fields import baked_parameter, hidden_schema
+from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT
 from orderkit.core.kit.model import Hidden, Kit, Page
 from orderkit.core.kit.xrd_fields import KitField, KitFields
 from orderkit.core.names import LABEL_MAX
@@ -23,9 +24,6 @@ from orderkit.core.names import LABEL_MAX
 Schema = dict[str, Any]
 
 DEFAULT_PAGE, ADVANCED_PAGE = "Order", "Advanced settings"
-FORGE_HOST, PACK_COMMIT = "forge_host", "pack_commit"
-"""Parameters of every form, baked when the pack is published."""
-RESERVED = (FORGE_HOST, PACK_COMMIT)
 _FORGE_HOST_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[A-Za-z0-9._/-]+)?$"
 _COMMIT_PATTERN = "^[0-9a-f]{40}$"
 _TEAM_PATTERN = "^(group:default/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"

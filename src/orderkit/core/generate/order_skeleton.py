@@ -19,6 +19,7 @@ from typing import Any
 from orderkit.core.kit.catalog_pickers import prefix_of
 from orderkit.core.kit.change_forms import changes_of, title_of
 from orderkit.core.kit.generated_mark import template_comment
+from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Kit, When
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields, fields_of
 from orderkit.core.order.order_file import MANIFESTS
@@ -61,19 +62,6 @@ def member(of: str, name: str) -> str:
     if _IDENTIFIER.match(name) and name not in _LITERALS:
         return f"{of}.{name}"
     return f"{of}[{quoted(name)}]"
-
-
-def quoted(text: str) -> str:
-    """
-    Return a text as a literal of the template language.
-
-    Raises:
-        ValueError: It has control characters, which the language cannot say.
-    """
-    if any(ord(character) < ord(" ") for character in text):
-        raise ValueError(f"{text!r} has control characters")
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def plain(text: str) -> str:

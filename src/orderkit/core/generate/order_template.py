@@ -10,9 +10,10 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.generate.form_pages import FORGE_HOST, PACK_COMMIT, pages
+from orderkit.core.generate.form_pages import pages
 from orderkit.core.generate.order_skeleton import manifest_path, member
 from orderkit.core.kit.generated_mark import comment
+from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT
 from orderkit.core.kit.model import Kit, Link
 from orderkit.core.kit.xrd_fields import KitFields, fields_of
 from orderkit.core.portal.template import API_VERSION

@@ -7,7 +7,6 @@ and by the service, which leads to a form with what Git holds filled in.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,6 +24,7 @@ from orderkit.core.kit.model import (
 )
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of
 from orderkit.core.objects.values import ABSENT
+from orderkit.core.suggestions import did_you_mean
 
 END, ANY_CHANGE = "end", "change"
 """The end's name, and that of the one change of a kit that names none."""
@@ -69,8 +69,7 @@ def change_named(kit: Kit, name: str) -> KitChange:
     changes = {change.name: change for change in changes_of(kit)}
     if name in changes:
         return changes[name]
-    near = difflib.get_close_matches(name, changes, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"changes: {', '.join(changes) or 'none'}"
+    hint = did_you_mean(name, changes, f"changes: {', '.join(changes) or 'none'}")
     raise InvalidInputError("change", name, f"is no change of kit {kit.name}", hint=hint)
 
 

@@ -2,7 +2,7 @@
 What is wrong with a kit although kit.yaml and XRD are well-formed each on its own.
 
 `problems` finds all of it, each with the file it stands in, the place there, and the way out.
-Called by ``core.kit.kit_reader``, which raises the first, and by ``orderkit kit check``, which
+Called by ``core.kit.checked_kits``, which raises the first, and by ``orderkit kit check``, which
 shows all.
 """
 
@@ -15,11 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orderkit.core.generate.form_pages import RESERVED
-from orderkit.core.generate.order_skeleton import quoted
 from orderkit.core.kit.catalog_pickers import prefix_of
 from orderkit.core.kit.hidden_fields import guard_of
 from orderkit.core.kit.js_patterns import to_javascript
+from orderkit.core.kit.literals import RESERVED, quoted
 from orderkit.core.kit.model import Direction, Hints, How, Kit, KitChange
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, KitFields, fields_of
 from orderkit.core.objects.kube_objects import dig

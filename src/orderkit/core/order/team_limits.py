@@ -9,7 +9,6 @@ Called by the flows that order, register and change, and by ``flows.team.teams``
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -23,6 +22,7 @@ from orderkit.core.objects import quantities
 from orderkit.core.objects.quantities import NoQuantity, Unsure
 from orderkit.core.order.team_file import ORDERS, TeamFile, TeamLimits
 from orderkit.core.schema.validate.hints import schema_at, shown, value_at
+from orderkit.core.suggestions import did_you_mean
 
 _NUMBERS = ("integer", "number")
 
@@ -189,8 +189,7 @@ def _without(limits: TeamLimits, name: str) -> TeamLimits:
 def _kit_called(field: str, name: str, kits: Mapping[str, Kit]) -> Kit:
     if name in kits:
         return kits[name]
-    near = difflib.get_close_matches(name, kits, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"kits: {', '.join(sorted(kits))}"
+    hint = did_you_mean(name, kits, f"kits: {', '.join(sorted(kits))}")
     raise InvalidInputError(field, name, "is no kit of this platform's pack", hint=hint)
 
 

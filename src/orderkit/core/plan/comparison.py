@@ -108,11 +108,6 @@ class Plan:
         waves = (tuple(path for path in wave if path in new) for wave in self.after.waves)
         return tuple(wave for wave in waves if wave)
 
-    @property
-    def is_empty(self) -> bool:
-        """Say whether nothing changes but perhaps the XR's own fields."""
-        return not (self.changes or self.status or self.faults)
-
     def count(self, action: Action) -> int:
         """Return how many resources it happens to."""
         return sum(change.action is action for change in self.changes)

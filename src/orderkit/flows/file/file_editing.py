@@ -10,7 +10,6 @@ Called by ``orderkit edit``.
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 import tempfile
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, UsageError
+from orderkit.core.unified_diff import unified_diff
 from orderkit.core.yaml import edit
 from orderkit.core.yaml.edit import LIMITS, Edit
 
@@ -38,19 +38,7 @@ class EditedText:
 
     def diff(self) -> str:
         """Return the difference as ``diff -u`` writes it; empty if there is none."""
-        lines = difflib.unified_diff(
-            _lines(self.before), _lines(self.after), f"a/{self.name}", f"b/{self.name}"
-        )
-        return "".join(
-            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-            for line in lines
-        )
-
-
-def _lines(data: bytes) -> list[str]:
-    lines = data.decode().split("\n")
-    full_lines = [line + "\n" for line in lines[:-1]]
-    return [*full_lines, lines[-1]] if lines[-1] else full_lines
+        return unified_diff(self.before, self.after, f"a/{self.name}", f"b/{self.name}")
 
 
 def edit_bytes(name: str, before: bytes, edits: Sequence[Edit]) -> EditedText:

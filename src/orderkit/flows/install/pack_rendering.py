@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.hidden_fields import guard_pattern
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Files, read_pack
@@ -103,7 +104,7 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
     """
     pack = read_pack(files)
     baked = values.baked(pack.versions)
-    for kit in pack.kits():  # a broken kit stops here, before any write
+    for kit in checked_kits(pack):  # a broken kit stops here, before any write
         for problem in xrd.problems(kit.xrd):
             path = f"gitops/apis/{kit.name}/definition.yaml"
             raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")

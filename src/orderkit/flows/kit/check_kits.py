@@ -22,6 +22,7 @@ from orderkit.core.check.since import check_since, kit_is_gone
 from orderkit.core.check.station_source import may_depend_on_hashing
 from orderkit.core.check.subject import finding_at
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.objects.conditions import first_and_more
@@ -93,7 +94,7 @@ def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = No
 def _together(pack: Pack, facts: PackFacts) -> list[Located]:
     """Judge what is generated from all kits; kits that cannot be read have told of it."""
     try:
-        return list(check_pack_files(facts.files, kinds(pack.name, pack.kits())))
+        return list(check_pack_files(facts.files, kinds(pack.name, checked_kits(pack))))
     except OrderkitError:
         return []
 

@@ -1,13 +1,12 @@
 """
 Generate a pack's files from its kits, and say what differs.
 
-Reads a pack folder, writes only what differs, removes what was generated once and is not any more.
-Called by ``orderkit kit generate``, ``orderkit kit new`` and ``orderkit init``.
+Reads a pack folder, writes only what differs, removes what was generated once and is not any
+more. Called by ``orderkit kit generate``.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,9 +16,11 @@ from orderkit.adapters.folders.pack_folder import read_folder, write_file
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.health_checks import OWN, SETTINGS, settings
 from orderkit.core.generate.kit_files import generate, is_hand_written, leftovers
+from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
+from orderkit.core.unified_diff import unified_diff
 from orderkit.core.yaml.documents import Files
 
 Action = Literal["same", "new", "changed", "removed"]
@@ -38,11 +39,7 @@ class GeneratedFile:
 
     def diff(self) -> str:
         """Return a unified diff; empty if nothing differs."""
-        return "".join(
-            difflib.unified_diff(
-                _lines(self.before), _lines(self.after), f"a/{self.path}", f"b/{self.path}"
-            )
-        )
+        return unified_diff(self.before, self.after, f"a/{self.path}", f"b/{self.path}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +67,15 @@ def plan_generation(pack: Path, kits: Sequence[str] = ()) -> Generation:
         RefusedError: A file written by hand stands where a generated one belongs.
     """
     files = read_folder(pack, docs=True)
-    pack_read = read_pack(files)
-    generated_files: list[GeneratedFile] = []
-    read = {kit.name: kit for kit in pack_read.kits()}
-    for name in kits or pack_read.kit_names:
-        generated = generate(files, read[name] if name in read else pack_read.kit(name))
-        stale = leftovers(files, name, generated)
-        generated_files += _compared(name, files, {**generated, **dict.fromkeys(stale)})
-    generated_files += _compared("", files, _of_all(files, pack_read.name, tuple(read.values())))
-    return Generation(tuple(sorted(generated_files, key=lambda file: file.path)))
+    known = read_pack(files)
+    found: list[GeneratedFile] = []
+    read = {kit.name: kit for kit in checked_kits(known)}
+    for name in kits or known.kit_names:
+        generated = generate(files, read[name] if name in read else known.kit(name))
+        gone = leftovers(files, name, generated)
+        found += _compared(name, files, {**generated, **dict.fromkeys(gone)})
+    found += _compared("", files, _of_all(files, known.name, tuple(read.values())))
+    return Generation(tuple(sorted(found, key=lambda file: file.path)))
 
 
 def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath, bytes]:
@@ -92,23 +89,23 @@ def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath,
     return {**kinds(pack, kits), **checks}
 
 
-def apply_generation(pack: Path, generation: Generation) -> None:
+def apply_generation(pack: Path, wanted: Generation) -> None:
     """
     Write what differs, remove what is left over. Idempotent; each file is written whole.
 
     Raises:
         OSError: The folder cannot be written.
     """
-    for file in generation.differing:
+    for file in wanted.differing:
         write_file(pack, file.path, file.after)
 
 
 def _compared(
     kit: str,
     files: Mapping[PurePosixPath, bytes],
-    generated: Mapping[PurePosixPath, bytes | None],
+    wanted: Mapping[PurePosixPath, bytes | None],
 ) -> Iterator[GeneratedFile]:
-    for path, after in generated.items():
+    for path, after in wanted.items():
         before = files.get(path)
         yield GeneratedFile(kit, path, _action(before, after), before, after)
 
@@ -119,11 +116,3 @@ def _action(before: bytes | None, after: bytes | None) -> Action:
     if after is None:
         return "removed"
     return "new" if before is None else "changed"
-
-
-def _lines(data: bytes | None) -> list[str]:
-    text = (data or b"").decode(errors="replace")
-    lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n\\ No newline at end of file\n"
-    return lines

@@ -27,7 +27,6 @@ from orderkit.core.generate.imported_kit import (
     functions_in,
     kit_name,
     pipeline_of,
-    read_source,
     text_of,
     the_xrd,
 )
@@ -216,13 +215,3 @@ def _pipeline_next(pack: Path, name: str, pipeline: Pipeline) -> Iterator[str]:
             yield f"write stations/{station}/station.py: the Composition runs it"
     if pipeline.functions != (STATION_FUNCTION,):
         yield f"list what the pipeline makes in templates/{name}/kit.yaml (composes): rights follow"
-
-
-def sources_of(files: dict[str, bytes]) -> tuple[ImportSource, ...]:
-    """
-    Read files by their name.
-
-    Raises:
-        ManifestError: One is no YAML or JSON of Kubernetes objects.
-    """
-    return tuple(read_source(name, data) for name, data in files.items())

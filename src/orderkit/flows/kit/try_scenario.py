@@ -28,6 +28,7 @@ from orderkit.core.crossplane.python_functions import functions_here, packages_o
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of, name_shown
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
@@ -184,7 +185,8 @@ def prepare(
         NotFoundError: The pack has no such kit.
         InvalidInputError: A file of the kit is broken, or a value is missing.
     """
-    kit = pack.kit(name)
+    pack.kit(name)  # says which kits there are
+    kit = checked_kit(name, pack.files)
     folder = _baked(pack, name, values)
     template = PurePosixPath("template.yaml")
     composition = composition_of(pack.files, kit)

@@ -32,7 +32,6 @@ from orderkit.core.order.order_check import check_order_files
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import ManifestError, parse_manifests
-from orderkit.flows.order.interpreting import published_template
 from orderkit.flows.order.registering import Registration, check_free, register
 from orderkit.flows.platform import (
     Platform,
@@ -43,6 +42,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder
+from orderkit.flows.template.published_templates import published_template
 from orderkit.ports.forge import FileChange, Operation
 
 CATALOG_FILE = PurePosixPath("catalog-info.yaml")

@@ -7,7 +7,6 @@ one list per kind, whatever the number of orders.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
@@ -179,8 +179,7 @@ def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
     if ended:
         raise NotFoundError(f"{order} has ended", hint=f"its tombstone in the ledger: {ended[-1]}")
     orders = [entry.order for entry in ledger.entries(paths)]
-    near = difflib.get_close_matches(order, orders, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else "see 'orderkit list'"
+    hint = did_you_mean(order, orders, "see 'orderkit list'")
     raise NotFoundError(f"no order '{order}' in the ledger", hint=hint)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
@@ -165,6 +166,7 @@ class _Fleet:
         self.base: Pack = read_pack(request.base.files)
         self._candidate = read_pack(request.candidate.files)
         self._kit, self._other = self.base.kit(request.kit), self._candidate.kit(request.kit)
+        checked_kit(request.kit, self._candidate.files)
         self._prices, self._priceless = _prices(request)
         self._defaults = defaults_of(self._kit.xrd)
         self._kinds = set(_assembled(self.base))

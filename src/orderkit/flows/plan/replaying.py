@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from orderkit.core.errors import NotFoundError, RefusedError
+from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import FieldEdit, apply, resolve
@@ -47,7 +48,8 @@ def plan_replayed(
     """
     recorded_order = check_one(recorded, order)
     pack = read_pack(needed_files(files))
-    kit = pack.kit(recorded_order.kit)
+    pack.kit(recorded_order.kit)  # raises if there is no such kit
+    kit = checked_kit(recorded_order.kit, pack.files)
     if isinstance(change, dict):
         new = change
         _check_same(recorded_order.xr, new)

@@ -21,13 +21,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from orderkit.adapters.embedded.assembly.site import ReconcilerContext
-from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
 from orderkit.adapters.embedded.providers.crds import crd
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,
     Allowed,
+    Twin,
     VisitOutcome,
-    reconcile,
 )
 from orderkit.core.objects.conditions import AVAILABLE, CREATING
 from orderkit.core.objects.kube_objects import (
@@ -69,49 +68,32 @@ def external_crd() -> Manifest:
     return crd(EXTERNAL, namespaced=False, spec=spec)
 
 
-class CloudTwin:
+class CloudTwin(Twin):
     """The controllers of the managed kinds of one provider."""
 
-    def __init__(self, site: ReconcilerContext, cloud: CloudSettings) -> None:
-        self._site, self._delay_s = site, cloud.delay_s
-        self._controllers = [self._controller(kind) for kind in cloud.kinds]
+    def __init__(self, site: ReconcilerContext, wanted: CloudSettings) -> None:
+        super().__init__(site)
+        self._delay_s = wanted.delay_s
+        self._look_after({f"cloud/{kind}": kind for kind in wanted.kinds}, workers=1)
 
-    def _controller(self, kind: Kind) -> Controller:
-        controller = Controller(
-            f"cloud/{kind}",
-            self._site.cluster,
-            lambda key: reconcile(self._site, key, self._visit, self._leave),
-            workers=1,
-            backoff=Backoff(first_s=0.2, longest_s=10.0),
-        )
-        controller.watch(kind)
-        return controller
-
-    def start(self) -> None:
-        for running in self._controllers:
-            running.start()
-
-    def stop(self) -> None:
-        side_by_side([running.stop for running in self._controllers])
-
-    def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
+    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
         name = annotations_of(managed).get(EXTERNAL_NAME)
         if not name:
-            external_name = {EXTERNAL_NAME: metadata(managed)["name"]}
-            self._site.patch_metadata(managed, {"annotations": external_name})
+            own = {EXTERNAL_NAME: metadata(managed)["name"]}
+            self._site.patch_metadata(managed, {"annotations": own})
             return VisitOutcome(CREATING, again_s=0.0)
         existing = self._site.cluster.get(record_key(managed, name))
-        if existing is None and not policies.create:
+        if existing is None and not allowed.create:
             return VisitOutcome(UNAVAILABLE)
         created = str(dig(existing or {}, "spec", "createdAt", default="")) or self._now()
-        if existing is None or policies.update:
+        if existing is None or allowed.update:
             self._site.cluster.apply(_record(managed, name, created), owner=OWNER)
         left_s = self._delay_s - self._age_s(created)
         if left_s > 0:
             return VisitOutcome(CREATING, again_s=left_s)
         self._write_secret(managed, name)
-        provided = {**dig(managed, "spec", "forProvider", default={}), "id": name}
-        return VisitOutcome(AVAILABLE, status={"atProvider": provided})
+        known = {**dig(managed, "spec", "forProvider", default={}), "id": name}
+        return VisitOutcome(AVAILABLE, status={"atProvider": known})
 
     def _now(self) -> str:
         return self._site.clock.now().isoformat()
@@ -119,9 +101,9 @@ class CloudTwin:
     def _age_s(self, created: str) -> float:
         return (self._site.clock.now() - datetime.fromisoformat(created)).total_seconds()
 
-    def _leave(self, managed: Manifest, policies: Allowed) -> bool:
+    def _leave(self, managed: Manifest, allowed: Allowed) -> bool:
         name = annotations_of(managed).get(EXTERNAL_NAME)
-        if not name or not policies.delete:
+        if not name or not allowed.delete:
             return True
         return not self._site.cluster.delete(record_key(managed, name))
 
@@ -129,7 +111,7 @@ class CloudTwin:
         reference = dig(managed, "spec", "writeConnectionSecretToRef", default=None)
         if not reference:
             return
-        secret_text = base64.b64encode(f"of the embedded platform, for {name}".encode()).decode()
+        said = base64.b64encode(f"of the embedded platform, for {name}".encode()).decode()
         meta = metadata(managed)
         owner = {
             "apiVersion": managed["apiVersion"],
@@ -148,7 +130,7 @@ class CloudTwin:
                 "ownerReferences": [owner],
             },
             "type": "connection.crossplane.io/v1alpha1",
-            "data": dict.fromkeys(_SECRET_KEYS, secret_text),
+            "data": dict.fromkeys(_SECRET_KEYS, said),
         }
         self._site.cluster.apply(secret, owner=OWNER)
 

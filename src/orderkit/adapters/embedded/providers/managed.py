@@ -9,10 +9,11 @@ Called by ``objects`` and ``cloud``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from orderkit.adapters.embedded.assembly.site import ReconcilerContext, is_deleting
+from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
 from orderkit.core.errors import ConflictError, OrderkitError
 from orderkit.core.objects.conditions import DELETING, RECONCILE_SUCCESS, Condition, reconcile_error
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig
@@ -63,15 +64,13 @@ class Allowed:
         Raises:
             ManagedError: A policy that does not exist, or none without Observe.
         """
-        policy_list = dig(managed, "spec", "managementPolicies", default=None)
-        policies = set(policy_list) if isinstance(policy_list, list) else {"*"}
-        if "*" in policies:
-            policies = set(_POLICIES)
-        if not policies <= _POLICIES or (policies and "Observe" not in policies):
-            raise ManagedError(
-                f"invalid managementPolicies: {', '.join(sorted(map(str, policies)))}"
-            )
-        return cls(*(policy in policies for policy in ("Observe", "Create", "Update", "Delete")))
+        given = dig(managed, "spec", "managementPolicies", default=None)
+        named = set(given) if isinstance(given, list) else {"*"}
+        if "*" in named:
+            named = set(_POLICIES)
+        if not named <= _POLICIES or (named and "Observe" not in named):
+            raise ManagedError(f"invalid managementPolicies: {', '.join(sorted(map(str, named)))}")
+        return cls(*(policy in named for policy in ("Observe", "Create", "Update", "Delete")))
 
 
 Visit = Callable[[Manifest, Allowed], VisitOutcome]
@@ -101,16 +100,50 @@ def reconcile(site: ReconcilerContext, key: ObjectKey, visit: Visit, leave: Leav
         raise
 
 
+class Twin:
+    """Looks after the managed resources of some kinds: one controller for each."""
+
+    def __init__(self, site: ReconcilerContext) -> None:
+        self._site = site
+        self._controllers: list[Controller] = []
+
+    def _look_after(self, kinds: Mapping[str, Kind], *, workers: int = 2) -> None:
+        """Make a controller for each kind, by the controller's name."""
+        for name, kind in kinds.items():
+            controller = Controller(
+                name,
+                self._site.cluster,
+                lambda key: reconcile(self._site, key, self._visit, self._leave),
+                workers=workers,
+                backoff=Backoff(first_s=0.2, longest_s=10.0),
+            )
+            controller.watch(kind)
+            self._controllers.append(controller)
+
+    def start(self) -> None:
+        for controller in self._controllers:
+            controller.start()
+
+    def stop(self) -> None:
+        side_by_side([controller.stop for controller in self._controllers])
+
+    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
+        raise NotImplementedError
+
+    def _leave(self, managed: Manifest, allowed: Allowed) -> bool:
+        raise NotImplementedError
+
+
 def _round(site: ReconcilerContext, managed: Manifest, visit: Visit, leave: Leave) -> float | None:
-    policies = Allowed.of(managed)
-    if annotations_of(managed).get(PAUSED) == "true" or not policies.observe:
+    allowed = Allowed.of(managed)
+    if annotations_of(managed).get(PAUSED) == "true" or not allowed.observe:
         site.write_status(managed, _PAUSED)
         return None
     if is_deleting(managed):
-        return _farewell(site, managed, policies, leave)
+        return _farewell(site, managed, allowed, leave)
     _check_config(site, managed)
     managed = site.keep_finalizer(managed, FINALIZER)
-    outcome = visit(managed, policies)
+    outcome = visit(managed, allowed)
     current = site.cluster.get(ObjectKey.of(managed))
     if current is not None:
         site.write_status(current, RECONCILE_SUCCESS, outcome.ready, status=outcome.status)
@@ -118,9 +151,9 @@ def _round(site: ReconcilerContext, managed: Manifest, visit: Visit, leave: Leav
 
 
 def _farewell(
-    site: ReconcilerContext, managed: Manifest, policies: Allowed, leave: Leave
+    site: ReconcilerContext, managed: Manifest, allowed: Allowed, leave: Leave
 ) -> float | None:
-    if not leave(managed, policies):
+    if not leave(managed, allowed):
         site.write_status(managed, DELETING, RECONCILE_SUCCESS)
         return 0.1
     site.drop_finalizer(managed, FINALIZER)
@@ -136,13 +169,13 @@ def _check_config(site: ReconcilerContext, managed: Manifest) -> None:
         "ClusterProviderConfig" if is_modern(kind) else "ProviderConfig"
     )
     for version in ("v1beta1", "v1alpha1"):
-        config_kind = Kind(config_group(kind), version, config)
-        if site.cluster.serves(config_kind):
+        found = Kind(config_group(kind), version, config)
+        if site.cluster.serves(found):
             home = dig(managed, "metadata", "namespace", default="")
-            namespace = home if site.cluster.is_namespaced(config_kind) else ""
-            if site.cluster.get(ObjectKey(config_kind, name, namespace)) is not None:
+            place = home if site.cluster.is_namespaced(found) else ""
+            if site.cluster.get(ObjectKey(found, name, place)) is not None:
                 return
-            raise ManagedError(f'{_NO_CONFIG}{config}.{config_kind.group} "{name}" not found')
+            raise ManagedError(f'{_NO_CONFIG}{config}.{found.group} "{name}" not found')
     raise ManagedError(
         f'{_NO_CONFIG}no matches for kind "{config}" in group "{config_group(kind)}"'
     )

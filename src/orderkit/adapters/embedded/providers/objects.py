@@ -19,13 +19,12 @@ import threading
 from collections.abc import Iterable
 
 from orderkit.adapters.embedded.assembly.site import ReconcilerContext
-from orderkit.adapters.embedded.controller import Backoff, Controller, side_by_side
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,
     Allowed,
     ManagedError,
+    Twin,
     VisitOutcome,
-    reconcile,
 )
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.conditions import AVAILABLE, Condition
@@ -37,73 +36,56 @@ MODERN = Kind("kubernetes.m.crossplane.io", "v1alpha1", "Object")
 CONFIG_VERSION = "v1alpha1"
 
 
-class ObjectTwin:
+class ObjectTwin(Twin):
     """The controllers of both flavours of Object."""
 
     def __init__(self, site: ReconcilerContext) -> None:
-        self._site = site
+        super().__init__(site)
         self._lock = threading.Lock()
         self._targets: dict[ObjectKey, set[ObjectKey]] = {}
         """Target: the Objects that are about it."""
-        self._controllers = [self._controller(kind) for kind in (LEGACY, MODERN)]
+        self._look_after({f"object/{kind.group}": kind for kind in (LEGACY, MODERN)})
 
-    def _controller(self, kind: Kind) -> Controller:
-        controller = Controller(
-            f"object/{kind.group}",
-            self._site.cluster,
-            lambda key: reconcile(self._site, key, self._visit, self._leave),
-            backoff=Backoff(first_s=0.2, longest_s=10.0),
-        )
-        controller.watch(kind)
-        return controller
-
-    def start(self) -> None:
-        for running in self._controllers:
-            running.start()
-
-    def stop(self) -> None:
-        side_by_side([running.stop for running in self._controllers])
-
-    def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
+    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
         _refuse_what_is_not_done(managed)
-        target = target_of(managed)
-        self._follow(managed, target)
-        live = self._site.cluster.get(ObjectKey.of(target))
-        if (live is None and policies.create) or (live is not None and policies.update):
-            live = self._applied(managed, target, new=live is None)
-        if live is None:
+        wanted = target_of(managed)
+        self._follow(managed, wanted)
+        seen = self._site.cluster.get(ObjectKey.of(wanted))
+        if (seen is None and allowed.create) or (seen is not None and allowed.update):
+            seen = self._applied(managed, wanted, new=seen is None)
+        if seen is None:
             return VisitOutcome(UNAVAILABLE, status={"atProvider": {}})
-        return VisitOutcome(_readiness(managed, live), status={"atProvider": {"manifest": live}})
+        return VisitOutcome(_readiness(managed, seen), status={"atProvider": {"manifest": seen}})
 
-    def _applied(self, managed: Manifest, target: Manifest, *, new: bool) -> Manifest:
+    def _applied(self, managed: Manifest, wanted: Manifest, *, new: bool) -> Manifest:
         owner = f"provider-kubernetes/{metadata(managed)['name']}"
         try:
-            return self._site.cluster.apply(target, owner=owner)
+            return self._site.cluster.apply(wanted, owner=owner)
         except OrderkitError as error:
             verb = "create" if new else "update"
             raise ManagedError(f"{verb} failed: cannot apply object: {error}") from error
 
-    def _leave(self, managed: Manifest, policies: Allowed) -> bool:
+    def _leave(self, managed: Manifest, allowed: Allowed) -> bool:
         target = ObjectKey.of(target_of(managed))
-        is_served = self._site.cluster.serves(target.kind)
-        if not (policies.delete and is_served) or self._site.cluster.get(target) is None:
+        known = self._site.cluster.serves(target.kind)
+        if not (allowed.delete and known) or self._site.cluster.get(target) is None:
             self._forget(ObjectKey.of(managed))
             return True
         self._site.cluster.delete(target, propagation=_propagation(managed))
         return False
 
-    def _follow(self, managed: Manifest, manifest: Manifest) -> None:
+    def _follow(self, managed: Manifest, wanted: Manifest) -> None:
         """Be woken by what happens to the target."""
-        object_key, target = ObjectKey.of(managed), ObjectKey.of(manifest)
+        own, target = ObjectKey.of(managed), ObjectKey.of(wanted)
         with self._lock:
-            self._targets.setdefault(target, set()).add(object_key)
+            self._targets.setdefault(target, set()).add(own)
         for running in self._controllers:
             running.watch(target.kind, self._about)
 
-    def _forget(self, object_key: ObjectKey) -> None:
+    def _forget(self, own: ObjectKey) -> None:
         with self._lock:
             for owners in self._targets.values():
-                owners.discard(object_key)
+                owners.discard(own)
 
     def _about(self, target: Manifest) -> Iterable[ObjectKey]:
         with self._lock:
@@ -117,23 +99,23 @@ def target_of(managed: Manifest) -> Manifest:
     Raises:
         ManagedError: The manifest is no object.
     """
-    target = copy.deepcopy(dig(managed, "spec", "forProvider", "manifest", default={}))
-    target.setdefault("metadata", {}).setdefault("name", metadata(managed)["name"])
+    found = copy.deepcopy(dig(managed, "spec", "forProvider", "manifest", default={}))
+    found.setdefault("metadata", {}).setdefault("name", metadata(managed)["name"])
     try:
-        ObjectKey.of(target)
+        ObjectKey.of(found)
     except (ValueError, AttributeError) as error:
         raise ManagedError(f"cannot read the manifest: {error}") from error
-    manifest: Manifest = target
+    manifest: Manifest = found
     return manifest
 
 
-def _readiness(managed: Manifest, live: Manifest) -> Condition:
+def _readiness(managed: Manifest, seen: Manifest) -> Condition:
     policy = dig(managed, "spec", "readiness", "policy", default="SuccessfulCreate")
     if policy == "DeriveFromObject":
-        ready = (condition(live, "Ready") or {}).get("status") == "True"
+        ready = (condition(seen, "Ready") or {}).get("status") == "True"
     elif policy == "AllTrue":
-        conditions = dig(live, "status", "conditions", default=None) or []
-        ready = bool(conditions) and all(entry.get("status") == "True" for entry in conditions)
+        found = dig(seen, "status", "conditions", default=None) or []
+        ready = bool(found) and all(entry.get("status") == "True" for entry in found)
     else:
         ready = True
     return AVAILABLE if ready else UNAVAILABLE
@@ -148,6 +130,6 @@ def _refuse_what_is_not_done(managed: Manifest) -> None:
 
 
 def _propagation(managed: Manifest) -> Propagation:
-    policy = dig(managed, "spec", "forProvider", "deletionPropagationPolicy", default="")
+    wanted = dig(managed, "spec", "forProvider", "deletionPropagationPolicy", default="")
     ways: tuple[Propagation, ...] = ("Background", "Foreground", "Orphan")
-    return next((way for way in ways if way == policy), "Background")
+    return next((way for way in ways if way == wanted), "Background")

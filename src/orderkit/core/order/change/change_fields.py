@@ -8,7 +8,6 @@ Called by the flow that changes orders.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from orderkit.core.kit.catalog_pickers import name_alone
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
 from orderkit.core.schema.validate.hints import steps_of
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import assignments
 
 Op = Literal["set", "add", "remove", "unset"]
@@ -183,8 +183,9 @@ def _enter(schema: Schema, text: str) -> tuple[Step, Schema | None]:
 
 def _unknown(kit: Kit, edit: FieldEdit) -> InvalidInputError:
     known_names = [*known_paths(kit.spec_schema), *kit.aliases.values()]
-    near = difflib.get_close_matches(edit.path.removeprefix("spec."), known_names, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(known_names)}"
+    hint = did_you_mean(
+        edit.path.removeprefix("spec."), known_names, f"fields: {', '.join(known_names)}"
+    )
     rule = f"is asked for, but kit {kit.name} has no such field"
     return InvalidInputError(edit.path, edit.value, rule, hint=hint)
 

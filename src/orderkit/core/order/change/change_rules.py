@@ -10,7 +10,6 @@ Called by the flow that changes orders, once the new XR is valid.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +19,7 @@ from orderkit.core.kit.model import Direction, How, Kit, KitChange
 from orderkit.core.objects.values import ABSENT, same, shown, value_at
 from orderkit.core.order.change.differences import FieldDifference
 from orderkit.core.schema.validate.hints import schema_at, steps_of
+from orderkit.core.suggestions import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,7 @@ def _named(kit: Kit, name: str) -> KitChange:
 
 def _no_such_change(kit: Kit, name: str) -> InvalidInputError:
     names = [change.name for change in kit.changes]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"changes: {', '.join(names) or 'none'}"
+    hint = did_you_mean(name, names, f"changes: {', '.join(names) or 'none'}")
     return InvalidInputError("change", name, f"is no change of kit {kit.name}", hint=hint)
 
 

@@ -16,7 +16,7 @@ from orderkit.core.schema.structural.api_messages import (
     WRONG_TYPE,
     SchemaProblem,
     compact,
-    go_number,
+    go_value,
     path_of,
 )
 from orderkit.core.schema.structural.pruning import EMBEDDED, Schema
@@ -63,11 +63,7 @@ def _go_syntax(value: Any) -> str:
     if isinstance(value, dict):
         pairs = (f"{compact(k)}:{_go_syntax(v)}" for k, v in sorted(value.items()))
         return "map[string]interface {}{" + ", ".join(pairs) + "}"
-    return "interface {}(nil)" if value is None else _scalar(value)
-
-
-def _scalar(value: Any) -> str:
-    return go_number(value) if isinstance(value, float) else compact(value)
+    return "interface {}(nil)" if value is None else go_value(value)
 
 
 def _plain(value: Any) -> str:
@@ -78,4 +74,4 @@ def _plain(value: Any) -> str:
         return "[" + " ".join(_plain(x) for x in value) + "]"
     if isinstance(value, dict):
         return "map[" + " ".join(f"{k}:{_plain(v)}" for k, v in sorted(value.items())) + "]"
-    return "<nil>" if value is None else _scalar(value)
+    return "<nil>" if value is None else go_value(value)

@@ -35,7 +35,7 @@ from orderkit.flows.argocd.refreshing import application_key, nudge
 from orderkit.flows.change import Changed, ChangeRequest
 from orderkit.flows.end import destroying
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
-from orderkit.flows.order import ordering
+from orderkit.flows.order import placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.platform import Platform, get_object, read_text, snapshot
@@ -119,8 +119,8 @@ class _Run:
         texts = {
             k: v if isinstance(v, str) else json.dumps(v) for k, v in self.choice.values.items()
         }
-        request = ordering.OrderRequest(self.choice.kit.name, texts, REQUESTER, wait=False)
-        self._await(ordering.order(self._platform, request, on_step=lambda *_: None).commit)
+        request = placing.OrderRequest(self.choice.kit.name, texts, REQUESTER, wait=False)
+        self._await(placing.order(self._platform, request, on_step=lambda *_: None).commit)
         return "Ready"
 
     def _change(self) -> str:

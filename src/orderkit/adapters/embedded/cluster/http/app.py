@@ -138,13 +138,6 @@ def _described(cluster: EmbeddedCluster, path: str) -> Manifest | None:
             return None
 
 
-def _openapi_v2(cluster: EmbeddedCluster, request: Request) -> Response:
-    if "proto-openapi.spec.v2" in request.headers.get("accept", ""):
-        body = openapi.document_v2_protobuf(cluster.registry)
-        return Response(body, media_type=openapi.PROTOBUF_V2)
-    return answers.document(openapi.document_v2(cluster.registry))
-
-
 def _health(cluster: EmbeddedCluster, _request: Request) -> Response:
     closed = cluster.store.closed
     return PlainTextResponse("closed" if closed else "ok", status_code=500 if closed else 200)
@@ -155,7 +148,6 @@ _FIXED: dict[str, _Fixed] = {
     "/version": lambda _cluster, _request: answers.document(discovery.VERSION),
     "/api": lambda _cluster, _request: answers.document(discovery.core_versions()),
     "/apis": lambda cluster, _request: answers.document(discovery.group_list(cluster.registry)),
-    "/openapi/v2": _openapi_v2,
     "/openapi/v3": lambda cluster, _request: answers.document(openapi.index_v3(cluster.registry)),
     "/healthz": _health,
     "/readyz": _health,

@@ -3,8 +3,7 @@ The little protobuf that kubectl cannot do without.
 
 Typed clients (``kubectl create configmap`` since 1.32) send built-in kinds as protobuf, whatever
 the server answers; `read_object` turns those into plain data. Only the kinds in `MESSAGES` are
-known. Encoding is for the OpenAPI v2 document of old kubectl. Field numbers are those of the
-published ``generated.proto`` files.
+known. Field numbers are those of the published ``generated.proto`` files.
 """
 
 from __future__ import annotations
@@ -245,21 +244,3 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if not byte & 0x80:
             return value, at
-
-
-def message(number: int, payload: bytes) -> bytes:
-    """Encode a length-delimited field."""
-    return _varint(number << 3 | _BYTES) + _varint(len(payload)) + payload
-
-
-def text(number: int, value: str) -> bytes:
-    """Encode a string field."""
-    return message(number, value.encode())
-
-
-def _varint(value: int) -> bytes:
-    septets = []
-    while value > 0x7F:  # noqa: PLR2004 - seven bits per byte is what a varint is
-        septets.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*septets, value])

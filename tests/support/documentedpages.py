@@ -18,12 +18,10 @@ ROOT = Path(__file__).parents[2]
 UP = ".venv/bin/orderkit up"
 _COMMAND_S = 280
 _STARTED = "Stop with ctrl-C"
-_PLAN_ENDS_WITH_10 = """
-orderkit() {
-  command orderkit "$@" || { local code=$?; test "$1" = plan && test $code -eq 10; }
-}
+_DIFFERENCE_IS_NO_FAILURE = """
+orderkit() { command orderkit "$@" || test $? -eq 10; }
 """
-"""A plan that changes something is no failure."""
+"""Exit code 10 says that something differs or would change; a reader goes on."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,13 @@ class Reader:
     def _run(self, page: Page, block: str) -> None:
         where = self._home / "where"
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", f"{_PLAN_ENDS_WITH_10}{block}\npwd > '{where}'"],
+            [
+                "bash",
+                "-euo",
+                "pipefail",
+                "-c",
+                f"{_DIFFERENCE_IS_NO_FAILURE}{block}\npwd > '{where}'",
+            ],
             cwd=self._folders[page],
             env=environment(self._home),
             capture_output=True,

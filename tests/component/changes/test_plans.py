@@ -262,7 +262,7 @@ def test_what_belongs_to_nobody_is_taken_over_and_that_is_told(
     done = orderkit("plan", bay.order, "pit.lift=true")
 
     assert done.code == 3
-    assert "exists and belongs to nobody" in done.out
+    assert "exists and has no owner" in done.out
     assert "(adopts)" in done.out
 
 

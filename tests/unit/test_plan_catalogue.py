@@ -285,7 +285,7 @@ LOSSES = [
          "it stays when the order ends",
          **one(gcs(), managed("Bucket", "storage.gcp.m.upbound.io", forProvider={},
                               managementPolicies=["Observe", "Create", "Update"]))),
-    Case("Update is taken from managementPolicies", Code.STOPS, "it", "changes are no longer applied",
+    Case("Update is taken from managementPolicies", Code.STOPS, "it", "no longer applied",
          **one(gcs(), managed("Bucket", "storage.gcp.m.upbound.io", forProvider={},
                               managementPolicies=["Observe", "Create", "Delete"]))),
 ]  # fmt: skip
@@ -300,7 +300,7 @@ WEAKER = [
          **one(rds(allocatedStorage=100), rds(allocatedStorage=50))),
     Case("backups are kept for a shorter time", Code.SHRINKS, "it", "backupRetentionPeriod",
          **one(rds(backupRetentionPeriod=30), rds(backupRetentionPeriod=1))),
-    Case("backups are switched off", Code.UNPROTECTED, "it", "this removes a protection of its data",
+    Case("backups are switched off", Code.UNPROTECTED, "it", "this removes a protection",
          **one(rds(backupRetentionPeriod=30), rds(backupRetentionPeriod=0))),
     Case("deletion protection goes", Code.UNPROTECTED, "it", "deletionProtection",
          **one(rds(deletionProtection=True), rds(deletionProtection=False))),

@@ -129,7 +129,7 @@ CASES = [
          {**config(), "metadata": {"name": "m", "namespace": "shop", "labels": {"n": 3}}},
          Rule.NAME, "metadata.labels.n", "must be of type string", "quote it"),
     Case("a label's value that is too long", thing("v1", "ConfigMap", namespace="shop",
-         labels={"owner": "x" * 64}), Rule.NAME, "metadata.labels.owner", "not a valid label value"),
+         labels={"owner": "x" * 64}), Rule.NAME, "metadata.labels.owner", "not a valid label"),
     Case("a label's key with a blank", thing("v1", "ConfigMap", namespace="shop",
          labels={"the owner": "x"}), Rule.NAME, "metadata.labels.the owner", "not a valid key"),
     Case("annotations beyond 256 KiB", thing("v1", "ConfigMap", namespace="shop",

@@ -1,5 +1,5 @@
 """
-Rules about kit.yaml and about form parts that are written by hand: they agree with the XRD.
+Rules about kit.yaml and hand-written forms: both must agree with the XRD.
 
 Called by ``core.check``.
 """
@@ -28,7 +28,7 @@ VISIBLE_MAX = 5
 
 
 def check_kit_yaml(subject: Subject) -> Iterator[Located]:
-    """Judge kit.yaml by its schema, and both sources by each other."""
+    """Check kit.yaml against its schema, and against the XRD."""
     docs, broken = subject.kit_docs
     yield from broken
     wrong = [entry for doc in docs[:1] for entry in _schema(subject, doc)]
@@ -45,7 +45,7 @@ def _consistency(subject: Subject, definition: Doc) -> Iterator[Located]:
         xr_kind(definition.manifest)
         wrong = list(problems(kit_of(subject.name, spec, definition.manifest), spec))
     except OrderkitError:
-        return  # no CRD, or no referenceable version: told by the rules about the XRD
+        return  # no CRD, or no referenceable version: reported by the rules about the XRD
     for problem in wrong:
         message = f"{problem.value!r} {problem.rule}"
         doc_at_fault = definition if problem.file == "xrd" or doc is None else doc
@@ -66,7 +66,7 @@ def _rule_of(problem: Problem) -> Rule:
 
 
 def check_changes(subject: Subject, kit: Kit) -> Iterator[Located]:
-    """Judge which fields the kit's changes may touch."""
+    """Check which fields the kit's changes may touch."""
     naming = {*kit.name_from, kit.team_from, kit.xr_name}
     never = {
         path
@@ -85,12 +85,12 @@ def check_changes(subject: Subject, kit: Kit) -> Iterator[Located]:
                 )
                 yield subject.in_kit(Rule.CHANGE_NAMES, field_path, message)
             if path in never:
-                message = f"{path} never changes, and is in change '{change.name}'"
+                message = f"{path} never changes, but is part of change '{change.name}'"
                 yield subject.in_kit(Rule.CHANGE_CONFLICT, field_path, message)
 
 
 def check_visible(subject: Subject, kit: Kit) -> Iterator[Located]:
-    """Warn of long forms."""
+    """Warn about long forms."""
     leaves = leaves_of(kit.spec_schema)
     visible = [path for path in leaves if not _is_hidden(kit, path) and not _is_later(kit, path)]
     if len(visible) > VISIBLE_MAX:
@@ -99,7 +99,7 @@ def check_visible(subject: Subject, kit: Kit) -> Iterator[Located]:
 
 
 def check_hand_written_form(subject: Subject, kit: Kit) -> Iterator[Located]:
-    """Compare a template.yaml that was written by hand with the XRD."""
+    """Compare a hand-written template.yaml with the XRD."""
     path = PurePosixPath("templates", subject.name, "template.yaml")
     data = subject.pack.files.get(path)
     if data is None or is_generated(data):
@@ -119,18 +119,18 @@ def _compared(doc: Doc, kit: Kit) -> Iterator[Located]:
         if parameter not in xrd_parameters | platform_parameters:
             near = difflib.get_close_matches(parameter, sorted(xrd_parameters), n=1)
             hint = f"did you mean '{near[0]}'?" if near else ""
-            message = f"the form asks for '{parameter}', and the XRD has no such field"
+            message = f"the form asks for '{parameter}', which the XRD does not have"
             yield finding_at(Rule.FORM_FIELD_UNKNOWN, doc, field_path, message, hint=hint)
     for name in kit.spec_schema.get("required") or ():
         inner = fields.get(name) or {}
         if kit.parameter(name) in form_parameters or _is_hidden(kit, name) or "default" in inner:
             continue
-        message = f"the XRD requires {name}, and the form has no parameter '{kit.parameter(name)}'"
+        message = f"the XRD requires {name}, but the form has no parameter '{kit.parameter(name)}'"
         yield finding_at(Rule.FORM_FIELD_MISSING, doc, "spec.parameters", message)
 
 
 def _parameters(node: Any, at: str = "spec.parameters") -> Iterator[tuple[str, str]]:
-    """Yield what the form asks for at the top and where it stands, conditional fields too."""
+    """Yield the form's top-level parameters with their paths, including conditional ones."""
     if isinstance(node, list):
         for index, page in enumerate(node):
             yield from _parameters(page, f"{at}[{index}]")
@@ -158,14 +158,14 @@ def _schema(subject: Subject, doc: Doc) -> Iterator[Located]:
                 hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known_keys)}"
                 key_path = f"{at}.{key}" if at else str(key)
                 yield finding_at(
-                    Rule.KIT_SCHEMA, doc, key_path, f"'{key}' is no known key", hint=hint
+                    Rule.KIT_SCHEMA, doc, key_path, f"'{key}' is not a known key", hint=hint
                 )
         else:
             rule = Rule.CHANGE_FIELDS if _is_empty_change(error) else Rule.KIT_SCHEMA
             yield finding_at(rule, doc, at, error.message)
     name = metadata(doc.manifest).get("name")
     if name != subject.name:
-        message = f"metadata.name is '{name}', and the folder is '{subject.name}'"
+        message = f"metadata.name is '{name}', but the folder is '{subject.name}'"
         yield finding_at(Rule.KIT_SCHEMA, doc, "metadata.name", message)
 
 

@@ -27,7 +27,7 @@ _LEGACY_KEYS = ("claimNames", "connectionSecretKeys")
 
 
 def check_definition(subject: Subject) -> Iterator[Located]:
-    """Judge the XRD, and whether the kit can be read at all."""
+    """Check the XRD, and whether the kit is readable."""
     definition = subject.definition
     if definition is None:
         if not any(u.file == definition_path(subject.name) for u in subject.pack.unreadable):
@@ -54,16 +54,16 @@ def _legacy(definition: Doc) -> Iterator[Located]:
 
 
 def _definition_findings(definition: Doc) -> Iterator[Located]:
-    """Say what ``orderkit validate`` says of an XRD, under the codes of this check."""
+    """Return what ``orderkit validate`` reports for an XRD, under the codes of this check."""
     explained = False
     for finding in definition_findings(definition.manifest):
         rule = _rule_of(finding)
         explained = explained or rule.severity is Severity.ERROR
-        if finding.rule != "scope":  # told already, and weighs more for a kit
+        if finding.rule != "scope":  # reported already, with a higher severity for kits
             yield finding_at(rule, definition, finding.path, finding.message, hint=finding.hint)
     wrong = misshapen(definition.manifest)
     if wrong and not explained:
-        message = f"{wrong} is missing or of another type"
+        message = f"{wrong} is missing or has a wrong type"
         yield finding_at(Rule.XRD_REFUSED, definition, wrong, message)
 
 
@@ -76,7 +76,7 @@ def _rule_of(finding: Finding) -> Rule:
 
 
 def _name(definition: Doc, kit: Kit) -> Iterator[Located]:
-    """Names become labels: kit and fields together may have 63 characters."""
+    """Names become labels: kit name and naming fields together may have 63 characters."""
     if not kit.name_from:
         return
     lengths = [longest(schema_at(kit.spec_schema, path) or {}, NAME_MAX) for path in kit.name_from]
@@ -88,7 +88,7 @@ def _name(definition: Doc, kit: Kit) -> Iterator[Located]:
 
 
 def check_readable(subject: Subject) -> Iterator[Located]:
-    """Tell why the kit cannot be read; for kits of which no other rule has told anything."""
+    """Report why the kit is unreadable, for kits without other findings."""
     try:
         read_kit(subject.name, subject.pack.files)
     except OrderkitError as error:

@@ -282,7 +282,7 @@ def test_what_a_team_may_not_have_is_a_fault_of_a_whole_file(
         assert orderkit("team", "change", TEAM, "--no-limit", bound[1]).code == 0
 
     assert done.code == 2
-    assert f"more than team {TEAM} may have" in done.out
+    assert f"above the limit of team {TEAM}" in done.out
 
 
 def test_the_packs_own_prices_are_taken_and_a_broken_table_stops_no_plan(

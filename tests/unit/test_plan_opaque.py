@@ -95,9 +95,7 @@ def test_what_moves_from_an_opaque_step_to_a_known_one_is_not_added() -> None:
     plan = a_plan(before, a_shop(wanting(station), OWN), {}, {}, bucket=BUCKET)
 
     assert not plan.changes
-    assert "Bucket b (bucket) already exists; its changes are unknown" in (
-        plan.unknowns
-    )
+    assert "Bucket b (bucket) already exists; its changes are unknown" in (plan.unknowns)
 
 
 def test_readiness_behind_an_opaque_step_is_not_known() -> None:

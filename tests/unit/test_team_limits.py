@@ -60,7 +60,7 @@ def team(**wanted: str) -> TeamFile:
     ("reason", "spec", "before", "refused"),
     [
         ("at the bound", {"tier": "big", "nodes": 5, "disk": {"size": "10Gi"}}, None, ""),
-        ("an enum by its order", {"tier": "huge"}, None, 'tier: "huge" is above the limit of team rx7'),
+        ("an enum by its order", {"tier": "huge"}, None, 'tier: "huge" is above the limit'),
         ("a number by its size", {"nodes": 6}, None, "nodes: 6 is above"),
         ("a quantity by what it means", {"disk": {"size": "11000Mi"}}, None, "disk.size"),
         ("a smaller unit may be a larger text", {"disk": {"size": "9999Mi"}}, None, ""),

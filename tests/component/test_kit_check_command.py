@@ -183,7 +183,7 @@ def test_since_finds_what_living_orders_would_feel(
     out = capsys.readouterr().out
     assert "error: since-enum: " in out
     assert "error: since-resource-gone: " in out
-    assert "'sheet' (ConfigMap) is no longer wanted under this name" in out
+    assert "'sheet' (ConfigMap) is no longer composed under this name" in out
     assert check(history) == 0
 
 

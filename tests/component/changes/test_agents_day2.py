@@ -134,7 +134,7 @@ BAD = [
     Bad("budget 0", {"budget_usd": 0}, "less than the minimum of 1"),
     Bad("budget 10001", {"budget_usd": 10001}, "greater than the maximum of 10000"),
     Bad("budget 1e400", {"budget_usd": "1e400"}, "greater than the maximum"),
-    Bad('budget "5.0"', {"budget_usd": '"5.0"'}, "is no number"),
+    Bad('budget "5.0"', {"budget_usd": '"5.0"'}, "is not of type number"),
     Bad("an empty description", {"description": ""}, "description"),
     Bad("a name with a capital", {"agent_name": "Bot"}, "must have 3 to 24"),
 ]
@@ -225,7 +225,7 @@ def test_a_budget_stays_within_what_its_team_may_spend(site: Running, orderkit: 
         orderkit("team", "change", TEAM, "--no-limit", "datasetagent.budgetUsd")
 
     assert (more.code, new.code, less.code, up.code) == (4, 4, 0, 0)
-    assert "more than team ae86 may have" in more.err
+    assert "above the limit of team ae86" in more.err
     assert spec_of(site, agent)["budgetUsd"] == 30
 
 

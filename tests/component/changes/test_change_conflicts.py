@@ -42,7 +42,7 @@ def test_the_same_field_changed_since_the_base_is_a_conflict_with_both_values(
     assert done.code == 3, done.out
     assert "stage is stage3 now (it was stage1, by user:default/hand in" in done.err
     assert theirs[:8] in done.err
-    assert "asked for stage2; nothing was written" in done.err
+    assert "requested was stage2; nothing was written" in done.err
     assert "note" not in bay.spec()
 
 

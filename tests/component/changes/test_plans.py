@@ -262,7 +262,7 @@ def test_what_belongs_to_nobody_is_taken_over_and_that_is_told(
     done = orderkit("plan", bay.order, "pit.lift=true")
 
     assert done.code == 10
-    assert "exists and belongs to nobody" in done.out
+    assert "exists and has no owner" in done.out
     assert "(adopts)" in done.out
 
 
@@ -282,7 +282,7 @@ def test_what_a_team_may_not_have_is_a_fault_of_a_whole_file(
         assert orderkit("team", "change", TEAM, "--no-limit", bound[1]).code == 0
 
     assert done.code == 4
-    assert f"more than team {TEAM} may have" in done.out
+    assert f"above the limit of team {TEAM}" in done.out
 
 
 def test_the_packs_own_prices_are_taken_and_a_broken_table_stops_no_plan(

@@ -49,7 +49,7 @@ def test_what_a_team_may_not_is_refused_before_anything_is_written(
     done = orderkit("order", "garage", f"team_name={team}", "stage=stage3")
 
     assert done.code == 4
-    assert f'stage: "stage3" is more than team {team} may have: at most "stage2"' in done.err
+    assert f'stage: "stage3" is above the limit of team {team}, "stage2"' in done.err
     assert f"orderkit team change {team} --limit garage.stage=" in done.err
     assert platform.platform.forge.repo(RepoId(team, f"garage-{team}")) is None
 
@@ -72,7 +72,7 @@ def test_a_team_without_a_place_left_gets_no_order(orderkit: Command, team: str)
     done = orderkit("order", "garage", f"team_name={team}", "stage=stage1")
 
     assert done.code == 4
-    assert f"team {team} may have 0 orders and has them" in done.err
+    assert f"team {team} has reached its limit of 0 orders" in done.err
 
 
 def test_registering_counts_what_is_there_at_the_very_commit(

@@ -158,7 +158,7 @@ def test_a_round_that_began_before_the_change_does_not_speak_for_it() -> None:
 
     assert (state.phase, state.reason) == (
         "Assembling",
-        "Crossplane has not looked at the newest values yet",
+        "Crossplane has not reconciled the newest values yet",
     )
     assert judge(delivered(), begun_after, head=HEAD, ending=False).ready
 
@@ -188,7 +188,7 @@ def test_who_waits_for_an_order_that_crossplane_seldom_looks_at_is_told_why() ->
         ((("Ready", "False"),), "no pod"),
         ((("Synced", "True"), ("Ready", "False")), "no pod"),
         ((("Synced", "False"), ("Ready", "True")), "no pod"),
-        ((("Synced", "True"),), "Crossplane has not looked at the newest values yet"),
+        ((("Synced", "True"),), "Crossplane has not reconciled the newest values yet"),
     ],
 )
 def test_a_part_that_keeps_no_synced_is_judged_by_ready(

@@ -276,7 +276,7 @@ def test_xrs_that_never_let_each_other_settle_are_told() -> None:
         an_xr(), a_workshop(following(lambda shown: (shown or 0) % 2 + 1), part=counting([]))
     )
 
-    assert found.unknowns == ("the last of 20 rounds still changed something",)
+    assert found.unknowns == ("the pipeline did not settle within 20 rounds",)
     assert found.readiness == "not Ready"
 
 
@@ -351,7 +351,7 @@ def test_a_required_resource_that_is_not_there_is_told() -> None:
 
     found = assemble(an_xr(size=1), a_workshop(station))
 
-    assert found.unknowns == ("ConfigMap shop/facts was asked for and is not there",)
+    assert found.unknowns == ("ConfigMap shop/facts is required and does not exist",)
     assert [each.name for each in found.requirements] == ["facts"]
 
 

@@ -143,7 +143,7 @@ def test_dangers_are_summed_and_name_their_orders() -> None:
     fleet = a_fleet(*losing, same("shop-x"))
 
     (fold,) = of_categories(folds(fleet), "danger")
-    assert fold.title == "Bucket <order> is deleted: the data in it goes with it"
+    assert fold.title == "Bucket <order> is deleted: its data is lost"
     assert fold.orders == ("shop-0", "shop-1", "shop-2")
     assert fleet.summary == "4 orders: 1 unchanged, 3 changed, 3 dangers in 3 orders"
 

@@ -132,9 +132,10 @@ CASES = [
          OutcomeRule.NAME, "metadata.labels.n", "must be of type string", "quote it"),
     Case("a label's value that is too long", thing("v1", "ConfigMap", namespace="shop",
          labels={"owner": "x" * 64}),
-         OutcomeRule.NAME, "metadata.labels.owner", "no value of a label"),
+         OutcomeRule.NAME, "metadata.labels.owner", "not a valid label"),
     Case("a label's key with a blank", thing("v1", "ConfigMap", namespace="shop",
-         labels={"the owner": "x"}), OutcomeRule.NAME, "metadata.labels.the owner", "no key"),
+         labels={"the owner": "x"}), OutcomeRule.NAME, "metadata.labels.the owner",
+         "not a valid key"),
     Case("annotations beyond 256 KiB", thing("v1", "ConfigMap", namespace="shop",
          annotations={"a": "x" * 270_000}), OutcomeRule.NAME, "metadata.annotations", "bytes"),
     Case("a Namespace of 64 characters", thing("v1", "Namespace", "n" * 64), OutcomeRule.NAME,
@@ -161,9 +162,9 @@ CASES = [
              {"apiVersion": "v1", "kind": "ConfigMap", "name": "m", "uid": "1"}]),
          OutcomeRule.OWNER, "metadata.ownerReferences", "garbage collector deletes it"),
     Case("two parts that make the same object", config("same", a="1"), OutcomeRule.COLLISION,
-         "metadata.name", "what 'it' makes too", more={"other": config("same", a="2")}),
+         "metadata.name", "also composed by 'it'", more={"other": config("same", a="2")}),
     Case("two Objects that wrap the same object", wrapping(config("same")), OutcomeRule.COLLISION,
-         "spec.forProvider.manifest.metadata.name", "makes too",
+         "spec.forProvider.manifest.metadata.name", "also composed by",
          more={"other": {**wrapping(config("same")), "metadata": {"name": "w2",
                                                                   "namespace": "shop"}}}),
 ]  # fmt: skip
@@ -220,7 +221,7 @@ def test_a_kind_without_schema_is_told_and_never_passed() -> None:
     plan = outcome({"it": thing("other.org/v1", "Other", spec={"typo": 1})}, laws=LAWS)
 
     (told,) = plan.unknowns
-    assert told.startswith("not judged, no schema: Other.other.org")
+    assert told.startswith("not checked, no schema: Other.other.org")
     assert "--schemas" in told
 
 
@@ -365,7 +366,7 @@ def _owned(uid: str) -> list[dict[str, Any]]:
         ({"living": _living(annotations={"argocd.argoproj.io/tracking-id": "apps:/ConfigMap:x"})},
          OutcomeRule.TAKEN, "delivered by Application apps"),
         ({"other_orders": {KEY: "shop-two"}},
-         OutcomeRule.COLLISION, "what order shop-two makes too"),
+         OutcomeRule.COLLISION, "also composed by order shop-two"),
         ({"missing_namespaces": {"shop"}}, OutcomeRule.NO_NAMESPACE, 'namespaces "shop" not found'),
         ({"unserved": {CONFIG_MAP}}, OutcomeRule.UNKNOWN_KIND, 'no matches for kind "ConfigMap"'),
     ],

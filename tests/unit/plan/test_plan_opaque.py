@@ -59,7 +59,7 @@ def test_what_only_an_opaque_step_can_want_is_kept_and_never_removed() -> None:
     assert list(plan.kept) == ["bucket"]
     assert plan.summary == "1 added, 1 unchanged, 1 kept, not known"
     assert not plan.dangers
-    assert "Bucket b (bucket) is kept: no step that runs here asks for it" in plan.unknowns
+    assert "Bucket b (bucket) is kept: no step that can run here composes it" in plan.unknowns
     assert (
         f'step "templates": {FOREIGN} runs in the cluster only; what it adds, changes or drops is '
         "not in this plan"
@@ -95,9 +95,7 @@ def test_what_moves_from_an_opaque_step_to_a_known_one_is_not_added() -> None:
     plan = a_plan(before, a_shop(wanting(station), OWN), {}, {}, bucket=BUCKET)
 
     assert not plan.changes
-    assert "Bucket b (bucket) is there already, and what changes in it is not known" in (
-        plan.unknowns
-    )
+    assert "Bucket b (bucket) already exists; its changes are unknown" in (plan.unknowns)
 
 
 def test_readiness_behind_an_opaque_step_is_not_known() -> None:

@@ -3,9 +3,9 @@ Tokens that Orderkit itself issued to programs: one file with their digests.
 
 Its shape is ``core.platform.access``'s.
 
-The file is read again when it changes, so that a client can be added or removed while the service
-runs. While it cannot be read nobody is let in by it. Every digest is compared, in constant time.
-Given to ``web`` as the port ``requesters``; thread-safe.
+The file is read again when it changes, so that clients can be added or removed while the service
+runs. If it cannot be read, none of its tokens is accepted. Every digest is compared, in constant
+time. Called by ``web`` through the port ``requesters``; thread-safe.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """
-Who stands behind a request that came through Backstage, proved by Backstage's signatures.
+Prove the person behind a request that came through Backstage, by Backstage's signatures.
 
 The step ``http:backstage:request`` sends a token of the scaffolder (``vnd.backstage.plugin``,
 audience ``proxy``, an hour) that holds, as ``obo``, a token of the person who runs the task
 (``vnd.backstage.limited-user``); a person's own call through the proxy sends theirs
 (``vnd.backstage.user``). Observed on Backstage 1.55. Each is checked with the keys its signer
-publishes below the portal's address. A task of a service account holds nobody.
+publishes below the portal's address. A task of a service account names no person.
 
 A person's groups are the token's own claim ``ent``. The limited token has none; then Backstage is
 asked for them with the token itself (``/api/auth/v1/userinfo``), as its own plugins do, and the
 answer is kept for half a minute.
 
-Given to ``web`` as the port ``requesters``; thread-safe.
+Called by ``web`` through the port ``requesters``; thread-safe.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-Bearer tokens of several kinds: each goes to whoever can check its kind.
+Bearer tokens of several kinds: each is passed to the checker of its kind.
 
-The kind is read from the token itself and proves nothing; it only chooses who has to. Given to
-``web`` as the port ``requesters``.
+The kind is read from the token itself and proves nothing; it only chooses who has to. Called by
+``web`` through the port ``requesters``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
 Tokens signed with keys that their signer publishes (JSON Web Key Sets, RFC 7517).
 
-Keys are kept by id and fetched again when an unknown id appears, at most every few seconds, so that
-a stranger's tokens cannot make us ask without end. Signatures, algorithms, audience and times are
-judged by PyJWT. Called by ``backstage_signatures``, ``bearers`` and ``oidc``; thread-safe.
+Keys are kept by id and fetched again when an unknown id appears, at most every few seconds, so
+that a stranger's tokens cannot cause endless requests. Signatures, algorithms, audience and
+times are judged by PyJWT. Called by ``backstage.signatures`` and ``oidc``; thread-safe.
 """
 
 from __future__ import annotations

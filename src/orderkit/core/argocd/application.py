@@ -1,5 +1,5 @@
 """
-Read from an Argo CD Application why it is not delivered, and what a person can do about it.
+Find out why an Argo CD Application is not delivered, and what a person can do about it.
 
 No single field tells. A ComparisonError leaves health Healthy and the revision a branch name; a
 forbidden kind is no condition, its reason stands at the resource; while an operation retries an
@@ -28,7 +28,7 @@ from orderkit.core.objects.kube_objects import (
 )
 
 _UNREADABLE = ("InvalidSpecError", "ComparisonError", "UnknownError", "DeletionError")
-"""While one of these holds, the other fields are of no worth."""
+"""While one of these conditions is set, the other fields mean nothing."""
 _DISTURBING = ("SyncError", "SharedResourceWarning", "RepeatedResourceWarning")
 _WAITS = re.compile(
     r"waiting for (?P<what>healthy state of|completion of hook|deletion of)"
@@ -48,13 +48,13 @@ class Hindrance:
 
     reason: str
     advice: str = ""
-    """What a person can do; empty where waiting is enough."""
+    """What a person can do; empty if waiting is enough."""
     failing: bool = False
-    """Something is wrong; else it is under way."""
+    """The delivery failed; otherwise it is in progress."""
     since: str = ""
-    """When it began, RFC 3339, as far as Argo CD tells."""
+    """When it began, RFC 3339, if Argo CD reports it."""
     waits_for: ObjectKey | None = None
-    """The object on which the operation waits."""
+    """The object that the operation waits for."""
 
 
 def hindrance(application: Manifest, commit: str | None = None) -> Hindrance | None:
@@ -78,7 +78,7 @@ def hindrance(application: Manifest, commit: str | None = None) -> Hindrance | N
 
 
 def delivers_nothing(application: Manifest) -> bool:
-    """Say whether Argo CD found no object at all at the commit it is Synced with."""
+    """Say whether Argo CD found no objects at the commit it is Synced to."""
     status = dig(application, "status", "sync", "status")
     return status == "Synced" and not dig(application, "status", "resources")
 
@@ -92,12 +92,12 @@ def pinned(application: Manifest) -> str:
 
 
 def automated(application: Manifest) -> bool:
-    """Say whether the running operation was begun by auto-sync, not by somebody."""
+    """Say whether auto-sync started the running operation, not a person."""
     return bool(dig(_state(application), "operation", "initiatedBy", "automated"))
 
 
 def short(revision: str) -> str:
-    """Cut a commit id for people; a branch name stays whole."""
+    """Shorten a commit id for people; a branch name stays whole."""
     return revision[:8] if _COMMIT.fullmatch(revision) else revision
 
 
@@ -145,7 +145,7 @@ def _unread(application: Manifest) -> Hindrance | None:
 
 
 def _operation(application: Manifest, commit: str | None) -> Hindrance | None:
-    """Judge the operation that runs now."""
+    """Judge the running operation."""
     state = _state(application)
     phase = state.get("phase")
     started_at = str(state.get("startedAt") or "")
@@ -166,7 +166,7 @@ def _operation(application: Manifest, commit: str | None) -> Hindrance | None:
 
 
 def _retrying(application: Manifest, applied: str, target_revision: str) -> Hindrance:
-    """An operation that failed and will be repeated: it keeps newer commits out."""
+    """A failed operation that Argo CD retries: it blocks newer commits."""
     state = _state(application)
     why, advice = _why_failed(application)
     limit = dig(state, "operation", "retry", "limit", default=0)
@@ -182,7 +182,7 @@ def _retrying(application: Manifest, applied: str, target_revision: str) -> Hind
 def _waiting(
     application: Manifest, waits: ObjectKey, applied: str, target_revision: str
 ) -> Hindrance:
-    """An operation that waits on an object, without limit."""
+    """An operation that waits for an object, without a time limit."""
     state = _state(application)
     since = str(state.get("startedAt") or "")
     match = _WAITS.match(str(state.get("message") or ""))
@@ -222,7 +222,7 @@ def _behind(application: Manifest, commit: str | None) -> Hindrance | None:
 
 
 def _gave_up(application: Manifest) -> Hindrance | None:
-    """Judge the last operation: a commit whose sync failed is never tried again by itself."""
+    """Judge the last operation: Argo CD never retries a failed commit by itself."""
     state = _state(application)
     if state.get("phase") not in ("Failed", "Error"):
         return None
@@ -255,7 +255,7 @@ def _difference(application: Manifest) -> Hindrance | None:
 
 
 def _why_failed(application: Manifest) -> tuple[str, str]:
-    """Return the first reason of a failed operation, from the resource it befell, with advice."""
+    """Return the first failure of an operation with its resource, and advice."""
     state = _state(application)
     for entry in _results(state):
         if entry.get("status") == "SyncFailed" or entry.get("hookPhase") in ("Failed", "Error"):

@@ -1,5 +1,5 @@
 """
-The health of one object as a real Argo CD would judge it with the checks of a pack.
+The health of an object as Argo CD would judge it with a pack's health checks.
 
 Pure. ``core.argocd.health_lua`` says the same in Lua; one table of cases holds for both, so whoever
 changes one changes the other. Judged are Applications, Crossplane's packages, definitions and
@@ -23,7 +23,7 @@ from orderkit.core.objects.kube_objects import APPLICATION, Kind, Manifest, cond
 
 
 class HealthStatus(StrEnum):
-    """Argo CD's words, best first."""
+    """Argo CD's health states, best first."""
 
     HEALTHY = "Healthy"
     SUSPENDED = "Suspended"
@@ -71,7 +71,7 @@ def health_of(manifest: Manifest, *, composite: bool = False) -> Health | None:
 
 
 def worst(verdicts: Iterable[Health]) -> Health:
-    """Return the worst verdict, the first of equals; healthy when there is none."""
+    """Return the worst verdict, the first of equal ones; healthy if there is none."""
     worst_verdict = HEALTHY
     for verdict in verdicts:
         if _SEVERITY[verdict.status] > _SEVERITY[worst_verdict.status]:
@@ -101,7 +101,7 @@ def _application(manifest: Manifest) -> Health:
 
 
 def _unapplied(layer: Manifest) -> Health | None:
-    """Say what a layer lacks before its own health counts; None when it was applied."""
+    """Return what a layer waits for before its own health counts; None once it is applied."""
     sync = dig(layer, "status", "sync", default={})
     operation = dig(layer, "status", "operationState", default={})
     if sync.get("status") in (None, "Unknown"):
@@ -123,7 +123,7 @@ def _differing(sync: dict[str, Any], operation: dict[str, Any]) -> Health | None
 
 
 def _definition(manifest: Manifest) -> Health:
-    """Established at this generation; a stale Established lies (the CRD is still the old one)."""
+    """Established at this generation; an older Established belongs to the previous CRD."""
     established = condition(manifest, "Established")
     if established is None:
         return _progressing("condition Established is not there yet")
@@ -142,7 +142,7 @@ def _revision(manifest: Manifest) -> Health:
 
 
 def _package(manifest: Manifest) -> Health:
-    """Installed, healthy, and the package that is wanted; nothing tells that it never will be."""
+    """Installed and healthy with the desired package; a permanent failure is not recognisable."""
     paused = _paused(manifest)
     if paused is not None:
         return paused
@@ -206,7 +206,7 @@ def _paused(manifest: Manifest) -> Health | None:
 
 
 def _told(condition_: dict[str, Any]) -> Health:
-    """Take a condition at its word."""
+    """Return the health that a condition states."""
     if condition_.get("status") == "True":
         return HEALTHY
     failed = condition_.get("status") == "False"
@@ -219,7 +219,7 @@ def _progressing(message: object) -> Health:
 
 
 def _is_observed(manifest: Manifest, condition_: dict[str, Any]) -> bool:
-    """Say whether a condition speaks of the current generation; without the field it does."""
+    """Say whether a condition is of the current generation; without the field it counts as such."""
     generation = metadata(manifest).get("generation")
     return condition_.get("observedGeneration", generation) == generation
 

@@ -1,9 +1,9 @@
 """
-The order of a sync as Argo CD has it: wave, kind, name; backwards for what is pruned.
+The order of an Argo CD sync: wave, kind, name; reversed for pruned objects.
 
 Pure: it sees manifests and says what comes when. It neither applies nor waits; that is
 ``adapters.embedded.delivery.sync``. Checks of packs may use it to show the order of a layer.
-Phases other than Sync (hooks) do not exist here.
+Phases other than Sync (hooks) are not supported.
 
 Rules, read from Argo CD 3.2: lower waves first, default 0; inside a wave the kinds of `KIND_ORDER`,
 then every other kind, each by name; a Namespace moves before the first object that lives in it
@@ -67,7 +67,7 @@ KIND_ORDER = (
     "Ingress",
     "APIService",
 )
-"""Kinds that come before all others, in this order."""
+"""Kinds that are applied before all others, in this order."""
 
 _RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}
 
@@ -84,12 +84,12 @@ class SyncStep:
 
     @property
     def rank(self) -> tuple[int, int, str]:
-        """Where it belongs before dependencies are looked at."""
+        """Its position before dependencies are considered."""
         return self.wave, _RANK.get(self.key.kind.kind, len(KIND_ORDER)), self.key.name
 
 
 def wave_of(manifest: Manifest) -> int:
-    """Return the sync wave; 0 when there is none or it is no number."""
+    """Return the sync wave; 0 if it is missing or not a number."""
     text = str(annotations_of(manifest).get(SYNC_WAVE, "0"))
     try:
         return int(text)
@@ -146,7 +146,7 @@ def waves(steps: Iterable[SyncStep]) -> list[list[SyncStep]]:
 
 
 def deletion_waves(live: Iterable[Manifest]) -> list[list[Manifest]]:
-    """Group live objects as the end of an Application takes them: highest wave first."""
+    """Group live objects in the order of an Application's deletion: highest wave first."""
     ordered = sorted(live, key=lambda manifest: (-wave_of(manifest), ObjectKey.of(manifest)))
     return [list(group) for _, group in groupby(ordered, key=wave_of)]
 

@@ -1,10 +1,10 @@
 """
-Judge a kit: its files, its XRD and Composition, and what its pipeline does when it runs.
+Check a kit: its files, its XRD and Composition, and what its pipeline does when it runs.
 
-`check_kit` gives findings with file, line, rule and advice; the rules are one table
-(``rules.Rule``). Stations run here, in process. Not done here: reading the pack's folder, the
-second process that proves stations deterministic (``flows.kit.check_kits``), the API server's
-verdict on composed resources.
+`check_kit` returns findings with file, line, rule and advice; the rules are in one table
+(``rules.Rule``). Stations run in this process. Done elsewhere: reading the pack's folder, and the
+second process that proves stations deterministic (``flows.kit.check_kits``). Not done: the API
+server's verdict on composed resources.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in one kit, sorted by file and line, and the runs it was found in."""
+    """The findings of one kit, sorted by file and line, and the runs that led to them."""
 
     kit: str
     findings: tuple[Located, ...]
@@ -52,13 +52,13 @@ class Checked:
 
 def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
     """
-    Judge one kit by every rule that can be judged within one process.
+    Check one kit by every rule that needs only one process.
 
     Args:
         style: A yamllint configuration.
 
     Raises:
-        ValueError: `style` is none.
+        ValueError: `style` is not a valid configuration.
     """
     findings = [*check_kit_yaml(subject), *check_definition(subject), *check_compositions(subject)]
     findings += [entry for entry in subject.pack.unreadable if _is_ours(subject, entry)]
@@ -80,7 +80,7 @@ def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
 
 
 def try_kit(subject: KitUnderCheck) -> tuple[Run, ...]:
-    """Run the kit's pipeline for its examples without judging; empty if it cannot be read."""
+    """Run the kit's pipeline for its examples without checks; empty if it is unreadable."""
     if subject.kit is None:
         return ()
     return tuple(runs_of(subject, orders_of(subject, subject.kit).orders, twice=False))

@@ -1,8 +1,8 @@
 """
-Rules about what a kit's pipeline does, judged on its runs.
+Rules about what a kit's pipeline does, checked on its runs.
 
-The worst faults of a Composition show in no file: what is wanted too early, dropped in a
-hiccup, never ready, different each time. Called by ``core.check``.
+The worst faults of a Composition show in no file: resources that are composed too early, dropped
+during a short outage, never ready, or different each time. Called by ``core.check``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LABEL_NAMES = {("", "Namespace"), ("", "Service")}
 
 
 def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
-    """Judge all runs; a fault that several runs show is told once."""
+    """Check all runs; a fault of several runs is reported once."""
     reported: set[tuple[KitRule, str]] = set()
     validator = Validator(kit.xrd)
     full = {run.doc.name for run in runs if run.simulation.final.resources}
@@ -41,7 +41,7 @@ def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> It
 
 
 Verdict = tuple[KitRule, str, str]
-"""Rule, message, and what makes it the same as another run's."""
+"""Rule, message, and the key by which the same fault of another run is recognised."""
 
 
 def _judged(
@@ -69,18 +69,18 @@ def _failure(run: Run) -> Verdict:
         return KitRule.CLUSTER_SCOPED, error, error
     missing = sorted({name for call in run.calls for name in call.unanswered})
     if missing:
-        message = f"nothing in gitops/ answers requirement {', '.join(missing)}: {error}"
+        message = f"nothing in gitops/ satisfies requirement {', '.join(missing)}: {error}"
         return KitRule.NEEDS_FACTS, message, error
     return KitRule.PIPELINE_FAILS, error, error
 
 
 def _calls(run: Run) -> Iterator[Verdict]:
-    """Judge single answers of stations: they tell more than the pipeline's result."""
+    """Check the responses of single stations: they show more than the pipeline's result."""
     for call in run.calls:
         fatal = any(result.severity == 1 for result in call.response.results)
         dropped = call.earlier_resources - set(call.response.desired.resources)
         if dropped and not fatal:
-            message = f"station '{call.who}' leaves out {_names(dropped)}"
+            message = f"station '{call.who}' omits {_names(dropped)}"
             yield KitRule.DROPS_EARLIER_STEPS, message, message
         for condition in call.response.conditions:
             if condition.type in SYSTEM_TYPES:
@@ -88,7 +88,7 @@ def _calls(run: Run) -> Iterator[Verdict]:
                 yield KitRule.SYSTEM_CONDITION, message, message
         for name, desired in call.response.desired.resources.items():
             if desired.resource.get("status"):
-                message = f"'{name}' is given a status by station '{call.who}'"
+                message = f"station '{call.who}' sets a status on '{name}'"
                 yield KitRule.COMPOSED_STATUS, message, message
 
 
@@ -96,7 +96,7 @@ def _conditions(run: Run) -> Iterator[tuple[KitRule, str]]:
     kept = {condition.type for condition in run.simulation.final.conditions}
     before = {c.type for composed in run.simulation.rounds for c in composed.conditions}
     for type_ in sorted(before - kept):
-        yield KitRule.CONDITION_VANISHES, f"condition {type_} is no longer returned in the end"
+        yield KitRule.CONDITION_VANISHES, f"condition {type_} is not returned in the last round"
 
 
 def _settles(run: Run) -> Iterator[tuple[KitRule, str]]:
@@ -106,7 +106,7 @@ def _settles(run: Run) -> Iterator[tuple[KitRule, str]]:
             "the status changes" if earlier.status != later.status else "the resources change"
         )
         rounds = len(run.simulation.rounds)
-        yield KitRule.NEVER_SETTLES, f"after {rounds} rounds {changing} still"
+        yield KitRule.NEVER_SETTLES, f"{changing} still after {rounds} rounds"
 
 
 def _deterministic(run: Run) -> Iterator[tuple[KitRule, str]]:
@@ -122,7 +122,7 @@ def _deterministic(run: Run) -> Iterator[tuple[KitRule, str]]:
 
 
 def _gated(run: Run) -> Iterator[tuple[KitRule, str]]:
-    """Find what is wanted in the same round as its Namespace or CRD, or before."""
+    """Find resources composed no later than the round that composes their Namespace or CRD."""
     observed: set[str] = set()
     for composed in run.simulation.rounds:
         manifests = {name: desired.manifest for name, desired in composed.resources.items()}
@@ -133,19 +133,19 @@ def _gated(run: Run) -> Iterator[tuple[KitRule, str]]:
             home = metadata(manifest).get("namespace")
             if home in homes:
                 message = (
-                    f"'{name}' is wanted in Namespace {home} before '{homes[home]}' is observed"
+                    f"'{name}' is composed in Namespace {home} before '{homes[home]}' is observed"
                 )
                 yield KitRule.GATE_NAMESPACE, message
             own_kind = Kind.of(manifest)
             definition = kinds.get((own_kind.group, own_kind.kind))
             if definition is not None:
-                message = f"'{name}' is wanted before '{definition}', its CRD, is observed"
+                message = f"'{name}' is composed before '{definition}', its CRD, is observed"
                 yield KitRule.GATE_DEFINITION, message
         observed = set(manifests)
 
 
 def _defines(manifest: Manifest) -> tuple[str, str] | None:
-    """Return group and kind that a composed CRD or XRD brings."""
+    """Return group and kind that a composed CRD or XRD defines."""
     kind = Kind.of(manifest)
     if (kind.group, kind.kind) not in {(CRD.group, CRD.kind), (XRD.group, XRD.kind)}:
         return None
@@ -158,7 +158,7 @@ def _names_fit(run: Run) -> Iterator[tuple[KitRule, str]]:
         kind = Kind.of(manifest)
         if (kind.group, kind.kind) in _LABEL_NAMES and len(manifest["metadata"]["name"]) > NAME_MAX:
             object_name = manifest["metadata"]["name"]
-            yield KitRule.COMPOSED_NAME, f"'{name}' is a {kind.kind} called {object_name}"
+            yield KitRule.COMPOSED_NAME, f"'{name}' is a {kind.kind} named {object_name}"
 
 
 def _scopes(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
@@ -178,7 +178,7 @@ def _composes_something(run: Run, full: set[str]) -> Iterator[Verdict]:
     if run.simulation.final.resources or not run.simulation.settled:
         return
     if run.order.varied and run.doc.name in full:
-        message = "the pipeline wants nothing at all, and refuses nothing"
+        message = "the pipeline composes nothing, and does not refuse the order"
         yield KitRule.EARLY_RETURN, message, message
     else:
         yield KitRule.COMPOSES_NOTHING, "nothing is composed", run.doc.name
@@ -190,30 +190,28 @@ def _ready(run: Run) -> Iterator[tuple[KitRule, str]]:
     unready = run.simulation.final.unready
     kinds = [str(Kind.of(run.simulation.observed[name])) for name in unready]
     unready_names = [f"{name} ({kind})" for name, kind in zip(unready, kinds, strict=True)]
-    cause = first_and_more(unready_names) if unready_names else "the station says so"
-    yield KitRule.NEVER_READY, f"not ready in the end: {cause}"
+    cause = first_and_more(unready_names) if unready_names else "a station says so"
+    yield KitRule.NEVER_READY, f"not ready at the end: {cause}"
 
 
 def _without_facts(run: Run) -> Iterator[tuple[KitRule, str]]:
-    """Take away what the pipeline requires: nothing that exists may be dropped for it."""
+    """Remove all required resources: the pipeline must not drop existing resources then."""
     if not run.simulation.requirements:
         return
     after = run.once(run.simulation.observed, facts=False)
     dropped = _deleted_names(run, after)
     if dropped:
-        message = f"{_names(dropped)} would be deleted when what the pipeline requires is not found"
+        message = f"{_names(dropped)} would be deleted when the required resources are not found"
         yield KitRule.EARLY_RETURN, message
 
 
 def _when_unready(run: Run) -> Iterator[tuple[KitRule, str]]:
-    """Make everything unready: what exists must still be wanted."""
+    """Make everything unready: existing resources must still be composed."""
     observed = {name: _unready(m) for name, m in run.simulation.observed.items()}
     after = run.once(observed)
     dropped = _deleted_names(run, after)
     if dropped:
-        message = (
-            f"{_names(dropped)} would be deleted when another resource is not ready for a moment"
-        )
+        message = f"{_names(dropped)} would be deleted while another resource is not ready"
         yield KitRule.DROPS_WHEN_UNREADY, message
 
 

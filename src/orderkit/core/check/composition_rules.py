@@ -1,5 +1,5 @@
 """
-Rules about a Composition as it is written. Nobody else checks them before orders fail.
+Rules about a Composition's text. Nothing else checks them before orders fail.
 
 Called by ``core.check``.
 """
@@ -32,12 +32,12 @@ _KEEP = {"Prune=false", "Delete=false"}
 
 
 def check_compositions(subject: KitUnderCheck) -> Iterator[Located]:
-    """Judge the kit's Compositions, and which of them orders get."""
+    """Check the kit's Compositions, and which of them orders get."""
     definition = subject.definition
     if definition is None or misshapen(definition.manifest):
         return
     if not subject.compositions:
-        message = f"no Composition is for {dig(definition.manifest, 'spec', 'names', 'kind')}"
+        message = f"no Composition for {dig(definition.manifest, 'spec', 'names', 'kind')}"
         yield subject.in_file(KitRule.COMPOSITION_MISSING, definition.path, message)
         return
     yield from _choice(subject, definition)
@@ -71,21 +71,24 @@ def _names_station(step: PipelineStep) -> bool:
 
 
 def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
-    """Say if orders get a Composition that is not there, or a random one."""
+    """Find orders that would get a missing or a random Composition."""
     names = {doc.name for doc in subject.compositions}
     spec = definition.manifest["spec"]
     for key in ("enforcedCompositionRef", "defaultCompositionRef"):
         named_composition = dig(spec, key, "name")
         if named_composition is not None:
             if named_composition not in names:
-                message = f"{key} names '{named_composition}', which the pack does not have"
+                message = f"{key} names '{named_composition}', which is not in the pack"
                 hint = nearest(str(named_composition), dict.fromkeys(sorted(names)))
                 yield finding_at(
                     KitRule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", message, hint=hint
                 )
             return
     if len(names) > 1:
-        message = f"{len(names)} Compositions match ({', '.join(sorted(names))}): one is picked at "
+        message = (
+            f"{len(names)} Compositions match ({', '.join(sorted(names))}): Crossplane picks one "
+            "at "
+        )
         yield finding_at(KitRule.COMPOSITION_CHOICE, definition, "spec", message + "random")
 
 
@@ -96,7 +99,7 @@ def _type(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     try:
         kind = xr_kind(definition.manifest)
     except (OrderkitError, KeyError, TypeError):
-        return  # told by the rules about the XRD
+        return  # reported by the rules about the XRD
     ref = dig(doc.manifest, "spec", "compositeTypeRef", default={})
     for key, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         if dig(ref, key) != expected:
@@ -130,7 +133,7 @@ def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     steps = steps_in(doc)
     if steps is None:
         yield finding_at(
-            KitRule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is no list of steps"
+            KitRule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is not a list of steps"
         )
         return
     if not 1 <= len(steps) <= _STEPS_MAX:
@@ -143,13 +146,13 @@ def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
         at = f"spec.pipeline[{index}]"
         if not step.name or step.name in names[:index]:
             message = (
-                f"step name {step.name!r} is given twice" if step.name else "a step has no name"
+                f"step name {step.name!r} is used twice" if step.name else "a step has no name"
             )
             yield finding_at(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", message)
         yield from _function(subject, doc, step, at)
     if steps[-1].function != AUTO_READY_FUNCTION:
         last = f"spec.pipeline[{len(steps) - 1}]"
-        message = f"the last step, '{steps[-1].name}', is {steps[-1].function}"
+        message = f"the last step, '{steps[-1].name}', runs {steps[-1].function}"
         yield finding_at(KitRule.AUTO_READY_LAST, doc, last, message)
 
 
@@ -164,7 +167,7 @@ def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> 
         return
     yield from _package(functions[step.function])
     if not runs_here(step.function, subject.pack.packages):
-        message = f"step '{step.name}' is {step.function}"
+        message = f"step '{step.name}' runs {step.function}"
         yield finding_at(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message)
     elif is_own(step.function, subject.pack.packages):
         yield from _station(subject, doc, step, at)
@@ -175,10 +178,10 @@ def _package(doc: Doc) -> Iterator[Located]:
     read = _PACKAGE.match(package)
     tag, digest = (read["tag"], read["digest"]) if read else (None, None)
     if read is None or not (tag or digest):
-        message = f"{doc.name}: package '{package}' is no full image name"
+        message = f"{doc.name}: package '{package}' is not a full image name"
         yield finding_at(KitRule.FUNCTION_PACKAGE, doc, "spec.package", message)
     elif tag in _MOVING and not digest:
-        message = f"{doc.name}: tag '{tag}' is another image tomorrow"
+        message = f"{doc.name}: tag '{tag}' is a moving tag"
         yield finding_at(KitRule.FUNCTION_MOVING, doc, "spec.package", message)
 
 
@@ -190,7 +193,7 @@ def _station(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> I
         return
     stations = subject.pack.stations
     if name not in stations:
-        message = f"step '{step.name}' names station '{name}', which the pack lacks"
+        message = f"step '{step.name}' names station '{name}', which is not in the pack"
         hint = f"{nearest(name, stations)} Or add stations/{name}/station.py"
         yield finding_at(KitRule.STATION_MISSING, doc, f"{at}.input.name", message, hint=hint)
         return

@@ -1,5 +1,5 @@
 """
-Rules about a kit's files: generated ones are as they should be, YAML is as yamllint wants it.
+Rules about a kit's files: generated files are up to date, and YAML passes yamllint.
 
 Called by ``core.check``.
 """
@@ -27,13 +27,13 @@ rules:
   comments: {min-spaces-from-content: 1}
   truthy: {check-keys: false}
 """
-"""What counts where the pack has no .yamllint of its own."""
+"""The configuration for packs without a .yamllint file."""
 _YAML = {".yaml", ".yml"}
 _ROOMS = ("templates", "day2", "gitops/apis")
 
 
 def check_generated(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
-    """Compare the generated files with what their sources give."""
+    """Compare the generated files with what their sources generate."""
     try:
         expected_files = projected(kit)
     except OrderkitError as error:
@@ -49,11 +49,13 @@ def check_generated(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
             line = _first_difference(files[path], data)
             yield subject.in_file(KitRule.DRIFT, path, "differs from its sources", line=line)
     for path in leftovers(files, subject.name, expected_files):
-        yield subject.in_file(KitRule.DRIFT, path, "was generated once and is not any more")
+        yield subject.in_file(
+            KitRule.DRIFT, path, "was generated before and is no longer generated"
+        )
 
 
 def check_pack_files(files: Files, expected_files: Files) -> Iterator[Located]:
-    """Compare what is generated from all kits together; the pack's own files."""
+    """Compare the pack's files that are generated from all kits together."""
     for path, data in sorted(expected_files.items()):
         if files.get(path) != data:
             message = "differs from its sources" if path in files else "is missing"
@@ -70,15 +72,15 @@ def _first_difference(before: bytes, after: bytes) -> int:
 
 def check_style(subject: KitUnderCheck, style: str) -> Iterator[Located]:
     """
-    Run yamllint over the YAML of the kit's rooms that people write.
+    Run yamllint over the hand-written YAML files of the kit.
 
-    Skeletons are YAML only once rendered; what is generated has the generator's style.
+    Skeletons are skipped, because they are YAML only once rendered; so are generated files.
 
     Args:
         style: A yamllint configuration.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a valid configuration.
     """
     from yamllint import linter  # lazy: only this check needs it
     from yamllint.config import YamlLintConfig, YamlLintConfigError

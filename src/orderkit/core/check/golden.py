@@ -1,9 +1,9 @@
 """
-What comes out of a scenario, as the files of its ``expected/`` folder, and how they differ.
+The outcome of a scenario as the files of its ``expected/`` folder, and how two outcomes differ.
 
-YAML that Orderkit writes is compared as data, so a comment or another layout in it is no
-difference; rendered files are compared byte by byte. Of composed resources the owner reference
-and Crossplane's own label and annotation are left out: they are the same for every kit.
+YAML that Orderkit writes is compared as data, so comments and layout do not count; rendered files
+are compared byte by byte. The owner reference and Crossplane's own label and annotation of composed
+resources are omitted: they are the same for every kit.
 
 Called by ``flows.kit.test_kits``.
 """
@@ -38,7 +38,7 @@ Golden = Mapping[PurePosixPath, bytes]
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRefusal:
-    """Where a scenario was refused, and in which words."""
+    """The stage that refused a scenario, and its message."""
 
     stage: RefusalStage
     message: str
@@ -47,7 +47,7 @@ class ScenarioRefusal:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioOutcome:
-    """What a scenario came to: a refusal, or files and a run of the pipeline."""
+    """The outcome of a scenario: a refusal, or files and a run of the pipeline."""
 
     refusal: ScenarioRefusal | None = None
     files: Mapping[PurePosixPath, bytes] = field(default_factory=dict)
@@ -58,14 +58,14 @@ class ScenarioOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One file of ``expected/`` that is not what came out."""
+    """One file of ``expected/`` that differs from the outcome."""
 
     path: PurePosixPath
     before: bytes | None
     after: bytes | None
 
     def diff(self) -> str:
-        """Return a unified diff, from what is expected to what came out."""
+        """Return a unified diff from the expected to the actual file."""
         old = f"expected/{self.path}" if self.before is not None else "(nothing expected)"
         new = "what came out" if self.after is not None else "(nothing came out)"
         return unified_diff(self.before, self.after, old, new)
@@ -92,7 +92,7 @@ def golden(outcome: ScenarioOutcome) -> dict[PurePosixPath, bytes]:
 
 
 def differences(expected: Golden, came: Golden) -> tuple[Difference, ...]:
-    """Return what differs, sorted by path."""
+    """Return the differing files, sorted by path."""
     return tuple(
         Difference(path, expected.get(path), came.get(path))
         for path in sorted({*expected, *came})

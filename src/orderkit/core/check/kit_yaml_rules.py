@@ -1,5 +1,5 @@
 """
-Rules about kit.yaml and about form parts that are written by hand: they agree with the XRD.
+Rules about kit.yaml and hand-written forms: both must agree with the XRD.
 
 Called by ``core.check``.
 """
@@ -29,7 +29,7 @@ VISIBLE_MAX = 5
 
 
 def check_kit_yaml(subject: KitUnderCheck) -> Iterator[Located]:
-    """Judge kit.yaml by its schema, and both sources by each other."""
+    """Check kit.yaml against its schema, and against the XRD."""
     docs, broken = subject.kit_docs
     yield from broken
     wrong = [entry for doc in docs[:1] for entry in _schema(subject, doc)]
@@ -46,7 +46,7 @@ def _consistency(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
         xr_kind(definition.manifest)
         wrong = list(problems(kit_of(subject.name, spec, definition.manifest), spec))
     except OrderkitError:
-        return  # no CRD, or no referenceable version: told by the rules about the XRD
+        return  # no CRD, or no referenceable version: reported by the rules about the XRD
     for problem in wrong:
         message = f"{problem.value!r} {problem.rule}"
         doc_at_fault = definition if problem.file == "xrd" or doc is None else doc
@@ -67,7 +67,7 @@ def _rule_of(problem: KitProblem) -> KitRule:
 
 
 def check_changes(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
-    """Judge which fields the kit's changes may touch."""
+    """Check which fields the kit's changes may touch."""
     naming = {*kit.name_from, kit.team_from, kit.xr_name}
     never = {
         path
@@ -86,12 +86,12 @@ def check_changes(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
                 )
                 yield subject.in_kit(KitRule.CHANGE_NAMES, field_path, message)
             if path in never:
-                message = f"{path} never changes, and is in change '{change.name}'"
+                message = f"{path} never changes, but is part of change '{change.name}'"
                 yield subject.in_kit(KitRule.CHANGE_CONFLICT, field_path, message)
 
 
 def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
-    """Warn of long forms."""
+    """Warn about long forms."""
     leaves = leaves_of(kit.spec_schema)
     visible = [path for path in leaves if not _is_hidden(kit, path) and not _is_later(kit, path)]
     if len(visible) > VISIBLE_MAX:
@@ -100,7 +100,7 @@ def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
 
 
 def check_hand_written_form(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
-    """Compare a template.yaml that was written by hand with the XRD."""
+    """Compare a hand-written template.yaml with the XRD."""
     path = PurePosixPath("templates", subject.name, "template.yaml")
     data = subject.pack.files.get(path)
     if data is None or is_generated(data):
@@ -119,18 +119,18 @@ def _compared(doc: Doc, kit: Kit) -> Iterator[Located]:
     for parameter, field_path in form_parameters.items():
         if parameter not in xrd_parameters | platform_parameters:
             hint = did_you_mean(parameter, sorted(xrd_parameters))
-            message = f"the form asks for '{parameter}', and the XRD has no such field"
+            message = f"the form asks for '{parameter}', which the XRD does not have"
             yield finding_at(KitRule.FORM_FIELD_UNKNOWN, doc, field_path, message, hint=hint)
     for name in kit.spec_schema.get("required") or ():
         inner = fields.get(name) or {}
         if kit.parameter(name) in form_parameters or _is_hidden(kit, name) or "default" in inner:
             continue
-        message = f"the XRD requires {name}, and the form has no parameter '{kit.parameter(name)}'"
+        message = f"the XRD requires {name}, but the form has no parameter '{kit.parameter(name)}'"
         yield finding_at(KitRule.FORM_FIELD_MISSING, doc, "spec.parameters", message)
 
 
 def _parameters(node: Any, at: str = "spec.parameters") -> Iterator[tuple[str, str]]:
-    """Yield what the form asks for at the top and where it stands, conditional fields too."""
+    """Yield the form's top-level parameters with their paths, including conditional ones."""
     if isinstance(node, list):
         for index, page in enumerate(node):
             yield from _parameters(page, f"{at}[{index}]")
@@ -157,14 +157,14 @@ def _schema(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
                 hint = did_you_mean(str(key), known_keys, f"known: {', '.join(known_keys)}")
                 key_path = f"{at}.{key}" if at else str(key)
                 yield finding_at(
-                    KitRule.KIT_SCHEMA, doc, key_path, f"'{key}' is no known key", hint=hint
+                    KitRule.KIT_SCHEMA, doc, key_path, f"'{key}' is not a known key", hint=hint
                 )
         else:
             rule = KitRule.CHANGE_FIELDS if _is_empty_change(error) else KitRule.KIT_SCHEMA
             yield finding_at(rule, doc, at, error.message)
     name = metadata(doc.manifest).get("name")
     if name != subject.name:
-        message = f"metadata.name is '{name}', and the folder is '{subject.name}'"
+        message = f"metadata.name is '{name}', but the folder is '{subject.name}'"
         yield finding_at(KitRule.KIT_SCHEMA, doc, "metadata.name", message)
 
 

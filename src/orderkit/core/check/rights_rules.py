@@ -1,7 +1,7 @@
 """
-Rules about what a kit composes and requires: named in kit.yaml, and granted to Crossplane.
+Rules about the kinds that a kit composes and requires: declared in kit.yaml, granted to Crossplane.
 
-Rights are looked for in every ClusterRole of the pack that is aggregated to Crossplane's role.
+Every ClusterRole of the pack that is aggregated to Crossplane's role counts.
 Called by ``core.check``.
 """
 
@@ -31,7 +31,7 @@ _ENVIRONMENT = ("apiextensions.crossplane.io", "EnvironmentConfig")
 
 
 def check_rights(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
-    """Compare what runs showed with kit.yaml and with the rights that the pack grants."""
+    """Compare the kinds in the runs with kit.yaml and with the rights that the pack grants."""
     composed = sorted({kind for run in runs for kind in run.simulation.kinds})
     required = sorted({kind for run in runs for kind in run.simulation.requirements})
     yield from _declared(subject, kit, composed, required)
@@ -60,13 +60,13 @@ def _declared(
     declared = {Kind.parse(ref.api_version, ref.kind) for ref in kit.composes}
     for kind in composed:
         if kind not in declared:
-            message = f"{kind.kind} of {kind.api_version} is composed and not named"
+            message = f"{kind.kind} of {kind.api_version} is composed but not declared"
             hint = f"add {{apiVersion: {kind.api_version}, kind: {kind.kind}}} to spec.composes"
             yield subject.in_kit(KitRule.COMPOSES_UNDECLARED, "spec.composes", message, hint=hint)
     declared = {Kind.parse(ref.api_version, ref.kind) for ref in kit.requires}
     for kind in required:
         if kind not in declared:
-            message = f"{kind.kind} of {kind.api_version} is required and not named"
+            message = f"{kind.kind} of {kind.api_version} is required but not declared"
             hint = f"add {{apiVersion: {kind.api_version}, kind: {kind.kind}}} to spec.requires"
             yield subject.in_kit(KitRule.REQUIRES_UNDECLARED, "spec.requires", message, hint=hint)
 
@@ -81,7 +81,7 @@ def _unused(
     for rule, key, refs, kinds in tables:
         for index, ref in enumerate(refs):
             if Kind.parse(ref.api_version, ref.kind) not in kinds:
-                message = f"no example has to do with {ref.kind} of {ref.api_version}"
+                message = f"no example uses {ref.kind} of {ref.api_version}"
                 yield subject.in_kit(rule, f"spec.{key}[{index}]", message)
 
 
@@ -100,7 +100,7 @@ def _list(verbs: frozenset[str] | set[str]) -> str:
 
 
 def _is_granted(subject: KitUnderCheck, kind: Kind) -> bool:
-    """Crossplane's own groups, providers' and the pack's XRs are granted by its RBAC manager."""
+    """Crossplane's RBAC manager grants its own groups, those of providers, and the pack's XRs."""
     return is_granted(kind) or kind in subject.pack.xr_scopes
 
 
@@ -138,7 +138,7 @@ def _source(subject: KitUnderCheck, kind: Kind) -> Iterator[Located]:
 
 
 def plural_in(kit: Kit, kind: Kind) -> str:
-    """Return the resource of a kind: as kit.yaml says it, else as Kubernetes would form it."""
+    """Return the plural of a kind: from kit.yaml, else formed by Kubernetes' rules."""
     matching = (ref for ref in (*kit.composes, *kit.requires) if _is(ref, kind))
     return plural(next(matching, KindRef(kind.api_version, kind.kind)))
 

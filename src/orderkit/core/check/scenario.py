@@ -1,7 +1,7 @@
 """
-A scenario of a kit: why it exists, what goes in, and whether it must be refused.
+A scenario of a kit: its reason, its input, and whether it must be refused.
 
-``tests/kits/<kit>/<case>/scenario.yaml`` holds one; what must come out lies beside it in
+``tests/kits/<kit>/<case>/scenario.yaml`` holds one; the expected outcome is next to it in
 ``expected/`` (``core.check.golden``). Called by ``flows.kit.test_kits``.
 """
 
@@ -20,7 +20,7 @@ Run = Literal["settle", "once"]
 
 
 class RefusalStage(StrEnum):
-    """Where a scenario may be refused, in the order in which it goes through them."""
+    """The stages that may refuse a scenario, in their order."""
 
     FORM = "form"
     FILES = "files"
@@ -49,22 +49,22 @@ SCENARIO_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What goes in. Exactly one of `values` and `xr` is there."""
+    """The input of a scenario. Exactly one of `values` and `xr` is set."""
 
     reason: str
     values: Mapping[str, Any] | None = None
-    """The form's answers."""
+    """Answers of the form."""
     xr: Manifest | None = None
-    """An XR as it stands in Git; apiVersion, kind and name may be left out."""
+    """An XR as in Git; apiVersion, kind and name may be omitted."""
     status: Mapping[str, Any] = field(default_factory=dict)
-    """What the XR's status holds before."""
+    """The XR's status before the run."""
     observed: Mapping[str, Manifest] = field(default_factory=dict)
-    """Composed resources that exist before, by logical name."""
+    """Composed resources that exist before the run, by logical name."""
     run: Run = "settle"
     statuses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Status that composed resources show once they exist, by logical name."""
+    """Status that composed resources get once they exist, by logical name."""
     required: Sequence[Manifest] = ()
-    """Other objects of the cluster, for stations that ask for some."""
+    """Other objects of the cluster that stations may require."""
     refused: RefusalStage | None = None
 
 
@@ -73,7 +73,7 @@ def read_scenario(data: bytes, *, name: str) -> Scenario:
     Read scenario.yaml; `name` is what messages call it.
 
     Raises:
-        InvalidInputError: It is broken, gives no reason, or not exactly one of values and xr.
+        InvalidInputError: It is malformed, has no reason, or not exactly one of values and xr.
     """
     entries = yaml11.load(data, name=name, schema=SCENARIO_SCHEMA)
     if ("values" in entries) == ("xr" in entries):
@@ -81,7 +81,7 @@ def read_scenario(data: bytes, *, name: str) -> Scenario:
             name,
             sorted(entries),
             "must have either values or xr",
-            hint="values: answers of the form; xr: an XR as it stands in Git",
+            hint="values: answers of the form; xr: an XR as in Git",
         )
     observed = entries.get("observed", {})
     objects = [*observed.values(), *entries.get("required", ())]
@@ -89,7 +89,9 @@ def read_scenario(data: bytes, *, name: str) -> Scenario:
         try:
             Kind.of(manifest)
         except ValueError as error:
-            raise InvalidInputError(name, manifest, f"is no object: {error}") from error
+            raise InvalidInputError(
+                name, manifest, f"is not a Kubernetes object: {error}"
+            ) from error
     return Scenario(
         reason=entries["reason"],
         values=entries.get("values"),

@@ -1,7 +1,8 @@
 """
-Compare two schemas of one field: which values that were allowed are not any more.
+Compare two schemas of one field: which formerly allowed values are refused now.
 
-Says what cannot be decided (patterns, rules) as changed. Called by ``core.check.since``.
+Patterns and rules cannot be compared: any change of them is reported. Called by
+``core.check.since``.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 
 def tightened(old: Schema, new: Schema, path: str, name: str = "") -> Iterator[Tightening]:
     """
-    Yield how `new` allows less than `old`, fields inside first by name.
+    Yield how `new` allows less than `old`.
 
     Args:
-        path: Where `new` stands in its document.
+        path: Path of `new` in its document.
         name: What messages call the field.
     """
     title = name or "spec"
@@ -64,7 +65,7 @@ def _values(old: Schema, new: Schema, path: str, title: str) -> Iterator[Tighten
         if lost_values or not before:
             message = f"{title} may no longer be {', '.join(map(str, lost_values))}"
             message = (
-                message if lost_values else f"{title} took any value, and takes only an enum now"
+                message if lost_values else f"{title} took any value and is limited to an enum now"
             )
             yield SinceRule.ENUM, f"{path}.enum", message
     for key in ("pattern", "format"):
@@ -76,7 +77,7 @@ def _values(old: Schema, new: Schema, path: str, title: str) -> Iterator[Tighten
 def _bounds(old: Schema, new: Schema, path: str, title: str) -> Iterator[Tightening]:
     for key in (*_LEAST, *_MOST):
         if key in new and (key not in old or _is_narrower(key, old[key], new[key])):
-            was = f"was {old[key]}" if key in old else "was not there"
+            was = f"was {old[key]}" if key in old else "was not set"
             message = f"{key} of {title} {was} and is {new[key]}"
             yield SinceRule.BOUNDS, f"{path}.{key}", message
     for key in ("exclusiveMinimum", "exclusiveMaximum", "uniqueItems"):
@@ -96,10 +97,10 @@ def _openness(old: Schema, new: Schema, path: str, title: str) -> Iterator[Tight
         if old.get(key) and not new.get(key):
             yield SinceRule.CLOSED, path, f"{title} no longer has {key}"
     if old.get("additionalProperties") and not new.get("additionalProperties"):
-        yield SinceRule.CLOSED, path, f"{title} no longer takes keys of one's own"
+        yield SinceRule.CLOSED, path, f"{title} no longer takes additional keys"
     for key in _LOGIC:
         if new.get(key) and new.get(key) != old.get(key):
-            yield SinceRule.LOGIC, f"{path}.{key}", f"{key} of {title} is new or another one"
+            yield SinceRule.LOGIC, f"{path}.{key}", f"{key} of {title} is new or changed"
     for key in _LISTS:
         if new.get(key) != old.get(key):
             yield SinceRule.LOGIC, f"{path}.{key}", f"{key} of {title} changed"
@@ -125,7 +126,7 @@ def _properties(old: Schema, new: Schema, path: str, name: str) -> Iterator[Tigh
         if field in after:
             yield from tightened(schema, after[field], f"{path}.properties.{field}", inner)
         elif not is_open:
-            yield SinceRule.FIELD_GONE, f"{path}.properties", f"{inner} is gone"
+            yield SinceRule.FIELD_GONE, f"{path}.properties", f"{inner} was removed"
     for field in new.get("required") or ():
         inner = f"{name}.{field}" if name else field
         missing = "default" not in (after.get(field) or {})

@@ -1,8 +1,8 @@
 """
-Compare a kit with what it was: would living orders break, move, or lose what they hold?
+Compare a kit with an earlier version: would live orders break, move, or lose data?
 
-Names and schemas are compared as they are written; composed resources by running the orders of
-before through both pipelines. Called by ``flows.kit.check_kits``.
+Names and schemas are compared as text; composed resources by running earlier orders through both
+pipelines. Called by ``flows.kit.check_kits``.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _REFUSING = {
     SinceRule.REQUIRED,
     SinceRule.CLOSED,
 }
-"""Rules that say already why an order is refused."""
+"""Rules that explain already why an order is refused."""
 _COMPOSITE_REF = ("spec", "compositeTypeRef")
 
 
 def check_since(old: KitUnderCheck, new: KitUnderCheck) -> tuple[Located, ...]:
     """
-    Judge what became of a kit, sorted by file and line.
+    Return what changed in a kit, sorted by file and line.
 
-    Where the kit of before cannot be read, only what can be compared is.
+    If the earlier kit is unreadable, only its readable parts are compared.
     """
     entries = [*_definitions(old, new), *_compositions(old, new)]
     explained = any(getattr(entry.about, "reason", None) in _REFUSING for entry in entries)
@@ -54,7 +54,7 @@ def check_since(old: KitUnderCheck, new: KitUnderCheck) -> tuple[Located, ...]:
 
 
 def kit_is_gone(old: KitUnderCheck, ref: str) -> Located:
-    """Tell that a kit of before is not in the pack any more."""
+    """Return the finding for a kit that is no longer in the pack."""
     message = f"kit '{old.name}' was in the pack at {ref}"
     return old.in_file(SinceRule.KIT, PurePosixPath("pack.yaml"), message)
 
@@ -122,12 +122,12 @@ def _compositions(old: KitUnderCheck, new: KitUnderCheck) -> Iterator[Located]:
         if current is None:
             definition = new.definition
             if definition is not None:
-                message = f"Composition {doc.name} is gone"
+                message = f"Composition {doc.name} was removed"
                 yield finding_at(
                     SinceRule.COMPOSITION, definition, "spec.defaultCompositionRef", message
                 )
         elif dig(doc.manifest, *_COMPOSITE_REF) != dig(current.manifest, *_COMPOSITE_REF):
-            message = f"Composition {doc.name} is for another type now"
+            message = f"Composition {doc.name} now has another compositeTypeRef"
             yield finding_at(SinceRule.COMPOSITION, current, "spec.compositeTypeRef", message)
 
 
@@ -156,7 +156,7 @@ def _text(value: object) -> str:
 def _orders(
     old: KitUnderCheck, new: KitUnderCheck, before: Kit, now: Kit
 ) -> tuple[list[Located], list[Order]]:
-    """Return which orders of before the new XRD refuses, and the others as it takes them."""
+    """Return the earlier orders that the new XRD refuses, and the others with new defaults."""
     refused: list[Located] = []
     accepted: list[Order] = []
     definition = new.definition
@@ -176,7 +176,7 @@ def _orders(
 
 
 def _resources(old: KitUnderCheck, new: KitUnderCheck, orders: list[Order]) -> Iterator[Located]:
-    """Run the orders of before through both pipelines."""
+    """Run the earlier orders through both pipelines."""
     runs = {run.key: run for run in runs_of(old, orders, twice=False)}
     told_already: set[tuple[Coded, str]] = set()
     for run in runs_of(new, orders, twice=False):
@@ -194,7 +194,10 @@ def _moved(earlier: Run, run: Run) -> Iterator[tuple[Coded, str]]:
         now = run.simulation.observed.get(name)
         if now is None:
             kind = Kind.of(was).kind
-            yield SinceRule.RESOURCE_GONE, f"'{name}' ({kind}) is no longer wanted under this name"
+            yield (
+                SinceRule.RESOURCE_GONE,
+                f"'{name}' ({kind}) is no longer composed under this name",
+            )
         elif (Kind.of(now).group, now["kind"]) != (Kind.of(was).group, was["kind"]):
             message = f"'{name}' was a {Kind.of(was)} and is a {Kind.of(now)}"
             yield SinceRule.RESOURCE_KIND, message

@@ -1,7 +1,7 @@
 """
-Rules about the text of stations: what they import, and branches that never run.
+Rules about the source of stations: what they import, and branches that never run.
 
-The text is parsed, never run. Called by ``core.check``.
+The source is parsed, never run. Called by ``core.check``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _IMPURE = {
     *("random", "requests", "secrets", "shutil", "socket", "sqlite3", "subprocess", "tempfile"),
     *("threading", "time", "urllib", "uuid", "kubernetes", "pygit2", "click"),
 }
-"""Modules that reach outside or into time. uuid and datetime have pure parts; seldom needed."""
+"""Modules for I/O and time. uuid and datetime also have pure parts, but those are rarely needed."""
 _PUBLIC = "orderkit.stations"
 
 
 def check_station_sources(subject: KitUnderCheck) -> Iterator[Located]:
-    """Judge the sources of the stations that the kit's Compositions name."""
+    """Check the sources of the stations that the kit's Compositions name."""
     names = {
         str(step.input.get("name")) for doc in subject.compositions for step in steps_in(doc) or ()
     }
@@ -39,7 +39,7 @@ def _source(subject: KitUnderCheck, path: PurePosixPath, data: bytes) -> Iterato
     try:
         tree = ast.parse(data)
     except (SyntaxError, ValueError):
-        return  # the station cannot be imported, which is told already
+        return  # reported already: the station cannot be imported
     for node in ast.walk(tree):
         for module in _imported(node):
             message = _doubt(module)
@@ -47,7 +47,7 @@ def _source(subject: KitUnderCheck, path: PurePosixPath, data: bytes) -> Iterato
                 line = getattr(node, "lineno", None)
                 yield subject.in_file(KitRule.STATION_IMPORTS, path, message, line=line)
         if isinstance(node, ast.Constant) and node.value == "deletionTimestamp":
-            message = "looks at deletionTimestamp"
+            message = "reads deletionTimestamp"
             yield subject.in_file(KitRule.STATION_DELETION, path, message, line=node.lineno)
 
 
@@ -78,9 +78,9 @@ _KNOWN = {
 
 def may_depend_on_hashing(data: bytes) -> bool:
     """
-    Say whether a station's order of things could follow Python's hashes of text.
+    Say whether a station's output could depend on Python's randomised string hashes.
 
-    That is so with sets, and unknown with modules from elsewhere. A cautious guess from the text.
+    True for sets, and for foreign modules, where it is unknown. A cautious guess from the source.
     """
     try:
         tree = ast.parse(data)

@@ -1,9 +1,9 @@
 """
-What is judged: a kit with all its parsed files, its stations, and what the pack delivers.
+The kit under check: its parsed files, its stations, and what the pack delivers.
 
-`PackFacts` parses a pack's ``gitops`` folder once for all its kits; `KitUnderCheck` is one kit of
-it. Every rule places its finding through `KitUnderCheck.found` and its kin, so that file, line and
-advice come from one place.
+`PackFacts` parses a pack's ``gitops`` folder once for all its kits; `Subject` is one kit of it.
+Every rule creates its findings through `finding_at`, `Subject.in_kit` or `Subject.in_file`, so that
+file, line and advice come from one place.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ class PackFacts:
 
     @property
     def docs(self) -> list[Doc]:
-        """Every object below ``gitops``."""
+        """All objects below ``gitops``."""
         return self._read[0]
 
     @property
     def unreadable(self) -> list[Located]:
-        """One finding for each file below ``gitops`` that cannot be read."""
+        """One finding for each unreadable file below ``gitops``."""
         return self._read[1]
 
     @functools.cached_property
     def by_folder(self) -> dict[PurePosixPath, list[Doc]]:
-        """Every object below ``gitops`` by the folder its file is in."""
+        """All objects below ``gitops``, by the folder of their file."""
         found_docs: dict[PurePosixPath, list[Doc]] = {}
         for doc in self.docs:
             found_docs.setdefault(doc.path.parent, []).append(doc)
@@ -93,7 +93,7 @@ class PackFacts:
 
     @functools.cached_property
     def compositions(self) -> list[Doc]:
-        """Every Composition that is delivered."""
+        """All delivered Compositions."""
         return self.of_kind(COMPOSITION)
 
     def of_kind(self, kind: Kind) -> list[Doc]:
@@ -107,7 +107,7 @@ class PackFacts:
 
     @functools.cached_property
     def functions(self) -> dict[str, Doc]:
-        """Functions that are delivered, by name."""
+        """All delivered Functions, by name."""
         return {doc.name: doc for doc in self.of_kind(FUNCTION)}
 
     @functools.cached_property
@@ -137,7 +137,7 @@ class PackFacts:
 
 
 def misshapen(xrd: Manifest) -> str:
-    """Return the first part of an XRD that has not even the right type; empty if all have."""
+    """Return the path of the first part of an XRD with a wrong type; empty if there is none."""
     for name in ("annotations", "labels"):
         entries = dig(xrd, "metadata", name, default=None) or {}
         plain = isinstance(entries, Mapping)
@@ -159,7 +159,7 @@ def misshapen(xrd: Manifest) -> str:
 
 
 def steps_in(doc: Doc) -> tuple[PipelineStep, ...] | None:
-    """Return the steps of a Composition; None if they are none that could be read."""
+    """Return the steps of a Composition; None if they are unreadable."""
     spec = dig(doc.manifest, "spec")
     pipeline = dig(spec, "pipeline", default=None)
     entries = pipeline if isinstance(pipeline, list) else None if pipeline else []
@@ -177,7 +177,7 @@ def steps_in(doc: Doc) -> tuple[PipelineStep, ...] | None:
 
 
 def read_docs(path: PurePosixPath, data: bytes) -> tuple[list[Doc], list[Located]]:
-    """Parse a file; a broken one gives a finding and no object."""
+    """Parse a file; an unreadable one gives a finding instead of objects."""
     try:
         return [Doc(path, manifest) for manifest in located_manifests(str(path), data)], []
     except ManifestError as error:
@@ -201,7 +201,7 @@ class KitUnderCheck:
 
     @functools.cached_property
     def kit(self) -> Kit | None:
-        """The kit; None if it cannot be read, which findings of their own tell."""
+        """The kit; None if it is unreadable, which has findings of its own."""
         if self.definition is None or misshapen(self.definition.manifest):
             return None
         try:
@@ -211,7 +211,7 @@ class KitUnderCheck:
 
     @functools.cached_property
     def kit_docs(self) -> tuple[list[Doc], list[Located]]:
-        """kit.yaml as parsed, and why not."""
+        """The objects of kit.yaml, or the finding why it is unreadable."""
         path = kit_path(self.name)
         if path not in self.pack.files:
             return [], []
@@ -236,7 +236,7 @@ class KitUnderCheck:
 
     @functools.cached_property
     def compositions(self) -> list[Doc]:
-        """Compositions of the kit's room, and those elsewhere that are for its kind."""
+        """Compositions in the kit's folder, and those for its kind in other folders."""
         definition = self.definition
         group = dig(definition.manifest, "spec", "group") if definition else None
         kind = dig(definition.manifest, "spec", "names", "kind") if definition else None
@@ -252,7 +252,7 @@ class KitUnderCheck:
         return compositions
 
     def in_kit(self, rule: Coded, path: str, message: str, *, hint: str = "") -> Located:
-        """Place a finding in kit.yaml, or at the XRD where there is no kit.yaml."""
+        """Return a finding in kit.yaml, or at the XRD where there is no kit.yaml."""
         doc = self.kit_doc
         if doc is not None:
             return finding_at(rule, doc, path, message, hint=hint)
@@ -267,12 +267,12 @@ class KitUnderCheck:
         line: int | None = None,
         hint: str = "",
     ) -> Located:
-        """Place a finding in a file."""
+        """Return a finding in a file."""
         about = Finding("", rule, message, hint=hint or rule.advice, severity=rule.severity)
         return Located(file, line, None, f"kit {self.name}", about)
 
 
 def finding_at(rule: Coded, doc: Doc, path: str, message: str, *, hint: str = "") -> Located:
-    """Place a finding at a field of an object."""
+    """Return a finding at a field of an object."""
     about = Finding(path, rule, message, hint=hint or rule.advice, severity=rule.severity)
     return located(doc.path, doc.located, path, about)

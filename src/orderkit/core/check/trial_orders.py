@@ -1,8 +1,8 @@
 """
-Orders to try a kit's pipeline with: its examples, and variations of one field each.
+Orders to test a kit's pipeline with: its examples, and variations of one field each.
 
-Without examples an order is made up from the XRD's schema, where that is possible. Every XR
-that is returned is one the XRD accepts, with its defaults. Called by ``core.check``.
+Without examples, an order is generated from the XRD's schema if possible. Every returned XR is
+valid for the XRD and has its defaults. Called by ``core.check``.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from orderkit.core.schema.validate.located_findings import Located
 
 NAME_MAX = 63
 VARIATIONS_MAX = 24
-_MADE_UP = "a made-up order"
+_MADE_UP = "a generated order"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An XR to try, and what messages call it."""
+    """An XR to test with, and its name in messages."""
 
     label: str
     xr: Manifest
@@ -38,20 +38,20 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What can be tried, and what is wrong with the kit's examples."""
+    """The orders to test with, and findings about the kit's examples."""
 
     orders: tuple[Order, ...]
     findings: tuple[Located, ...]
 
 
 def orders_of(subject: KitUnderCheck, kit: Kit) -> Orders:
-    """Return the orders to try. Deterministic."""
+    """Return the orders to test with. Deterministic."""
     validator = Validator(kit.xrd)
     orders, findings = _examples(subject, kit, validator)
     if not kit.examples:
         made_up = _made_up(kit, validator)
         if made_up is None:
-            message = "no order that the XRD accepts could be made up"
+            message = "no valid order could be generated from the XRD"
             findings.append(subject.in_kit(KitRule.NO_EXAMPLE, "spec", message))
         else:
             orders.append(made_up)
@@ -64,10 +64,10 @@ def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
     """
     Return the XR that a form with these values orders, without defaults.
 
-    A hidden field that `values` does not give gets a made-up value: the platform's is not known.
+    A hidden field without a value gets a sample value, because the platform's is unknown.
 
     Raises:
-        InvalidInputError: The values give no name.
+        InvalidInputError: The values do not name the order.
     """
     fields = kit.spec_schema.get("properties") or {}
     spec = {
@@ -116,7 +116,7 @@ def _examples(
 def _unknown(
     subject: KitUnderCheck, kit: Kit, values: Mapping[str, Any], at: str
 ) -> Iterator[Located]:
-    """An example must not set what the form never asks for."""
+    """Find parameters of an example that the form does not have."""
     parameters = {kit.parameter(field) for field in kit.spec_schema.get("properties") or {}}
     parameters |= {NAME_PARAMETER} if not kit.name_from else set()
     parameters |= {TEAM_PARAMETER} if not kit.team_from else set()
@@ -136,7 +136,7 @@ def _made_up(kit: Kit, validator: Validator) -> Order | None:
 
 
 def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:
-    """Return orders that differ from the first in one field; what the XRD refuses is left out."""
+    """Return valid orders that differ from the first one in one field."""
     variations: list[Order] = []
     candidates = [
         *_long(kit, base.xr["spec"]),
@@ -152,7 +152,7 @@ def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:
 
 
 def _long(kit: Kit, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the order with names as long as they can get: composed names follow from them."""
+    """Yield the order with names of maximum length: composed names depend on them."""
     longer = dict(spec)
     fields = kit.spec_schema.get("properties") or {}
     for path in {*kit.name_from, *([kit.team_from] if kit.team_from else ())}:

@@ -1,7 +1,7 @@
 """
-A kit's pipeline, tried: each order run to its end twice, with every call of every step.
+Test runs of a kit's pipeline: each order runs twice until it settles, and every call is recorded.
 
-Called by ``core.check``; what the runs show is judged in ``core.check.behaviour_rules``.
+Called by ``core.check``; ``core.check.behaviour_rules`` judges the runs.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class FunctionCall:
     who: str
     """The station's name, or the function's."""
     earlier_resources: frozenset[str]
-    """What the steps before wanted."""
+    """Names of the resources that earlier steps composed."""
     response: StationResponse
     unanswered: frozenset[str]
-    """Requirements that were looked up and not found."""
+    """Requirements whose lookup found nothing."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Tracer:
     calls: list[FunctionCall] = field(default_factory=list)
 
     def wrap(self, functions: Mapping[str, Station]) -> dict[str, Station]:
-        """Return the same functions, watched."""
+        """Return the functions with their calls recorded."""
         return {name: self._watched(name, function) for name, function in functions.items()}
 
     def _watched(self, name: str, function: Station) -> Station:
@@ -74,11 +74,11 @@ class Run:
 
     @property
     def key(self) -> str:
-        """A name that is the same in every process."""
+        """A key that is the same in every process."""
         return f"{self.doc.name}: {self.order.label}"
 
     def once(self, observed: Mapping[str, Manifest], *, facts: bool = True) -> Composed:
-        """Run the pipeline once more at its end, with other observed resources or no facts."""
+        """Run the pipeline once more on the final state, with other resources or without facts."""
         existing = [*self.pack, *observed.values(), self.simulation.xr] if facts else []
         world = World(self.functions, observed, lookup=lookup_in(existing), scope_of=is_namespaced)
         return compose(self.simulation.xr, steps_in(self.doc) or (), world)
@@ -111,7 +111,7 @@ def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:
 
 
 def fingerprints(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """Return a digest of each part of each run's end, to compare with another process."""
+    """Return digests of each run's final state, to compare with another process."""
     digests_by_run: dict[str, dict[str, str]] = {}
     for run in runs:
         final = run.simulation.final

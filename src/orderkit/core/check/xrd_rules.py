@@ -28,7 +28,7 @@ _LEGACY_KEYS = ("claimNames", "connectionSecretKeys")
 
 
 def check_definition(subject: KitUnderCheck) -> Iterator[Located]:
-    """Judge the XRD, and whether the kit can be read at all."""
+    """Check the XRD, and whether the kit is readable."""
     definition = subject.definition
     if definition is None:
         if not any(u.file == definition_path(subject.name) for u in subject.pack.unreadable):
@@ -55,16 +55,16 @@ def _legacy(definition: Doc) -> Iterator[Located]:
 
 
 def _definition_findings(definition: Doc) -> Iterator[Located]:
-    """Say what ``orderkit validate`` says of an XRD, under the codes of this check."""
+    """Return what ``orderkit validate`` reports for an XRD, under the codes of this check."""
     explained = False
     for finding in definition_findings(definition.manifest):
         rule = _rule_of(finding)
         explained = explained or rule.severity is FindingSeverity.ERROR
-        if finding.rule != "scope":  # told already, and weighs more for a kit
+        if finding.rule != "scope":  # reported already, with a higher severity for kits
             yield finding_at(rule, definition, finding.path, finding.message, hint=finding.hint)
     wrong = misshapen(definition.manifest)
     if wrong and not explained:
-        message = f"{wrong} is missing or of another type"
+        message = f"{wrong} is missing or has a wrong type"
         yield finding_at(KitRule.XRD_REFUSED, definition, wrong, message)
 
 
@@ -79,7 +79,7 @@ def _rule_of(finding: Finding) -> KitRule:
 
 
 def _name(definition: Doc, kit: Kit) -> Iterator[Located]:
-    """Names become labels: kit and fields together may have 63 characters."""
+    """Names become labels: kit name and naming fields together may have 63 characters."""
     if not kit.name_from:
         return
     lengths = [longest(schema_at(kit.spec_schema, path) or {}, NAME_MAX) for path in kit.name_from]
@@ -91,7 +91,7 @@ def _name(definition: Doc, kit: Kit) -> Iterator[Located]:
 
 
 def check_readable(subject: KitUnderCheck) -> Iterator[Located]:
-    """Tell why the kit cannot be read; for kits of which no other rule has told anything."""
+    """Report why the kit is unreadable, for kits without other findings."""
     try:
         checked_kit(subject.name, subject.pack.files)
     except OrderkitError as error:

@@ -1,8 +1,7 @@
 """
-What goes into a run of a composition pipeline and what comes out of it.
+Input and output of a run of a Composition pipeline.
 
-Pure data for ``core.crossplane.pipeline``, which computes it, and for everybody who applies, plans
-or shows the result.
+Pure data: ``core.crossplane.pipeline`` computes it, and others apply, plan or show the result.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from orderkit.core.objects.conditions import AVAILABLE, CREATING, Condition, fir
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig
 
 COMPOSE_REASON = "ComposeResources"
-"""Reason of events whose function names none."""
+"""Reason of events for which the function gives none."""
 
 Lookup = Callable[[Selector], Sequence[Manifest]]
-"""Look up required resources; empty when nothing matches. May raise OrderkitError."""
+"""Looks up required resources; empty if nothing matches. May raise OrderkitError."""
 ScopeOf = Callable[[Kind], bool | None]
-"""Say whether a kind is namespaced; None when it is not served."""
+"""Says whether a kind is namespaced; None if it is not served."""
 Requirements = Mapping[str, Selector]
 
 
@@ -33,9 +32,9 @@ class PipelineStep:
     function: str
     input: Mapping[str, Any] = field(default_factory=dict)
     required: Requirements = field(default_factory=dict)
-    """Fetched before the first call, whatever the function asks for."""
+    """Looked up before the first call, whatever the function requires."""
     unserved: tuple[str, ...] = ()
-    """What the step gives its function in a cluster, and nobody can give it here."""
+    """Inputs that the step passes in a cluster and that are not available here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class XrEvent:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What exists and what can be asked while an XR is composed."""
+    """What exists and what can be looked up while an XR is composed."""
 
     functions: Mapping[str, Station]
     observed: Mapping[str, Manifest] = field(default_factory=dict)
@@ -60,11 +59,11 @@ class World:
     foreign: Collection[str] = ()
     """Functions that are installed but cannot run in this process."""
     remote: Collection[str] = ()
-    """Functions that are processes of their own: they need all that their step gives them."""
+    """Functions that run as processes: they need all inputs of their step."""
     passing: bool = False
-    """Pass by what cannot run here, and tell it (`Composed.opaque`); else it is an error."""
+    """Skip and report steps that cannot run here (`Composed.opaque`), instead of failing."""
     attributed: Mapping[str, str] = field(default_factory=dict)
-    """Which step asked for an observed resource so far, by logical name, where that is known."""
+    """The step that composed an observed resource before, by logical name, if known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +73,22 @@ class Desired:
     manifest: Manifest
     ready: bool
     renamed: bool = False
-    """The function would name it otherwise; what exists keeps its name."""
+    """The function gives another name now; the existing object keeps its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composed:
     """
-    What one run of the pipeline asks for.
+    The result of one run of the pipeline.
 
-    With an `error`, nothing may be applied or deleted and the status stays; events and
-    conditions said before a fatal result are kept.
+    With an `error`, nothing may be applied or deleted and the status stays; events and conditions
+    that were set before a fatal result are kept.
     """
 
     error: str = ""
     resources: Mapping[str, Desired] = field(default_factory=dict)
     deletions: Mapping[str, Manifest] = field(default_factory=dict)
-    """Observed resources that are no longer wanted and controlled by this XR."""
+    """Observed resources that are no longer desired and controlled by this XR."""
     references: tuple[dict[str, str], ...] = ()
     status: Mapping[str, Any] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
@@ -98,19 +97,19 @@ class Composed:
     ready: Ready = Ready.UNSPECIFIED
     """Readiness of the XR if a function decided it."""
     ttl_s: float = 0.0
-    """Smallest time to live of all steps; 0 means none."""
+    """The smallest time to live of all steps; 0: none."""
     context: Mapping[str, Any] = field(default_factory=dict)
     requirements: tuple[Selector, ...] = ()
     opaque: Mapping[str, str] = field(default_factory=dict)
-    """Why a step was passed by, by its name. What it would have done is in none of the rest."""
+    """Why a step was skipped, by its name. Its effects are in no other field."""
     kept: Mapping[str, Manifest] = field(default_factory=dict)
-    """Observed resources that an opaque step may want: neither asked for nor deleted."""
+    """Observed resources that an opaque step may compose: neither desired nor deleted."""
     made_by: Mapping[str, str] = field(default_factory=dict)
-    """The step that asked for a resource first, by logical name."""
+    """The first step that composed a resource, by logical name."""
 
     @property
     def ready_condition(self) -> Condition:
-        """The XR's Ready: what a function decided, else whether all resources are ready."""
+        """The XR's Ready: as a function decided, else whether all resources are ready."""
         if self.ready is not Ready.UNSPECIFIED:
             return AVAILABLE if self.ready is Ready.TRUE else CREATING
         unready = self.unready

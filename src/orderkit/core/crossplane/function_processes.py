@@ -1,9 +1,9 @@
 """
-Which Composition functions run as processes of their own, and how they are reached.
+Composition functions that run as processes of their own, and their addresses.
 
-Three places say so: ``platform.yaml`` (``spec.plans.functions``), the option ``--function``, and
-the annotations with which ``crossplane render`` finds functions under development. Nothing is
-contacted here. Used by plans and ``kit test``.
+Three sources: ``platform.yaml`` (``spec.plans.functions``), the option ``--function``, and the
+annotations with which ``crossplane render`` finds functions under development. This module contacts
+nothing. Used by plans and ``kit test``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
 
 CALL_S = 20.0
-"""How long a call may take, unless told otherwise. A whole round of Crossplane has 120 s."""
+"""The default timeout of a call. Crossplane allows 120 s for a whole reconcile."""
 _CALL_MAX_S = 120
 _ADDRESS = r"(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}"
 _NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
@@ -46,7 +46,7 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class FunctionProcess:
-    """A function that runs somewhere, by the name that steps call it."""
+    """A running function, by the name that steps use."""
 
     name: str
     address: str
@@ -55,7 +55,7 @@ class FunctionProcess:
     """Folder with tls.crt, tls.key and ca.crt; None: plain text."""
     timeout_s: float = CALL_S
     is_asked: bool = False
-    """Somebody named it just now, so that no step calls it is a mistake."""
+    """Named on the command line: then it is an error if no step calls it."""
 
 
 def read_processes(
@@ -74,7 +74,7 @@ def read_processes(
 
 
 def processes_spec(processes: Iterable[FunctionProcess]) -> dict[str, dict[str, Any]]:
-    """Write them as `SCHEMA` describes, without what is the default."""
+    """Return them as `SCHEMA` describes, without default values."""
     entries: dict[str, dict[str, Any]] = {}
     for process in processes:
         entries[process.name] = {"address": process.address}
@@ -87,10 +87,10 @@ def processes_spec(processes: Iterable[FunctionProcess]) -> dict[str, dict[str, 
 
 def processes_of(texts: Iterable[str]) -> tuple[FunctionProcess, ...]:
     """
-    Read what ``--function`` was given: NAME=HOST:PORT.
+    Parse values of ``--function``: NAME=HOST:PORT.
 
     Raises:
-        InvalidInputError: One is no such text.
+        InvalidInputError: A value has another form.
     """
     return tuple(_process_of(text) for text in texts)
 
@@ -108,7 +108,7 @@ def _process_of(text: str) -> FunctionProcess:
 
 
 def development_processes(manifests: Iterable[Manifest]) -> Iterator[FunctionProcess]:
-    """Yield the functions whose manifests say that they run for ``crossplane render``."""
+    """Yield the functions whose annotations mark them as running for ``crossplane render``."""
     for manifest in manifests:
         marks = annotations_of(manifest)
         if marks.get(_RUNTIME) == "Development":

@@ -6,11 +6,11 @@ dressed resources, deletions, references, status, conditions, events. It follows
 FunctionComposer (2.3 and later) step by step, texts included. It does no I/O: required
 resources and the scope of kinds come through callables.
 
-A step that cannot run here (`OpaqueError`, a function that is not known) is an error, unless the
-world lets it pass: then nothing is claimed of what it wants, changes or drops.
+A step that cannot run here (`OpaqueError`, an unknown function) is an error unless `World.passing`
+is set; then the result says nothing about what the step composes, changes or drops.
 
-Not done here: applying (which can fail per resource), the Synced condition that follows from
-it, selection of the Composition. Not known here at all: credentials and schemas of steps.
+Not done here: applying (which can fail per resource), the Synced condition that results from it,
+and the selection of the Composition. Credentials and schemas of steps are not available.
 
 Called by the embedded assembly, which applies the result, and by plans and tests.
 """
@@ -58,7 +58,7 @@ class ComposeError(OrderkitError):
 
 def compose(xr: Manifest, steps: Sequence[PipelineStep], world: World) -> Composed:
     """
-    Run the pipeline for one XR and return what has to happen.
+    Run the pipeline for one XR and return what to apply and delete.
 
     Deterministic as long as the functions are. The XR needs a uid and the label
     ``crossplane.io/composite`` (`dressing.root_labelled` sets it). Never raises for what a
@@ -117,7 +117,7 @@ class _Run:
             self._pass_by(step, f"without what {opaque_names} does it fails: {error}", error)
 
     def _pass_by(self, step: PipelineStep, why: str, error: Exception) -> None:
-        """Go on as if the step did nothing, and keep in mind that it may do anything."""
+        """Continue as if the step did nothing, and record that it may do anything."""
         if not self._world.passing:
             raise ComposeError(
                 f'cannot run Composition pipeline step "{step.name}": cannot run Function '
@@ -146,7 +146,7 @@ class _Run:
             self._made_by.setdefault(name, step.name)
 
     def _settled(self, step: PipelineStep) -> tuple[StationResponse, _CarriedState]:
-        """Call the step's function until it asks for nothing new."""
+        """Call the step's function until its requirements do not change."""
         function = self._function(step)
         step_resources = {name: self._fetched(step, s) for name, s in step.required.items()}
         sent_resources, context, requested = step_resources, self._context, dict[str, Selector]()
@@ -258,7 +258,7 @@ class _Run:
         )
 
     def _is_kept(self, name: str) -> bool:
-        """Say whether only a step that was passed by can want a resource."""
+        """Say whether only a skipped step may compose a resource."""
         return bool(self.opaque) and self._world.attributed.get(name) not in self._ran
 
     def _dressed(self, name: str, resource: Resource) -> Desired:
@@ -311,22 +311,22 @@ def _unusable(step: PipelineStep, why: str) -> ComposeError:
 
 
 class _CarriedState:
-    """A state that is carried from function to function. `state` is to be read only."""
+    """The state that is passed from function to function. `state` is read-only."""
 
     def __init__(self, state: State, lender: Lender[str | None]) -> None:
         self.state, self._lender = state, lender
 
     @classmethod
     def given(cls, state: State) -> Self:
-        """Begin with a state that nobody changes meanwhile."""
+        """Start from a state that nobody else changes."""
         return cls(state, Lender.of(_manifests(state)))
 
     def lent(self) -> State:
-        """Return it as a function may have it."""
+        """Return a copy that a function may change."""
         return self._with(self._lender.lend((None, *self.state.resources)), self.state)
 
     def after(self, returned: State) -> _CarriedState:
-        """Return what a function made of it; raises NotPlainError."""
+        """Return the state that a function returned; raises NotPlainError."""
         manifests = _manifests(returned)
         lender = self._lender.kept(manifests, names=_NAMES)
         return _CarriedState(

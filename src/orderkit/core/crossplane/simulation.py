@@ -1,16 +1,16 @@
 """
-Run a Composition's pipeline until nothing changes any more: what an order becomes, and how.
+Run a Composition's pipeline until nothing changes any more.
 
-`simulate` plays the cluster between two runs of `core.crossplane.pipeline.compose`: what was wanted
-exists in the next round and is ready (`core.crossplane.simulated_objects`), what is no longer
-wanted is gone, the XR shows its status. Gated resources therefore appear round after round, as they
-do on Crossplane. It stops when a round changes nothing, when the pipeline fails, or after a bounded
-number of rounds.
+`simulate` plays the cluster between two runs of `core.crossplane.pipeline.compose`: desired
+resources exist in the next round and are ready (`core.crossplane.simulated_objects`), resources
+that are no longer desired are gone, and the XR has its new status. So gated resources appear round
+after round, as they do on Crossplane. It stops when a round changes nothing, when the pipeline
+fails, or after a limited number of rounds.
 
-Not simulated: whether the API server would take an object (`core.schema.validate`), RBAC, the first
-rounds that Crossplane loses when things are wanted before their Namespace exists (they simply
-appear; ``core.check`` judges that), what nested XRs compose in their turn (a caller may
-tell what they come to show: `SimulatedWorld.shows`), time.
+Not simulated: validation by the API server (`core.schema.validate`), RBAC, time, the rounds that
+Crossplane loses when resources are composed before their Namespace exists (here they simply appear;
+``core.check`` judges that), and what nested XRs compose (a caller may provide their status:
+`Surroundings.nested_status`).
 
 Used by ``kit check``, ``kit test`` and plans. Pure as long as the functions are.
 """
@@ -34,46 +34,46 @@ from orderkit.core.objects.plain_data import overlaid
 from orderkit.core.objects.scopes import is_namespaced
 
 ROUNDS_MAX = 20
-"""More rounds than any sensible chain of gates needs."""
+"""More rounds than any realistic chain of gates needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedWorld:
-    """What exists besides the XR, and how it behaves."""
+    """The objects besides the XR, and how they behave."""
 
     existing: Sequence[Manifest] = ()
-    """Objects that requirements may find; composed ones are found as well."""
+    """Objects that satisfy requirements, in addition to composed ones."""
     observed: Mapping[str, Manifest] = field(default_factory=dict)
     """Composed resources that exist before the first round, by logical name."""
     statuses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Status of composed resources once they exist, by logical name, laid over `made_ready`'s."""
+    """Status of composed resources by logical name, merged over that of `made_ready`."""
     scopes: Mapping[Kind, bool] = field(default_factory=dict)
-    """Whether a kind is namespaced; where not given, `is_namespaced` decides."""
+    """Whether a kind is namespaced; for other kinds `is_namespaced` decides."""
     salt: str = ""
-    """Another one makes other uids of everything that has none yet."""
+    """Changes the uids given to objects that have none yet."""
     attributed: Mapping[str, str] = field(default_factory=dict)
-    """Which step asked for what is observed, by logical name, where that is known."""
+    """The step that composed an observed resource, by logical name, if known."""
     composition: str = ""
-    """What functions see as the XR's Composition, if the XR names none; empty: nothing."""
+    """The Composition's name that functions see in an XR that names none; empty: none."""
     lookup: Lookup | None = None
-    """Where requirements are looked up besides; what the simulation holds itself goes before."""
+    """An additional lookup for requirements; the simulation's own objects take precedence."""
     nested_status: Callable[[str, Manifest], Mapping[str, Any] | None] = lambda _name, _manifest: (
         None
     )
-    """The whole status that a composed resource comes to show; None: `made_ready`'s."""
+    """The whole status of a composed resource; None: use that of `made_ready`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """All rounds of one run, the last one last."""
+    """All rounds of one run, in order."""
 
     rounds: tuple[Composed, ...]
     settled: bool
-    """The last round changed nothing. False after an error and when the rounds ran out."""
+    """The last round changed nothing. False after an error or too many rounds."""
     xr: Manifest
-    """The XR as the cluster shows it at the end."""
+    """The XR in the final state."""
     observed: Mapping[str, Manifest]
-    """Composed resources as they exist at the end, by logical name."""
+    """Composed resources in the final state, by logical name."""
 
     @property
     def final(self) -> Composed:
@@ -93,7 +93,7 @@ class Simulation:
 
     @property
     def appearance(self) -> tuple[tuple[str, ...], ...]:
-        """Logical names in the order they come: one entry per round that brings new ones."""
+        """Logical names in order of appearance: one entry per round with new ones."""
         earlier: set[str] = set()
         waves = []
         for composed in self.rounds:
@@ -104,7 +104,7 @@ class Simulation:
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """Every kind that was wanted in any round."""
+        """Every kind that any round composed."""
         return frozenset(
             Kind.of(desired.manifest)
             for composed in self.rounds
@@ -113,7 +113,7 @@ class Simulation:
 
     @property
     def requirements(self) -> frozenset[Kind]:
-        """Every kind that was asked for in any round."""
+        """Every kind that any round required."""
         return frozenset(
             Kind.parse(selector.api_version, selector.kind)
             for composed in self.rounds
@@ -132,9 +132,9 @@ def simulate(
     """
     Run the pipeline for an XR to its fixed point.
 
-    The XR may lack uid and root label; they are given as Crossplane's render gives them. XRD
-    defaults are the caller's part. Of `world` the functions and the foreign ones count; what is
-    observed and fetched comes from `around`. Never raises for what a function does.
+    A missing uid and root label are set as in Crossplane's render. XRD defaults are the caller's
+    task. Of `world` only the functions are used; observed resources and lookups come from
+    `around`. Errors of functions do not raise.
     """
     around = around or SimulatedWorld()
     xr = _prepared(xr, around.salt)
@@ -210,7 +210,7 @@ def _prepared(xr: Manifest, salt: str) -> Manifest:
 
 
 def _as_functions_see_it(xr: Manifest, around: SimulatedWorld) -> Manifest:
-    """Return the XR as functions see it: Crossplane has chosen its Composition before."""
+    """Return the XR as functions see it, with the Composition that Crossplane has selected."""
     spec = xr.get("spec") or {}
     if not around.composition or "crossplane" in spec:
         return xr
@@ -233,7 +233,7 @@ def _scope_of(around: SimulatedWorld) -> ScopeOf:
 def _cluster_after(
     composed: Composed, around: SimulatedWorld, before: Mapping[str, Manifest]
 ) -> dict[str, Manifest]:
-    """What the cluster holds after this round."""
+    """Return the composed resources that exist after this round."""
     return dict(composed.kept) | {
         name: _created(desired.manifest, before.get(name) or {}, around, name)
         for name, desired in composed.resources.items()
@@ -241,7 +241,7 @@ def _cluster_after(
 
 
 def _created(desired: Manifest, before: Manifest, around: SimulatedWorld, name: str) -> Manifest:
-    """What becomes of a wanted object; a status that the function wrote into it has no effect."""
+    """Return a desired object as it exists; a status set by the function has no effect."""
     meta = {**metadata(desired), "uid": metadata(before).get("uid") or _uid(desired, around.salt)}
     created = {**desired, "metadata": meta, "status": before.get("status") or {}}
     status = around.nested_status(name, created)
@@ -260,7 +260,7 @@ def _uid(manifest: Manifest, salt: str) -> str:
 
 
 def _with_status(xr: Manifest, composed: Composed) -> Manifest:
-    """Return the XR with the status that this round writes; opaque steps keep theirs."""
+    """Return the XR with the status of this round; with opaque steps, old fields stay."""
     present = (xr.get("status") or {}).get("conditions") or []
     ready = () if composed.opaque else (composed.ready_condition,)
     conditions = merged(

@@ -1,22 +1,21 @@
 """
-What the API server itself refuses of a kit's XRs: ValidatingAdmissionPolicies and their bindings.
+Generate a kit's ValidatingAdmissionPolicies: what the API server itself refuses.
 
-A form can be bypassed by whoever may push to an order's repository, and an AppProject cannot see
-inside an XR. So these rules stand in the cluster:
+Anyone who may push to an order's repository can bypass the form, and an AppProject does not look
+inside an XR. So these rules are enforced in the cluster:
 
-- an order's Application delivers the order's own XR only; nobody else delivers any;
-- the fields that name order and team fit the name, and never change; where the id alone does not
-  say which team an order belongs to, its Application does (a second policy, with the
-  Applications of the kit's orders as parameters);
-- hidden fields have the platform's value (a sentinel here, baked when the pack is published);
-- ``never``, ``grow`` and ``step`` of kit.yaml's changes hold (``transitions``), and a field that
-  the XRD calls immutable cannot be taken away and given anew.
+- an order's Application delivers only the order's own XR, and nothing else delivers XRs;
+- the fields that name order and team match the name and never change; if the id does not show the
+  team, its Application does (a second policy with the Applications of the kit's orders as
+  parameters);
+- hidden fields have the platform's value (a placeholder here, replaced when the pack is published);
+- ``never``, ``grow`` and ``step`` of kit.yaml's changes are enforced (``cel_transitions``), and an
+  immutable field of the XRD cannot be removed and set again.
 
-Never in the way: deletion, finalizers of what is being deleted, status, Crossplane's own fields,
-XRs that another XR composes. An object that broke a rule before the policy was there is left
-alone until that very rule's fields change. Not seen: a second XR of the same order in another
-namespace, and a tracking annotation that a person with write access to the cluster makes up
-(RBAC keeps those out).
+Always allowed: deletion, finalizers of deleted objects, status, Crossplane's own fields, and XRs
+that another XR composes. An object that broke a rule before the policy existed is accepted until
+the fields of that rule change. Not detected: a second XR of the same order in another namespace,
+and a tracking annotation forged by a person with write access to the cluster (RBAC prevents that).
 
 Called by ``core.generate.kit_files``; the same manifests are judged by ``core.schema.admission``.
 """
@@ -70,7 +69,7 @@ def _own_policy(kit: Kit) -> Iterator[Manifest]:
 
 
 def _team_policy(kit: Kit) -> Iterator[Manifest]:
-    """The team is the one whose AppProject the order's Application is in."""
+    """The team is that of the AppProject of the order's Application."""
     variables = Variables(kit)
     now, was = variables.field(kit.team_from)
     variables.expressions["team"] = (
@@ -145,7 +144,7 @@ def _binding(name: str) -> Manifest:
 
 
 def _conditions() -> list[Manifest]:
-    """Leave alone what is being deleted, and what another XR composes."""
+    """Skip objects that are being deleted, and XRs that another XR composes."""
     tracking_note = optional("object", ("metadata", "annotations", TRACKING_ID))
     labelled = optional("object", ("metadata", "labels", INSTANCE_LABEL))
     owners = lookup("object", ("metadata", "ownerReferences")).replace("null", "[]")

@@ -1,9 +1,8 @@
 """
-Texts of CEL expressions: literals, safe lookups, wrapped lines.
+Write CEL expressions: literals, safe lookups, wrapped lines.
 
-Lookups never fail: what is not there is null. The texts are for the API server, and
-``core.schema.admission`` evaluates the same. Called by the other modules of this package that write
-policies.
+Lookups never fail: a missing value is null. The API server and ``core.schema.admission`` evaluate
+the same expressions. Called by the modules of this package that generate policies.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ def block(expression: str) -> str:
 
 
 def _broken(line: str) -> Iterator[str]:
-    """Break a line at spaces outside of texts; a word that is too long stays whole."""
+    """Break a line at spaces outside of string literals; long words are not broken."""
     piece = ""
     for word in _WORD.findall(line):
         if piece and len(piece) + 1 + len(word) > _LINE:

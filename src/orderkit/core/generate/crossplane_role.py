@@ -1,12 +1,12 @@
 """
-What Crossplane may do for a kit: a ClusterRole that is aggregated to Crossplane's own.
+Generate a ClusterRole with Crossplane's rights for a kit; it is aggregated to Crossplane's own.
 
-Made of kit.yaml's ``composes`` (everything) and ``requires`` (reading). What Crossplane may by
-default is left out: the kinds it ships with, its own groups, and the kit's own XR. The file is
-there even if no rule is left, so that a right that is no longer needed goes away.
+Made from kit.yaml's ``composes`` (all verbs) and ``requires`` (reading). Default rights of
+Crossplane are omitted: the kinds of its own role, its own groups, and the kit's XR. The file exists
+even without rules, so that a right that is no longer needed is removed.
 
-Composing a Role asks for ``escalate``, composing a binding for ``bind``: Kubernetes lets nobody
-grant what he may not do himself. Called by ``core.generate.kit_files`` and by checks of rights;
+Composing a Role needs ``escalate``, composing a binding needs ``bind``: Kubernetes lets nobody
+grant rights that they do not have. Called by ``core.generate.kit_files``;
 ``core.check.rights_rules`` compares with the same list and the same plurals.
 """
 

@@ -1,9 +1,9 @@
 """
-Make a pack's files of objects that exist: what a server added is taken out, the rest stays.
+Turn existing objects into a pack's files: fields added by a server are removed, the rest stays.
 
-Of a file with one document the text is kept, comments and order included, where the few edits can
-be proved (``core.yaml.edit``); otherwise the object is written anew. Nothing is converted but one
-thing: an XRD that a cluster shows as v1 and that says nothing v2 lacks is written as v2.
+The text of a file with one document is kept, including comments and order, if the edits can be
+proved (``core.yaml.edit``); otherwise the object is written again. There is one conversion: an XRD
+that a cluster shows as v1, without features that v2 lacks, is written as v2.
 
 Called by ``flows.kit.import_kit``.
 """

@@ -1,7 +1,7 @@
 """
-Everything that is generated from a kit: one dictionary of files, the same for the same kit.
+Generate all files of a kit, as one dictionary. Deterministic.
 
-Each projection turns a kit into files of one room; none reads platform.yaml. Called by
+Each projection turns a kit into files of one folder; none reads platform.yaml. Called by
 ``flows.kit.generate_kits``, which writes what differs.
 """
 

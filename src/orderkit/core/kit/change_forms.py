@@ -1,8 +1,8 @@
 """
-The changes of a kit's orders, as forms and links need them: which there are, what they show.
+The changes of a kit's orders for forms and links: their names, titles, fields and initial values.
 
-Pure; the Templates are made by ``core.generate.day2_forms``. Called by it, by the skeleton's links
-and by the service, which leads to a form with what Git holds filled in.
+Pure; ``core.generate.day2_forms`` makes the Templates. Called by it, by the skeleton's links and by
+the service, which redirects to a form that is filled with the values in Git.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from orderkit.core.objects.values import ABSENT
 from orderkit.core.suggestions import did_you_mean
 
 END, ANY_CHANGE = "end", "change"
-"""The end's name, and that of the one change of a kit that names none."""
+"""The name of the end, and of the only change of a kit that declares none."""
 ORDER, BASE, REASON, CONFIRM = "order_id", "base_commit", "change_reason", "confirm"
 """Parameters of the forms beside the order's fields."""
 TAKE = "take_"
-"""Begins the parameters by which an end takes along what would stay."""
+"""Prefix of the parameters by which an end also removes a survivor."""
 CURRENT = "current_"
-"""What begins the hidden parameter that holds a field's present value."""
+"""Prefix of the hidden parameter with a field's present value."""
 NOT_SET = "(not set)"
 
 
 def template_name(kit: str, change: str) -> str:
-    """Return the name of the Template of a change; no kit's name has a dot."""
+    """Return the name of a change's Template; unique, because kit names have no dot."""
     return f"{kit}.{change}"
 
 
 def changes_of(kit: Kit) -> tuple[KitChange, ...]:
-    """Return the changes that have a form; a kit that names none lets every field change."""
+    """Return the changes that have a form; without ``changes`` every field may change."""
     if kit.changes:
         return tuple(change for change in kit.changes if change.direction is not Direction.NEVER)
     fields = tuple(field.path for field in shown_fields(kit, [f.path for f in fields_of(kit).top]))
@@ -53,7 +53,7 @@ def changes_of(kit: Kit) -> tuple[KitChange, ...]:
 
 
 def title_of(change: KitChange) -> str:
-    """Return what people read: a change without a title of its own is named by what it changes."""
+    """Return the title of a change, derived from its name if it has none."""
     if change.title in ("", spelt_out(change.name)):
         return f"Change {spelt_out(change.name).lower()}"
     return change.title
@@ -64,17 +64,17 @@ def change_named(kit: Kit, name: str) -> KitChange:
     Return a change that has a form.
 
     Raises:
-        InvalidInputError: The kit has no such change; the nearest is named.
+        InvalidInputError: The kit has no such change; the hint names the nearest.
     """
     changes = {change.name: change for change in changes_of(kit)}
     if name in changes:
         return changes[name]
     hint = did_you_mean(name, changes, f"changes: {', '.join(changes) or 'none'}")
-    raise InvalidInputError("change", name, f"is no change of kit {kit.name}", hint=hint)
+    raise InvalidInputError("change", name, f"is not a change of kit {kit.name}", hint=hint)
 
 
 def form_data(kit: Kit, change: KitChange, *, order: str, base: str, spec: Any) -> dict[str, Any]:
-    """Return what the form of a change begins with, when the order's ``spec`` is this."""
+    """Return the initial values of a change's form for an order with this ``spec``."""
     form_fields = shown_fields(kit, change.fields)
     current = spec if isinstance(spec, dict) else {}
     stepping = {
@@ -91,7 +91,7 @@ def form_data(kit: Kit, change: KitChange, *, order: str, base: str, spec: Any) 
 
 
 def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> dict[str, Any]:
-    """Return what somebody would have entered into the order form to get this ``spec``."""
+    """Return the answers of the order form that lead to this ``spec``."""
     form_fields = tuple(field for field in fields_of(kit).top if field.asked or field.hidden)
     values = _values(kit, form_fields, spec)
     if not kit.name_from:
@@ -102,7 +102,7 @@ def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> d
 
 
 def form_paths(kit: Kit, change: KitChange) -> tuple[FieldPath, ...]:
-    """Return the fields that the form of a change asks for, innermost ones."""
+    """Return the innermost fields that the form of a change asks for."""
     return tuple(
         field.path
         for top in shown_fields(kit, change.fields)
@@ -112,27 +112,27 @@ def form_paths(kit: Kit, change: KitChange) -> tuple[FieldPath, ...]:
 
 
 def is_stepping(change: KitChange, field: KitField) -> bool:
-    """Say whether what may be chosen depends on what is chosen now: a choice with a direction."""
+    """Say whether the allowed choices depend on the present one: a choice with a direction."""
     bound = change.direction in (Direction.GROW, Direction.STEP)
     plain = field.shape in SCALARS and "." not in field.path and field.hints.when is None
     return bound and plain and bool(field.schema.get("enum"))
 
 
 def shown_fields(kit: Kit, paths: Sequence[FieldPath]) -> tuple[KitField, ...]:
-    """Return the top-level fields of a change, without what is no part of it."""
+    """Return the top-level fields of a change, reduced to the parts that it covers."""
     kept = (_kept(kit, field, paths) for field in fields_of(kit).top)
     return _unconditional(tuple(field for field in kept if field is not None))
 
 
 def text_of(value: Any) -> str:
-    """Write a present value as the form's hidden parameter has it."""
+    """Return a present value as text for the form's hidden parameter."""
     if value is ABSENT:
         return NOT_SET
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def parameter_of(kit: Kit, field: KitField) -> str:
-    """Return the form parameter of a field, or its name inside another one."""
+    """Return the form parameter of a field; nested fields keep their name."""
     return kit.aliases.get(field.path, field.name)
 
 
@@ -163,7 +163,7 @@ def _kept(kit: Kit, field: KitField, paths: Sequence[FieldPath]) -> KitField | N
 
 
 def _unconditional(fields: tuple[KitField, ...]) -> tuple[KitField, ...]:
-    """Show a field always whose question is no part of the form."""
+    """Make fields unconditional whose condition refers to a field outside of the form."""
     paths = {field.path for field in fields}
     return tuple(
         field

@@ -1,8 +1,7 @@
 """
-Which Composition of a pack assembles the XRs of a kit.
+Find the Composition of a pack that assembles the XRs of a kit.
 
-Called by everybody who runs a kit's pipeline from the pack's files: ``orderkit kit test`` and
-plans.
+Called by ``kit test`` and plans, which run a kit's pipeline from the pack's files.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from orderkit.core.yaml.manifests import parse_manifests
 
 
 def name_shown(xrd: Manifest, composition: Manifest) -> str:
-    """Return the Composition's name as XRs show it in ``spec.crossplane``; empty if they do not."""
+    """Return the Composition's name for ``spec.crossplane``; empty for legacy XRs."""
     return "" if is_legacy(xrd) else str(metadata(composition).get("name", ""))
 
 
 def composition_of(files: Files, kit: Kit) -> Manifest | None:
     """
-    Return the Composition that an XR of this kind gets if it names none.
+    Return the default Composition for XRs of the kit.
 
     Raises:
-        ManifestError: A file of ``gitops/apis/<kit>`` is broken.
+        ManifestError: A file of ``gitops/apis/<kit>`` is malformed.
     """
     room = PurePosixPath("gitops", "apis", kit.name)
     candidates = [

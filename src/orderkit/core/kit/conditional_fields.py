@@ -1,8 +1,8 @@
 """
-Fields that are shown only with certain answers: ``dependencies.oneOf`` of a form.
+Fields that are shown only for certain answers: ``dependencies.oneOf`` of a form.
 
-Each question gets one branch per set of answers with the same consequences, so that exactly one
-branch fits any answer. Called by ``core.generate.form_fields``.
+Each question gets one branch per set of answers that show the same fields, so that exactly one
+branch matches any answer. Called by ``core.generate.form_fields``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _of_question(
 
 
 def _answers(schema: Schema, shown_for: Mapping[str, tuple[Any, ...]]) -> list[Any]:
-    """Return the answers there are, or those that matter if there is no end of them."""
+    """Return all answers, or only those that show a field if there are infinitely many."""
     if "enum" in schema:
         return list(schema["enum"])
     if schema.get("type") == "boolean":

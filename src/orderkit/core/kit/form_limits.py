@@ -1,9 +1,9 @@
 """
-Bounds and sizes of the XRD in the words of the form.
+Translate bounds and sizes of the XRD into the form's JSON Schema.
 
-The API server's dialect marks an exclusive bound by a boolean, the form's by a number. A list or
-map that may be left out is left out when it is empty, so its least size holds only for what has
-entries. Called by ``core.generate.form_fields``.
+The API server's dialect marks an exclusive bound by a boolean, the form's by a number. An optional
+list or map is omitted when it is empty, so its minimum size applies only if it has entries. Called
+by ``core.generate.form_fields``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from orderkit.core.kit.xrd_fields import KitField
 Schema = dict[str, Any]
 
 SAFE_MAX = 2**53 - 1
-"""The largest whole number of which JavaScript is sure."""
+"""The largest integer that JavaScript represents exactly."""
 _INT32_MAX = 2**31 - 1
 
 
 def numbers(schema: Mapping[str, Any]) -> Schema:
-    """Return the bounds of a number; a whole number is kept to what JavaScript keeps exactly."""
+    """Return the bounds of a number; integers stay in the range that JavaScript keeps exactly."""
     bounds: Schema = {}
     is_integer = schema.get("type") == "integer"
     largest = _INT32_MAX if schema.get("format") == "int32" else SAFE_MAX
@@ -40,7 +40,7 @@ def numbers(schema: Mapping[str, Any]) -> Schema:
 
 
 def sizes(field: KitField, suffix: str, limits: Mapping[str, int]) -> Schema:
-    """Return least and largest size; `suffix` is ``Items`` or ``Properties``."""
+    """Return minimum and maximum size; `suffix` is ``Items`` or ``Properties``."""
     smallest, largest = (
         _least(field, limits),
         limits.get(f"max{suffix}", field.schema.get(f"max{suffix}")),

@@ -1,9 +1,9 @@
 """
-What of an XRD's CEL rules a form can check itself, and what it can only tell.
+Translate CEL rules of an XRD for forms: into keywords where that is exact, else into sentences.
 
-A rule is taken into the form only where that is exact: comparisons, sizes, choices and patterns of
-one value that is always there (or is asked for with ``has``). Everything else, and every rule about
-a change, becomes a sentence. Called by ``core.kit.xrd_fields`` and ``core.generate.kit_page``.
+Exact are comparisons, sizes, choices and patterns of one value that is always set (or is tested
+with ``has``). All other rules, and every rule about changes, become a sentence. Called by
+``core.kit.xrd_fields``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BACKWARDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RuleKeyword:
-    """A keyword of JSON Schema that says what a rule says, and the rule's own message."""
+    """A keyword of JSON Schema that is equivalent to a rule, and the rule's message."""
 
     keyword: str
     value: Any
@@ -51,13 +51,13 @@ class RuleKeyword:
 
 @dataclass(frozen=True, slots=True)
 class PropertyRule:
-    """A rule of an object that speaks of one property; `self` is that property now."""
+    """A rule of an object about one property, rewritten so that `self` is the property."""
 
     name: str
     rule: str
     message: str
     guarded: bool
-    """Whether it asks first if the property is there."""
+    """Whether the rule tests first that the property is set."""
 
 
 def rules_of(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -67,9 +67,9 @@ def rules_of(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def limits(rule: str, message: str, schema: Mapping[str, Any]) -> tuple[RuleKeyword, ...] | None:
-    """Return what a form checks in the rule's stead; None if that would not be exact."""
+    """Return the equivalent keywords of a rule; None if there are none."""
     if schema.get("nullable"):
-        return None  # the rule is not asked for null, or fails on it
+        return None  # for null, the rule is not evaluated or fails
     form_limits: list[RuleKeyword] = []
     for clause in _flat(rule).split(" && "):
         limit = _limit(clause.strip(), schema)
@@ -80,7 +80,7 @@ def limits(rule: str, message: str, schema: Mapping[str, Any]) -> tuple[RuleKeyw
 
 
 def rule_of_one_property(rule: str, message: str) -> PropertyRule | None:
-    """Return the rule as one about a property, if it speaks of only one."""
+    """Return the rule as one about a property, if it uses only one."""
     flat = _flat(rule)
     guard = _HAS.match(flat)
     body = guard["rest"] if guard else flat
@@ -95,12 +95,12 @@ def rule_of_one_property(rule: str, message: str) -> PropertyRule | None:
 
 
 def properties_mentioned(rule: str) -> frozenset[str]:
-    """Return the properties of ``self`` that a rule speaks of."""
+    """Return the properties of ``self`` that a rule uses."""
     return frozenset(match["name"] for match in _MEMBER.finditer(_without_texts(rule)))
 
 
 def sentence(rule: Mapping[str, Any]) -> str:
-    """Tell a rule in a sentence: its message, or the rule itself."""
+    """Return a sentence for a rule: its message, or the rule itself."""
     text = _flat(str(rule.get("rule", "")))
     message = str(rule.get("message") or "").strip()
     if "oldSelf" in text:
@@ -185,7 +185,7 @@ def _choice(items: list[Any], schema: Mapping[str, Any]) -> tuple[str, Any] | No
 
 
 def is_tighter(limit: RuleKeyword, schema: Mapping[str, Any]) -> bool:
-    """Say whether a limit is tighter than what the schema says already."""
+    """Say whether a limit is tighter than the schema."""
     schema_value = schema.get(limit.keyword)
     if schema_value is None or limit.keyword in ("enum", "pattern"):
         return True

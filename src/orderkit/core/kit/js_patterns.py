@@ -1,12 +1,11 @@
 r"""
-Say a schema's pattern in JavaScript: the API server reads RE2, the form JavaScript.
+Translate a schema's pattern from RE2, which the API server reads, to JavaScript for the form.
 
-What the two read differently and can be written so that both mean the same is rewritten (``\s``,
-``.``, POSIX classes, ``\z``, escapes that JavaScript does not know); the rest is refused, because
-the form would then let through what the server refuses, or the reverse.
+Constructs that differ but have an equivalent are rewritten (``\s``, ``.``, POSIX classes, ``\z``,
+escapes unknown to JavaScript). Other differences are refused, because the form would accept values
+that the server refuses, or the reverse.
 
-Called by ``consistency``, ``core.generate.form_pages``, ``hidden_fields``,
-``core.generate.form_fields`` and ``form_rules``.
+Called by ``core.generate.form_fields``.
 """
 
 from __future__ import annotations
@@ -43,10 +42,10 @@ _KNOWN = {
 
 def to_javascript(pattern: str) -> str:
     """
-    Return a pattern that JavaScript, with the flag ``u``, reads as RE2 reads `pattern`.
+    Return the pattern for JavaScript (flag ``u``) that is equivalent to `pattern` in RE2.
 
     Raises:
-        ValueError: There is none that is sure to be the same, or it is no pattern.
+        ValueError: There is no certain equivalent, or `pattern` is invalid.
     """
     compile_pattern(pattern)
     js_pattern = "".join(_pieces(pattern))
@@ -55,7 +54,7 @@ def to_javascript(pattern: str) -> str:
 
 
 def described(pattern: str) -> str:
-    """Say in words what a pattern asks for; the pattern itself where no words are known."""
+    """Describe a pattern in words, or quote it if no description is known."""
     words = _KNOWN.get(
         pattern.replace(r"[a-z0-9\-]", "[-a-z0-9]").replace("[a-z0-9-]", "[-a-z0-9]")
     )
@@ -64,12 +63,14 @@ def described(pattern: str) -> str:
 
 def _pieces(pattern: str) -> Iterator[str]:
     if re.match(r"\(\?[ims]+\)", pattern):
-        raise PatternError(f"{pattern!r} begins with flags, which JavaScript does not know there")
+        raise PatternError(
+            f"{pattern!r} begins with flags, which JavaScript does not support there"
+        )
     at, inside = 0, False
     while at < len(pattern):
         match = (_INSIDE if inside else _OUTSIDE).match(pattern, at)
         if match is None:
-            raise PatternError(f"{pattern!r} is no pattern")
+            raise PatternError(f"{pattern!r} is not a valid pattern")
         at = match.end()
         kind = match.lastgroup
         if kind in ("open", "close"):

@@ -1,10 +1,10 @@
 """
 The fields of a kit: the XRD's schema and kit.yaml's hints as one tree.
 
-The schema is the one of the CRD that Crossplane makes, so a form never asks for what would be
-dropped; Crossplane's own fields are left out. Hints in TeraSky's vocabulary (``x-ui-hidden``,
-``x-ui-advanced``, ``x-ui-order``) are read from the author's schema. Called by the projections
-of this package and by whoever needs to know a kit's fields.
+The schema is that of the CRD which Crossplane derives, so a form never asks for a field that would
+be dropped; Crossplane's own fields are omitted. Hints in TeraSky's vocabulary (``x-ui-hidden``,
+``x-ui-advanced``, ``x-ui-order``) are read from the author's schema. Called by the generators and
+by all code that needs a kit's fields.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_HINTS = Hints()
 
 
 class FieldShape(StrEnum):
-    """What kind of value a field holds, as a form sees it."""
+    """The kind of value that a field holds, from the form's point of view."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -43,7 +43,7 @@ class FieldShape(StrEnum):
     FREE = "free"
     """Anything: ``x-kubernetes-preserve-unknown-fields`` without properties."""
     EMPTY = "empty"
-    """An object whose content would be pruned: nothing can be entered."""
+    """An object whose content would be pruned, so nothing can be entered."""
 
 
 SCALARS = frozenset({FieldShape.TEXT, FieldShape.INTEGER, FieldShape.NUMBER, FieldShape.BOOLEAN})
@@ -61,30 +61,30 @@ class KitField:
     required: bool
     """Whether the XR is refused without it. A default makes it optional."""
     present: bool
-    """Whether what holds it is in every XR: only then may the form fill in its default."""
+    """Whether its parent is in every XR: only then may the form fill in its default."""
     default: Any = ABSENT
     hints: Hints = _NO_HINTS
     hidden: Hidden | None = None
     unseen: bool = False
-    """``x-ui-hidden``: no part of the form."""
+    """``x-ui-hidden``: not part of the form."""
     advanced: bool = False
     order: float | None = None
     fields: tuple[KitField, ...] = ()
     item: KitField | None = None
     """What a list or map holds."""
     limits: tuple[RuleKeyword, ...] = ()
-    """What rules of the XRD ask for, said as keywords."""
+    """Rules of the XRD, translated to keywords."""
     sentences: tuple[str, ...] = ()
-    """Rules that a form can only tell."""
+    """Rules that a form can only describe."""
 
     @property
     def visible(self) -> bool:
-        """Whether somebody fills it in."""
+        """Whether a person fills it in."""
         return self.hidden is None and not self.unseen and self.shape is not FieldShape.EMPTY
 
     @property
     def asked(self) -> bool:
-        """Whether the order form shows it; forms of changes show all that is visible."""
+        """Whether the order form shows it; forms of changes show all visible fields."""
         return self.visible and self.hints.ask == "order"
 
     @property
@@ -95,17 +95,17 @@ class KitField:
     @property
     def may_be_empty(self) -> bool:
         """
-        Whether the XR leaves it out when nothing in it is entered.
+        Whether the XR omits it if nothing is entered in it.
 
-        A form sends empty lists and maps, and groups of them, where nobody touched anything; no
-        rule should find them in the XR.
+        A form sends empty lists, maps and groups for untouched fields; the XR must not contain
+        them, because rules would see them.
         """
         optional = not self.required and self.default is ABSENT and self.hidden is None
         holds = self.shape in (FieldShape.LIST, FieldShape.MAP, FieldShape.FREE, FieldShape.OBJECT)
         return optional and holds and not any(field.hidden for field in self.walk())
 
     def walk(self) -> Iterator[KitField]:
-        """Yield the field and what is below it, entries of lists and maps left out."""
+        """Yield the field and its nested fields, without entries of lists and maps."""
         yield self
         for field in self.fields:
             yield from field.walk()
@@ -113,16 +113,16 @@ class KitField:
 
 @dataclass(frozen=True, slots=True)
 class KitFields:
-    """All fields of a kit, and the rules of its ``spec`` that a form can only tell."""
+    """All fields of a kit, and the rules of its ``spec`` that a form can only describe."""
 
     top: tuple[KitField, ...]
     rules: tuple[tuple[frozenset[str], str], ...]
-    """For each: the top-level fields it speaks of, and its sentence."""
+    """For each rule: the top-level fields it uses, and its sentence."""
     preserves: bool
-    """Whether ``spec`` keeps fields that no schema knows."""
+    """Whether ``spec`` keeps fields that are not in the schema."""
 
     def walk(self) -> Iterator[KitField]:
-        """Yield every field, entries of lists and maps left out, in the form's order."""
+        """Yield every field in the form's order, without entries of lists and maps."""
         for field in self.top:
             yield from field.walk()
 
@@ -141,7 +141,7 @@ def fields_of(kit: Kit) -> KitFields:
     Return the fields of a kit in the order of its XRD.
 
     Raises:
-        BrokenXrdError: Crossplane could make no CRD of the XRD.
+        BrokenXrdError: Crossplane cannot derive a CRD from the XRD.
     """
     spec = spec_of(kit)
     reader = _Reader(kit)
@@ -151,10 +151,10 @@ def fields_of(kit: Kit) -> KitFields:
 
 def spec_of(kit: Kit) -> dict[str, Any]:
     """
-    Return the schema of ``spec`` as the API server will have it, without Crossplane's fields.
+    Return the schema of ``spec`` as in the API server, without Crossplane's fields.
 
     Raises:
-        BrokenXrdError: Crossplane could make no CRD of the XRD.
+        BrokenXrdError: Crossplane cannot derive a CRD from the XRD.
     """
     version = xr_kind(kit.xrd).version
     crd = crd_for(kit.xrd)
@@ -178,7 +178,7 @@ _BY_TYPE = {
 
 
 def shape_of(schema: Schema) -> FieldShape:
-    """Say what kind of value a schema holds."""
+    """Return the kind of value that a schema describes."""
     if schema.get(INT_OR_STRING):
         return FieldShape.INT_OR_STRING
     by_type = _BY_TYPE.get(str(schema.get("type")))
@@ -201,7 +201,7 @@ class _Reader:
     def properties(
         self, schema: Schema, author: Schema, path: FieldPath, *, present: bool
     ) -> tuple[tuple[KitField, ...], tuple[tuple[frozenset[str], str], ...]]:
-        """Return the fields of an object, and its rules that are about more than one of them."""
+        """Return the fields of an object, and its rules about more than one of them."""
         required = schema.get("required") or ()
         hints = author.get("properties")
         fields: list[KitField] = []
@@ -251,7 +251,7 @@ class _Reader:
         return self._completed(field, author)
 
     def _completed(self, field: KitField, author: Schema) -> KitField:
-        """Add what is inside the field, and its own rules."""
+        """Add the nested fields and the field's own rules."""
         rule_sentences: tuple[str, ...] = ()
         if field.shape is FieldShape.OBJECT:
             inner, about = self.properties(
@@ -282,7 +282,7 @@ class _Reader:
     def _ruled(
         self, fields: tuple[KitField, ...], schema: Schema
     ) -> tuple[tuple[KitField, ...], tuple[tuple[frozenset[str], str], ...]]:
-        """Hand each rule of an object to the one property it is about, or tell it."""
+        """Move each rule of an object to its only property, or keep it as a sentence."""
         by_name = {field.name: field for field in fields}
         rules: list[tuple[frozenset[str], str]] = []
         for rule in form_rules.rules_of(schema):
@@ -297,7 +297,7 @@ class _Reader:
 
 
 def _limited(field: KitField, text: str, rule: Mapping[str, Any]) -> KitField:
-    """Add a rule to a field: as keywords if that is exact, else as a sentence."""
+    """Add a rule to a field, as keywords if that is exact, else as a sentence."""
     message = str(rule.get("message") or "")
     new_limits = None if "oldSelf" in text else form_rules.limits(text, message, field.schema)
     keywords = {limit.keyword for limit in field.limits}
@@ -312,7 +312,7 @@ def _limited(field: KitField, text: str, rule: Mapping[str, Any]) -> KitField:
 
 
 def _contradicts(field: KitField, new_limits: Sequence[RuleKeyword]) -> bool:
-    """Say whether a default is outside a choice: the form must offer what it begins with."""
+    """Say whether the default is not among the choices: the form must offer its initial value."""
     return any(
         limit.keyword == "enum" and field.default is not ABSENT and field.default not in limit.value
         for limit in new_limits
@@ -320,7 +320,7 @@ def _contradicts(field: KitField, new_limits: Sequence[RuleKeyword]) -> bool:
 
 
 def _with_defaults(field: KitField) -> dict[str, Any]:
-    """Return an object's schema with its own default handed down: it wins over the inner ones."""
+    """Return an object's schema with its default applied to its properties, where it wins."""
     schema = dict(field.schema)
     if not isinstance(field.default, dict) or not field.default:
         return schema
@@ -332,7 +332,7 @@ def _with_defaults(field: KitField) -> dict[str, Any]:
 
 
 def _choices(schema: Schema) -> Iterator[tuple[frozenset[str], str]]:
-    """Tell ``oneOf``, ``anyOf``, ``allOf`` and ``not``, which would change how a form looks."""
+    """Yield sentences for ``oneOf``, ``anyOf``, ``allOf`` and ``not``: forms cannot show them."""
     if schema.get(INT_OR_STRING):
         return
     for key, words in (("oneOf", "Exactly one of"), ("anyOf", "At least one of")):

@@ -1,9 +1,9 @@
 """
 Check an order's files against its kit before anything is written.
 
-The XR among ``manifests/`` must be of the kit's kind, be called as the kit says, and be what
-``core.schema.validate`` accepts; the first finding is the error. Rules that cannot be evaluated
-here are left to the API server. Called by the flows that order and that run templates.
+The XR in ``manifests/`` must have the kit's kind and the right name, and ``core.schema.validate``
+must accept it; the first finding is raised. Rules that cannot be evaluated here are left to the API
+server. Called by the flows that order and that run templates.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check_order_files(
     Return the order's XR, proved to fit its XRD.
 
     Args:
-        validator: The kit's, if the caller has made it already.
+        validator: The kit's validator, if the caller has one already.
 
     Raises:
         InvalidInputError: No XR or more than one, another name, or a value the XRD refuses.
@@ -52,20 +52,20 @@ def check_order_files(
 
 
 def _check_breaks(files: Mapping[PurePosixPath, bytes]) -> None:
-    """Refuse characters that YAML readers take for line breaks and turn into blanks."""
+    """Refuse characters that some YAML readers treat as line breaks and replace by spaces."""
     for path, data in files.items():
         match = _LINE_BREAKS.search(data) if path.suffix in (".yaml", ".yml") else None
         if match:
             raise InvalidInputError(
                 str(path),
                 match[0].decode(),
-                "is a line break to some YAML readers, so its text would change",
-                hint="write a plain line break or a blank",
+                "is a line break for some YAML readers, so the text would change",
+                hint="write a normal line break or a space",
             )
 
 
 def _check_name(kit: Kit, order: OrderId, xr: Manifest) -> None:
-    """Refuse an XR that is not called as kit.yaml says."""
+    """Refuse an XR whose name or namespace is not the one that kit.yaml prescribes."""
     expected, origin = str(order), "the order's id"
     if kit.xr_name != "order":
         expected, origin = str(dig(xr, "spec", *kit.xr_name.split("."))), kit.xr_name
@@ -76,7 +76,7 @@ def _check_name(kit: Kit, order: OrderId, xr: Manifest) -> None:
     namespace = metadata(xr).get("namespace")
     if home and namespace != home:
         raise InvalidInputError(
-            "metadata.namespace", namespace, f"is not '{home}', where it belongs"
+            "metadata.namespace", namespace, f"is not '{home}', the namespace of this order"
         )
 
 
@@ -90,12 +90,12 @@ def _only_xr(kit: Kit, files: Mapping[PurePosixPath, bytes]) -> Manifest:
     ]
     if len(xrs) != 1:
         raise InvalidInputError(
-            "manifests/", len(xrs), f"objects of {kit.kind}: an order has exactly one"
+            "manifests/", len(xrs), f"objects of {kit.kind}; an order has exactly one"
         )
     return xrs[0]
 
 
 def _field(kit: Kit, path: str) -> str:
-    """Name the form parameter where the XRD property has one of its own."""
+    """Return the form parameter of a field if it has another name than the XRD property."""
     name = path.removeprefix("spec.")
     return kit.parameter(name) if name in kit.aliases else path

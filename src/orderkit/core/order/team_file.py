@@ -1,19 +1,19 @@
 """
-``data/<team>/team.yaml`` of the ledger: who belongs to a team, and how much it may order.
+``data/<team>/team.yaml`` of the ledger: the members of a team, and how much it may order.
 
     spec:
-      members: [alice, bob]        # logins of the forge; absent: membership is not ours
+      members: [alice, bob]        # logins of the forge; absent: not managed
       kits: [garage]               # absent: every kit of the pack
-      namespaces: [shop]           # beside its own, for namespaced XRs
+      namespaces: [shop]           # in addition to its own, for namespaced XRs
       limits:
-        orders: 20                 # living orders of the team
+        orders: 20                 # live orders of the team
         ordersOf: {garage: 5}      # of one kit
-        fields:                    # the most that a field of an order may have
+        fields:                    # the maximum of a field
           garage: {stage: stage2}
 
-Never delivered. Absent: no limits. On the command line a limit is ``orders=20``,
-``orders.garage=5`` or ``garage.stage=stage2``. Pure; ``core.order.team_limits`` judges by it,
-``flows.team.teams`` writes it.
+Never delivered to the cluster. Without the file there are no limits. On the command line a limit is
+``orders=20``, ``orders.garage=5`` or ``garage.stage=stage2``. Pure; ``core.order.team_limits``
+enforces it, ``flows.team.teams`` writes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import API_VERSION
 
 FieldBounds = Mapping[str, Mapping[str, Any]]
-"""Kit -> dotted field below spec -> the most it may have."""
+"""Kit -> dotted field below spec -> its maximum."""
 ORDERS = "orders"
 
 _NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True}
@@ -85,7 +85,7 @@ class TeamLimits:
     fields: FieldBounds = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the file says; empty without limits."""
+        """Return the limits as in the file; empty without limits."""
         entries: dict[str, Any] = {}
         if self.orders is not None:
             entries["orders"] = self.orders
@@ -98,7 +98,7 @@ class TeamLimits:
         return entries
 
     def texts(self) -> tuple[str, ...]:
-        """Return the limits as the command line takes them."""
+        """Return the limits in the syntax of the command line."""
         orders = [] if self.orders is None else [f"{ORDERS}={self.orders}"]
         of = [f"{ORDERS}.{kit}={count}" for kit, count in sorted(self.orders_of.items())]
         fields = [
@@ -111,20 +111,20 @@ class TeamLimits:
 
 @dataclass(frozen=True, slots=True)
 class TeamFile:
-    """What the platform decided about a team."""
+    """The platform's decisions about a team."""
 
     team: TeamName
     members: tuple[str, ...] | None = None
-    """None: the forge's membership is not ours to set."""
+    """None: membership in the forge is not managed here."""
     kits: tuple[str, ...] = ()
     """Empty: every kit of the pack."""
     namespaces: tuple[str, ...] = ()
-    """Beside the team's own."""
+    """In addition to the team's own."""
     limits: TeamLimits = field(default_factory=TeamLimits)
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing was decided, so that no file is needed."""
+        """Whether there are no decisions, so that no file is needed."""
         return self == TeamFile(self.team)
 
     def may_order(self, kit: str) -> bool:
@@ -147,7 +147,7 @@ class TeamFile:
 
 
 def path_of(team: TeamName) -> PurePosixPath:
-    """Return where a team's file stands in the ledger."""
+    """Return the path of a team's file in the ledger."""
     return PurePosixPath("data", team, "team.yaml")
 
 
@@ -156,7 +156,7 @@ def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
     Read the file.
 
     Raises:
-        InvalidInputError: A key or value the schema refuses, or it is another team's.
+        InvalidInputError: The schema refuses a key or value, or the file names another team.
     """
     name = str(path_of(team))
     document = yaml11.load(data, name=name, schema=SCHEMA)

@@ -1,14 +1,14 @@
 """
-What an XR comes to: everything composed for it, nested XRs expanded, in one `Assembly`.
+Assemble an XR: everything composed for it, nested XRs expanded, in one `Assembly`.
 
 `assemble` runs the pipeline of ``core.crossplane.simulation`` for the XR, then for every composed
-resource that is itself an XR of a known kind: what a nested one comes to in a round is what the one
-above sees in the next. Resources are named by path: ``budget/pause-planner`` is what the XR's
+resource that is itself an XR of a known kind. The parent sees the status that a nested XR reaches
+in one round in the next. Resources are named by path: ``budget/pause-planner`` is what the XR's
 resource ``budget`` composes as ``pause-planner``.
 
-What cannot be known is told, never left out: steps that cannot run here (they are passed by, and
-what exists and nobody known asks for is kept), required resources that nobody gave, XRs that
-fail or never settle.
+Unknowns are reported, never left out: steps that cannot run here (they are skipped, and existing
+resources that no other step composes are kept), missing required resources, XRs that fail or never
+settle.
 
 Pure as long as the stations are. Called by the flow that plans and by tests.
 """
@@ -35,12 +35,12 @@ class Blueprint:
     """How one kind of XR is assembled."""
 
     validator: Validator
-    """Of its XRD: gives defaults, and judges."""
+    """The validator of its XRD, which also fills in defaults."""
     steps: Sequence[PipelineStep]
     composition: str = ""
-    """Its name, as XRs with ``spec.crossplane`` show it; empty for those of the first API."""
+    """Its name as shown in ``spec.crossplane``; empty for XRs of the first API."""
     defaults: Mapping[tuple[str | int, ...], Any] = field(default_factory=dict)
-    """Of its XRD, by their place below ``spec``."""
+    """Defaults of its XRD, by their path below ``spec``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +52,19 @@ class AssemblyContext:
     functions: Mapping[str, Station]
     """Functions that run in this process, by name."""
     existing: Sequence[Manifest] = ()
-    """What requirements may find."""
+    """Objects that satisfy requirements."""
     scopes: Mapping[Kind, bool] = field(default_factory=dict)
     """Whether a kind is namespaced, where that is known."""
     salt: str = ""
-    """Another one makes other uids of everything that has none yet (`guessing`)."""
+    """Changes the uids given to objects that have none yet (``unknown_fields``)."""
     laws: PackRules = field(default_factory=PackRules)
-    """What outcomes are judged by."""
+    """The rules that outcomes are judged by."""
     remote: Collection[str] = ()
-    """Which of the functions are processes of their own."""
+    """Functions that run as processes of their own."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What is not certain of a function, by its name."""
+    """Uncertainties about a function, by its name."""
     lookup: Lookup | None = None
-    """Where requirements are looked up besides."""
+    """An additional lookup for requirements."""
 
     def blueprint(self, manifest: Manifest) -> Blueprint | None:
         """Return how an object is assembled, if it is an XR of a known kind."""
@@ -74,7 +74,7 @@ class AssemblyContext:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something the API server or the pipeline refuses, at which resource."""
+    """Something that the API server or the pipeline refuses, and the resource it concerns."""
 
     path: str
     """Of the resource; empty for the XR itself."""
@@ -82,9 +82,9 @@ class Fault:
     field: str = ""
     hint: str = ""
     code: str = "schema"
-    """Which rule is broken: ``schema``, ``pipeline``, or one of ``judging.Rule``."""
+    """The broken rule: ``schema``, ``pipeline``, or one of ``judging.Rule``."""
     value: str = ""
-    """The offending value as JSON, cut; empty if there is none."""
+    """The offending value as JSON, shortened; empty if there is none."""
     rule: str = ""
     """The keyword and its argument, or the CEL rule."""
 
@@ -96,7 +96,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Guess:
-    """A field of a resource that follows from what only the cluster gives, such as a uid."""
+    """A field of a resource that depends on a value only the cluster assigns, such as a uid."""
 
     path: str
     field: str
@@ -104,7 +104,7 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Note:
-    """Something to think about that shows in no resource."""
+    """Something to check that shows in no resource."""
 
     path: str
     code: str
@@ -114,42 +114,42 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What one XR comes to in the end."""
+    """The final state of one XR."""
 
     xr: Manifest
-    """With defaults and the status it ends with."""
+    """With defaults and its final status."""
     resources: Mapping[str, Manifest]
-    """What is wanted, by path, as it is applied."""
+    """The desired resources by path, as they are applied."""
     observed: Mapping[str, Manifest]
-    """What exists then, by path."""
+    """What exists in the end, by path."""
     waves: tuple[tuple[str, ...], ...] = ()
-    """Paths in the order they first appear; what a nested XR composes comes after it."""
+    """Paths in the order they first appear; a nested XR comes before what it composes."""
     ready: bool = False
     faults: tuple[Fault, ...] = ()
     unknowns: tuple[str, ...] = ()
     requirements: tuple[Selector, ...] = ()
-    """Everything that was asked for on the way, each once."""
+    """Every requirement of any round, each once."""
     guesses: tuple[Guess, ...] = ()
-    """Fields whose values only the cluster will know."""
+    """Fields whose values only the cluster knows."""
     input_xr: Manifest = field(default_factory=dict)
-    """The XR as it was given, without defaults."""
+    """The XR as passed in, without defaults."""
     missing: tuple[str, ...] = ()
-    """What was asked for in the end and is not there."""
+    """Requirements of the last round that were not met."""
     notes: tuple[Note, ...] = ()
-    """What the pipeline warns of, and what the cluster has in the way."""
+    """Warnings of the pipeline, and objects of the cluster that are in the way."""
     is_opaque: bool = False
-    """A step of it was passed by: it may want more, change anything, and decide readiness."""
+    """A step was skipped: it may compose more, change anything, and decide readiness."""
     kept: Mapping[str, Manifest] = field(default_factory=dict)
-    """What exists and nobody known asks for, by path; what becomes of it is not known."""
+    """Existing resources that no known step composes, by path; their future is unknown."""
     made_by: Mapping[str, str] = field(default_factory=dict)
-    """The step that asked for a resource, by path."""
+    """The step that composed a resource, by path."""
     renamed: bool = False
-    """A new order would have other names somewhere."""
+    """A new order would get other names for some resources."""
     stuck: frozenset[str] = frozenset()
-    """XRs whose pipeline fails, by path ("": the order's own): nothing of theirs is touched."""
+    """XRs whose pipeline fails, by path ("": the order's own): their resources stay as they are."""
 
     def keeps(self, path: str) -> bool:
-        """Say whether what exists at a path may stay although nobody known asks for it."""
+        """Say whether a resource may stay although no known step composes it."""
         above = path.rpartition("/")[0]
         while above and above not in self.stuck:
             above = above.rpartition("/")[0]
@@ -157,7 +157,7 @@ class Assembly:
 
     @property
     def readiness(self) -> Literal["Ready", "not Ready", "not known"]:
-        """Return whether the order is Ready in the end, for a person."""
+        """Return, for a person, whether the order ends up Ready."""
         if self.ready:
             return "Ready"
         return "not known" if self.is_opaque else "not Ready"
@@ -171,12 +171,12 @@ def assemble(
     attributed: Mapping[str, str] | None = None,
 ) -> Assembly:
     """
-    Assemble an XR to its end. Never raises for what a station does.
+    Assemble an XR until it settles. Errors of stations become faults and are not raised.
 
     Args:
         observed: Composed resources that exist already, by path; they keep their names.
-        attributed: Which step asked for what is observed, by path: `Assembly.made_by` of before.
-            What nobody known asked for is kept as long as a step is opaque.
+        attributed: The step that composed each of them, by path: `Assembly.made_by` of before.
+            A resource of an unknown step is kept as long as any step is opaque.
 
     Raises:
         KeyError: The XR's own kind has no blueprint.
@@ -186,13 +186,13 @@ def assemble(
 
 @dataclass(frozen=True, slots=True)
 class _LiveState:
-    """What is known before assembling, all of it by path."""
+    """The live resources of an XR and the steps that composed them, by path."""
 
     observed: Mapping[str, Manifest]
     attributed: Mapping[str, str]
 
     def below(self, name: str) -> _LiveState:
-        """Return what is known of a nested XR."""
+        """Return the part that belongs to a nested XR."""
         return _LiveState(dict(_below(name, self.observed)), dict(_below(name, self.attributed)))
 
 
@@ -208,7 +208,7 @@ def _assemble(xr: Manifest, workshop: AssemblyContext, live: _LiveState, *, dept
 
 
 def _unshowable(xr: Manifest, validator: Validator) -> Iterator[Fault]:
-    """Yield what stations write into the status and the XRD does not have, or not so."""
+    """Yield status fields that stations write and the XRD does not allow."""
     for finding in validator.check(xr).findings:
         if finding.path.startswith("status.") and not finding.path.startswith("status.conditions"):
             yield _refused(finding)
@@ -227,7 +227,7 @@ def _refused(finding: Finding) -> Fault:
 
 @dataclass(frozen=True, slots=True)
 class _XrAssembly:
-    """One XR and what is composed for it."""
+    """Assembles one XR and what is composed for it."""
 
     workshop: AssemblyContext
     blueprint: Blueprint
@@ -235,10 +235,10 @@ class _XrAssembly:
     live: _LiveState
     depth: int
     nested: dict[str, Assembly] = field(default_factory=dict)
-    """What each nested XR last came to, by name."""
+    """The latest assembly of each nested XR, by name."""
 
     def settled(self, faults: tuple[Fault, ...]) -> Assembly:
-        """Simulate with nested XRs that show, in each round, what is composed for them."""
+        """Simulate; in each round, nested XRs show the status of what is composed for them."""
         simulation = self._simulated()
         names = (name for name in simulation.observed if name not in simulation.final.kept)
         nested = {name: self._nested(name, simulation.observed[name]) for name in names}
@@ -269,7 +269,7 @@ class _XrAssembly:
         return None if assembly is None else assembly.xr.get("status") or {}
 
     def _nested(self, name: str, manifest: Manifest) -> Assembly | None:
-        """Return what a nested XR comes to, if it is one. Most rounds want it as the last did."""
+        """Return the assembly of a nested XR; most rounds compose it as the last one did."""
         if self.depth == _DEPTH_MAX or self.workshop.blueprint(manifest) is None:
             return None
         xr, assembly = self._as_it_was(name, manifest), self.nested.get(name)
@@ -280,13 +280,13 @@ class _XrAssembly:
         return assembly
 
     def _as_it_was(self, name: str, manifest: Manifest) -> Manifest:
-        """Return a nested XR as it is wanted, with the status that it has before anything runs."""
+        """Return a desired nested XR with the status that it has before anything runs."""
         bare = {key: value for key, value in manifest.items() if key != "status"}
         status = self.live.observed.get(name, {}).get("status")
         return {**bare, "status": status} if status else bare
 
     def _kept(self, simulation: Simulation, nested: Mapping[str, Assembly]) -> dict[str, Manifest]:
-        """Return what nobody known asks for, and all that is below it."""
+        """Return the existing resources that no known step composes, with those below them."""
         kept = dict(simulation.final.kept)
         for name in simulation.final.kept:
             below = _below(name, self.live.observed)
@@ -350,13 +350,13 @@ class _XrAssembly:
         for step, why in simulation.final.opaque.items():
             yield f'step "{step}": {why}; what it adds, changes or drops is not in this plan'
         for name, manifest in simulation.final.kept.items():
-            yield f"{key_text(manifest)} ({name}) is kept: no step that runs here asks for it"
+            yield f"{key_text(manifest)} ({name}) is kept: no step that can run here composes it"
         notes = self.workshop.notes
         functions = dict.fromkeys(step.function for step in self.blueprint.steps)
         yield from (notes[name] for name in functions if name in notes)
-        yield from (f"{text} was asked for and is not there" for text in self._missing(simulation))
+        yield from (f"{text} is required and does not exist" for text in self._missing(simulation))
         if not (simulation.settled or simulation.error):
-            yield f"the last of {len(simulation.rounds)} rounds still changed something"
+            yield f"the pipeline did not settle within {len(simulation.rounds)} rounds"
 
     def _missing(self, simulation: Simulation) -> list[str]:
         shop = self.workshop
@@ -373,13 +373,13 @@ class _XrAssembly:
 
 
 def _warnings(simulation: Simulation) -> tuple[Note, ...]:
-    """Return what the last round warned of."""
+    """Return the warnings of the last round."""
     warned = (event.message for event in simulation.final.events if event.type == "Warning")
     return tuple(Note("", "warning", message) for message in dict.fromkeys(warned))
 
 
 def selector_text(selector: Selector) -> str:
-    """Write what was asked for, for a person."""
+    """Write a requirement for a person."""
     kind = Kind.parse(selector.api_version, selector.kind)
     home = f"{selector.namespace}/" if selector.namespace else ""
     if selector.name:

@@ -1,9 +1,9 @@
 """
-What a change does: two assemblies of one order, before and after, compared into a `Plan`.
+Compare two assemblies of one order, before and after a change, into a `Plan`.
 
-Resources are paired by path. Left out of the comparison is what Crossplane writes the same for
-every resource (owner references, its own labels and annotations) and what the cluster writes
-(status). Called by flows that plan; `dangers` judges what comes out.
+Resources are paired by path. The comparison ignores what Crossplane writes for every resource
+(owner references, its own labels and annotations) and what the cluster writes (status). Called by
+the flow that plans; `dangers` judges the result.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """What happens to one resource, and to which of its fields."""
+    """What happens to one resource and to its fields."""
 
     path: str
     action: Action
@@ -57,7 +57,7 @@ class ResourceChange:
 
     @property
     def manifest(self) -> Manifest:
-        """The resource as it will be; as it was if it goes."""
+        """The resource as it will be; if it is removed, as it was."""
         manifest = self.new or self.old
         assert manifest is not None  # noqa: S101 - one of them is there
         return manifest
@@ -65,31 +65,31 @@ class ResourceChange:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a change does, down to composed resources, and what cannot be known of it."""
+    """What a change does, down to composed resources, and what is unknown about it."""
 
     before: Assembly
     after: Assembly
     fields: tuple[FieldDifference, ...]
-    """Of the XR's spec, with defaults."""
+    """Differences of the XR's spec, with defaults."""
     changes: tuple[ResourceChange, ...]
     unchanged: int
     status: tuple[FieldDifference, ...]
-    """Of the XR's status, without conditions."""
+    """Differences of the XR's status, without conditions."""
     dangers: tuple[Danger, ...]
     costs: Costs | None = None
-    """What it costs; None where no price table was given."""
+    """None without a price table."""
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Why it would not get through: after the change, whatever it was before."""
+        """Why the order would fail after the change, whether or not it failed before."""
         return self.after.faults
 
     @property
     def unknowns(self) -> tuple[str, ...]:
-        """What this plan cannot say."""
+        """What this plan does not know."""
         unclear = (
-            f"{key_text(self.before.observed[path])} ({path}) is there already, and what changes "
-            "in it is not known"
+            f"{key_text(self.before.observed[path])} ({path}) already exists; its changes are "
+            "unknown"
             for path in sorted(self.after.resources)
             if _is_unclear(self.before, path)
         )
@@ -97,19 +97,19 @@ class Plan:
 
     @property
     def kept(self) -> Mapping[str, Manifest]:
-        """What exists and nobody known asks for, by path: it may stay, change or go."""
+        """Existing resources that no known step composes: they may stay, change or go."""
         return self.after.kept
 
     @property
     def waves(self) -> tuple[tuple[str, ...], ...]:
-        """New resources in the order they appear, as far as one waits for another."""
+        """New resources in waves: each wave waits for the one before it."""
         new = {change.path for change in self.changes if change.action is not Action.REMOVED}
         new -= self.before.resources.keys()
         waves = (tuple(path for path in wave if path in new) for wave in self.after.waves)
         return tuple(wave for wave in waves if wave)
 
     def count(self, action: Action) -> int:
-        """Return how many resources it happens to."""
+        """Return how many resources have this action."""
         return sum(change.action is action for change in self.changes)
 
     @property
@@ -138,9 +138,9 @@ def compare(
     Compare an order before and after a change.
 
     Args:
-        after: Assembled with what exists before, so that everything keeps its name.
-        fresh: The same without what exists: tells which names the stations would give now.
-        mind: What dangers are judged by besides.
+        after: Assembled with the existing resources, so that everything keeps its name.
+        fresh: Assembled without them; shows which names the stations would give now.
+        mind: Further facts by which dangers are judged.
     """
     after = _with_kept(before, after)
     changes = tuple(_changes(before, after))
@@ -160,10 +160,10 @@ def compare(
 
 def _with_kept(before: Assembly, after: Assembly) -> Assembly:
     """
-    Return what is wanted in the end, and what stays although nobody known wants it.
+    Return the outcome with the resources that stay although no known step composes them.
 
-    Where a pipeline fails, Crossplane neither applies nor deletes: everything stays. So does, for
-    all that is known, what only an opaque step may want.
+    Where a pipeline fails, Crossplane neither applies nor deletes: everything stays. Resources that
+    only an opaque step may compose are assumed to stay as well.
     """
     failing = [fault.path for fault in after.faults if fault.code == "pipeline"]
     kept = {
@@ -193,7 +193,7 @@ def _changes(before: Assembly, after: Assembly) -> Iterator[ResourceChange]:
 
 
 def _is_unclear(before: Assembly, path: str) -> bool:
-    """Say whether something exists there, and nobody known asked for it as it is."""
+    """Say whether a resource exists at the path that no known step composed."""
     return path not in before.resources and path in before.observed and before.keeps(path)
 
 
@@ -205,7 +205,7 @@ def is_other(old: Manifest, new: Manifest) -> bool:
 
 
 def _compared(manifest: Manifest | None) -> Manifest:
-    """Return what a person means by the resource."""
+    """Return the part of a resource that its author controls."""
     if manifest is None:
         return {}
     meta: dict[str, Any] = {
@@ -218,7 +218,7 @@ def _compared(manifest: Manifest | None) -> Manifest:
 
 
 def shown_manifest(manifest: Manifest) -> Manifest:
-    """Return a resource as plans show it: kind first, without what Crossplane writes."""
+    """Return a resource as plans show it: kind first, without Crossplane's metadata."""
     kind = Kind.of(manifest)
     manifest_body = _without(_without(_compared(manifest), "apiVersion"), "kind")
     return {"apiVersion": kind.api_version, "kind": kind.kind, **manifest_body}

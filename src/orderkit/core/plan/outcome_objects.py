@@ -1,8 +1,7 @@
 """
-The objects of an outcome one by one, with what provider-kubernetes Objects wrap.
+Iterate over the objects of an outcome, including those wrapped by provider-kubernetes.
 
-Called by ``judging``, ``dangers`` and ``fleet_name_clashes``, which look at wrapped objects as at
-composed ones.
+Called by ``judging`` and ``dangers``, which treat wrapped objects like composed ones.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ class OutcomeObject:
     path: str
     manifest: Manifest
     prefix: str = ""
-    """Where in the resource it stands."""
+    """Path of a wrapped object inside the resource."""
 
     @property
     def kind(self) -> Kind:
         return Kind.of(self.manifest)
 
     def field(self, path: str) -> str:
-        """Return a field of the part as a field of the resource."""
+        """Return the path of one of its fields inside the resource."""
         return ".".join(text for text in (self.prefix, path) if text)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One object before and after a change; it is the same object of the cluster."""
+    """The same cluster object before and after a change."""
 
     path: str
     old: Manifest
@@ -48,7 +47,7 @@ class Pair:
 
 
 def objects_of(assembly: Assembly) -> Iterator[OutcomeObject]:
-    """Yield every object of an outcome, wrapped ones after what wraps them."""
+    """Yield every object of an outcome, each wrapped object after its wrapper."""
     for path, manifest in sorted(assembly.resources.items()):
         yield OutcomeObject(path, manifest)
         inner = wrapped_object(manifest)
@@ -57,7 +56,7 @@ def objects_of(assembly: Assembly) -> Iterator[OutcomeObject]:
 
 
 def pairs_of(before: Assembly, after: Assembly) -> Iterator[Pair]:
-    """Yield what is the same object before and after, wrapped ones after what wraps them."""
+    """Yield the objects that exist before and after, each wrapped object after its wrapper."""
     for path in sorted(before.resources.keys() & after.resources.keys()):
         old, new = before.resources[path], after.resources[path]
         if is_same(old, new):
@@ -68,7 +67,7 @@ def pairs_of(before: Assembly, after: Assembly) -> Iterator[Pair]:
 
 
 def is_same(manifest: Manifest, other_manifest: Manifest) -> bool:
-    """Say whether two manifests are the same object, in whatever version."""
+    """Say whether two manifests are the same object, in any API version."""
     return _identity(manifest) == _identity(other_manifest)
 
 
@@ -79,7 +78,7 @@ def _identity(manifest: Manifest) -> tuple[str, ...]:
 
 
 def wrapped_object(manifest: Manifest) -> Manifest | None:
-    """Return what a provider-kubernetes Object wraps; it is named as the Object if it has none."""
+    """Return what a provider-kubernetes Object wraps; without a name it gets the Object's."""
     kind = Kind.of(manifest)
     if kind.kind != "Object" or not kind.group.startswith("kubernetes."):
         return None
@@ -91,13 +90,13 @@ def wrapped_object(manifest: Manifest) -> Manifest | None:
 
 
 def only_observes(manifest: Manifest) -> bool:
-    """Say whether a managed resource only looks at what exists."""
+    """Say whether a managed resource only observes."""
     policies = dig(manifest, "spec", "managementPolicies", default=None)
     return policies is not None and not {"*", "Create", "Update"} & set(policies)
 
 
 def makes_nothing(manifest: Manifest) -> bool:
-    """Say whether a managed resource only touches what exists: parts of an object are enough."""
+    """Say whether a managed resource never creates: then a partial object is enough."""
     policies = dig(manifest, "spec", "managementPolicies", default=None)
     return policies is not None and not {"*", "Create"} & set(policies)
 

@@ -31,7 +31,7 @@ RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 """``observe`` is for /metrics; the others are for orders."""
 PLATFORM_GROUP = "group:default/platform"
 ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "EdDSA")
-"""Signatures with a public key; anything with a shared one is never accepted."""
+"""Asymmetric signatures; shared keys are never accepted."""
 
 _TEXT = {"type": "string", "minLength": 1}
 _REF = {"type": "string", "pattern": r"^[a-z]+:[A-Za-z0-9._-]+/[A-Za-z0-9._@+-]+$"}
@@ -69,28 +69,28 @@ class OidcSettings:
     issuer: str
     audience: str
     jwks_url: str = ""
-    """Empty: what the issuer's discovery document names."""
+    """Empty: the one in the issuer's discovery document."""
     requester_claim: str = "preferred_username"
     """Becomes ``user:default/<value>``; ``email`` counts only if the provider verified it."""
     groups_claim: str = "groups"
     group_prefix: str = ""
-    """Only groups with it count; it is taken off. ``/ae86`` and ``ae86`` are the same."""
+    """Only groups with this prefix count; it is removed. ``/ae86`` and ``ae86`` are equal."""
     algorithms: tuple[str, ...] = ("RS256", "ES256")
 
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """What a platform says about the callers of its service."""
+    """The platform's rules for callers of its service."""
 
     platform_groups: tuple[str, ...] = (PLATFORM_GROUP,)
     tokens_file: PurePath | None = None
     requests_per_minute: int = 600
     open_forms: bool = False
-    """Forms of a change open for everybody, also where the order's repository is private."""
+    """Everybody may open the form of a change, even if the order's repository is private."""
     oidc: OidcSettings | None = None
 
     def to_spec(self) -> dict[str, Any]:
-        """Write it as platform.yaml has it, without what is as by default."""
+        """Return it as in platform.yaml, without defaults."""
         spec: dict[str, Any] = {}
         usual = AccessSettings()
         if self.platform_groups != usual.platform_groups:
@@ -122,7 +122,7 @@ def _oidc_spec(oidc: OidcSettings) -> dict[str, Any]:
 
 
 def read_access(spec: Mapping[str, Any], *, folder: PurePath) -> AccessSettings:
-    """Read what `SCHEMA` has checked; `folder` is where platform.yaml lies."""
+    """Read a spec that `SCHEMA` accepted; `folder` is the folder of platform.yaml."""
     usual = AccessSettings()
     file, oidc = spec.get("tokensFile"), spec.get("oidc")
     return AccessSettings(
@@ -151,7 +151,7 @@ def _read_oidc(spec: Mapping[str, Any]) -> OidcSettings:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A program that carries a token of ours."""
+    """A program with a token of this service."""
 
     name: str
     digest: str
@@ -162,7 +162,7 @@ class Client:
     platform: bool = False
     """It may act for every team."""
     expires: date | None = None
-    """The last day on which it is accepted."""
+    """The last day on which the token is valid."""
 
 
 _CLIENTS: dict[str, Any] = {
@@ -198,7 +198,7 @@ _CLIENTS: dict[str, Any] = {
 
 
 def digest_of(token: str) -> str:
-    """Return what the clients' file keeps of a token."""
+    """Return the form of a token that the clients' file stores."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

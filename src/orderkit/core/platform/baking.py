@@ -17,11 +17,11 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.yaml.documents import Files
 
 NAME = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*"
-"""What a value may be called."""
+"""Allowed names of values."""
 SENTINEL = re.compile(rf"__ORDERKIT_({NAME})__".encode())
 _LIKE = re.compile(rb"__ORDERKIT_[A-Za-z0-9_]{1,40}__")
 SAFE = r"[A-Za-z0-9][A-Za-z0-9._:/-]*"
-"""What a value may be: text that needs no quotes anywhere."""
+"""Allowed values: text that needs no quotes anywhere."""
 _SAFE = re.compile(rf"{SAFE}\Z")
 BUILT_IN: Mapping[str, str] = {
     "FORGE_URL": "address of the forge",
@@ -37,9 +37,9 @@ BUILT_IN: Mapping[str, str] = {
 }
 """Values that every platform has, and what each is; platform.yaml may add others."""
 VERSION = "VERSION_"
-"""Begins the values that ``spec.versions`` of pack.yaml gives."""
+"""Prefix of the values from ``spec.versions`` of pack.yaml."""
 BAKED_FOLDERS = ("templates", "day2", "gitops")
-"""Where sentinels may stand. Other files are published as they are."""
+"""Files that may contain sentinels. Other files are published unchanged."""
 
 
 def bake(files: Files, values: Mapping[str, str]) -> dict[PurePosixPath, bytes]:

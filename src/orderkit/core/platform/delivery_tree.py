@@ -1,5 +1,5 @@
 """
-Fit a pack's delivery tree to one installation: which layers, providers and mirrors.
+Adapt a pack's delivery tree to an installation: layers, providers and mirrors.
 
 Pure, before values are baked. Left out are Crossplane where the cluster has it, providers that
 nobody asked for, Argo CD's settings where idpbuilder delivers them, and every layer that then has
@@ -43,11 +43,11 @@ class Layer:
     wave: int
     file: PurePosixPath
     folder: PurePosixPath | None
-    """What it delivers of the pack's own repository; None: another repository."""
+    """The path that it delivers from the pack's repository; None: another repository."""
     recurses: bool = False
 
     def delivers(self, path: PurePosixPath) -> bool:
-        """Say whether Argo CD takes a file of the pack for this layer."""
+        """Say whether a file of the pack belongs to this layer."""
         if self.folder is None or path.suffix not in _MANIFESTS:
             return False
         return path.is_relative_to(self.folder) if self.recurses else path.parent == self.folder
@@ -173,7 +173,7 @@ def _layer(path: PurePosixPath, manifest: Manifest, pack: str | None) -> Layer:
 
 
 def _refreshing(path: PurePosixPath, data: bytes) -> bytes:
-    """Let retries take the newest commit, where this Argo CD can."""
+    """Let retries use the newest commit, if this Argo CD release can."""
     if path.parts[0] != "gitops" or path.suffix not in _MANIFESTS or b"\n    retry:" not in data:
         return data
     manifests = list(_applications(path, data))

@@ -1,5 +1,5 @@
 """
-What platform.yaml says of the cluster a pack is delivered to: the part that rendering reads.
+The cluster that a pack is delivered to, as platform.yaml describes it for rendering.
 
 Which kind of platform it is, where Crossplane comes from, which Argo CD delivers, through which
 mirrors packages are pulled and which optional providers are wanted. All of it has defaults, so
@@ -70,23 +70,23 @@ SCHEMAS: dict[str, Any] = {
     },
     "providers": {"type": "array", "items": NAME, "uniqueItems": True},
 }
-"""Keys below ``spec`` of platform.yaml, each optional."""
+"""Optional keys below ``spec`` of platform.yaml."""
 
 
 class PlatformTarget(StrEnum):
-    """What kind of platform it is."""
+    """The kind of platform."""
 
     EMBEDDED = "embedded"
-    """``orderkit up``: Crossplane and Argo CD are stood for by this process."""
+    """``orderkit up``: this process replaces Crossplane and Argo CD."""
     CLUSTER = "cluster"
     """A cluster that has Argo CD."""
     IDPBUILDER = "idpbuilder"
-    """One that idpbuilder made; it delivers Argo CD's own settings itself."""
+    """A cluster made by idpbuilder, which delivers Argo CD's settings itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrossplaneSettings:
-    """Where Crossplane comes from; `version` None: the one the pack pins."""
+    """How Crossplane is installed; `version` None: the one that the pack pins."""
 
     install: Literal["chart", "none"] = "none"
     chart_repository: str = ""
@@ -95,7 +95,7 @@ class CrossplaneSettings:
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """Where packages whose name begins with `prefix` are pulled from instead, and with what."""
+    """The mirror for packages whose name begins with `prefix`, and its credentials."""
 
     prefix: str
     rewrite: str = ""
@@ -109,19 +109,19 @@ class Installation:
     target: PlatformTarget = PlatformTarget.CLUSTER
     crossplane: CrossplaneSettings = field(default_factory=CrossplaneSettings)
     argocd_version: str | None = None
-    """None: unknown, so only what every supported release knows is used."""
+    """None: unknown, so only features of all supported releases are used."""
     mirrors: tuple[Mirror, ...] = ()
     providers: tuple[str, ...] = ()
-    """Folders of ``gitops/providers`` that this platform wants beyond those of the pack."""
+    """Folders of ``gitops/providers`` in addition to those of the pack."""
 
     @property
     def argocd(self) -> tuple[int, int]:
-        """Major and minor release of Argo CD; the oldest supported one where it is unknown."""
+        """Major and minor release of Argo CD; the oldest supported one if unknown."""
         match = re.match(r"v?([0-9]+)\.([0-9]+)", self.argocd_version or "")
         return (int(match[1]), int(match[2])) if match else (3, 0)
 
     def to_spec(self) -> dict[str, Any]:
-        """Return what platform.yaml says, without what is its default anyway."""
+        """Return it as in platform.yaml, without defaults."""
         crossplane = {
             "install": self.crossplane.install,
             "chartRepository": self.crossplane.chart_repository,

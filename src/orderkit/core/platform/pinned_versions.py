@@ -1,7 +1,7 @@
 """
 Releases that manifests pin: packages of Crossplane and charts of Applications.
 
-Pure. Tells a person what an upgrade moves, instead of making them read the difference of files.
+Pure. Shows a person what an upgrade changes, so that they need not read the diff.
 Called by ``flows.install.upgrading``.
 """
 
@@ -18,7 +18,7 @@ _PACKAGES = ("Provider", "Function", "Configuration")
 
 @dataclass(frozen=True, slots=True)
 class VersionMove:
-    """Something pinned: where it was and where it goes; empty where it is not."""
+    """A pinned release before and after; empty where it is not pinned."""
 
     kind: str
     name: str

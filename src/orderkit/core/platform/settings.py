@@ -138,11 +138,11 @@ SCHEMA: dict[str, Any] = {
 
 
 CLUSTER_NAME = "local"
-"""What a portal calls the cluster it runs in, unless platform.yaml says otherwise."""
+"""The portal's default name for its own cluster."""
 LOCAL_REGISTRY = "registry.local"
-"""Stands where a platform names the registry of its function packages."""
+"""Placeholder for the registry of a platform's function packages."""
 PACK, LEDGER = RepoId("platform", "pack"), RepoId("platform", "ledger")
-"""The two repositories Orderkit keeps on a forge, unless platform.yaml names others."""
+"""Default names of Orderkit's two repositories on the forge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Endpoint:
     token_file: PurePath | None
     """None only for the forge, whose credentials may come from elsewhere."""
     credentials: Literal["auto", "environment", "file", "idpbuilder", "git"] = "auto"
-    """Where the forge's credentials come from; auto takes the first that has any."""
+    """The source of the forge's credentials; auto: the first source that has some."""
     ca_file: PurePath | None = None
     """Certificates to trust instead of the usual ones (the forge's)."""
     allow_http: bool = False
@@ -164,7 +164,7 @@ class Endpoint:
     """That credential: a token that may read; None: ours (the forge's)."""
 
     def to_spec(self) -> dict[str, Any]:
-        """Return it as platform.yaml writes it, without what is the default."""
+        """Return it as in platform.yaml, without defaults."""
         spec = {
             "tokenFile": str(self.token_file or ""),
             "credentials": "" if self.credentials == "auto" else self.credentials,
@@ -178,7 +178,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ProbeOrder:
-    """What bootstrapping orders at its end. Empty: the first example of the pack's kits."""
+    """The order that bootstrap places at its end. Empty: the first example of the pack's kits."""
 
     kit: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -200,24 +200,24 @@ class PlatformSettings:
     profile: Profile = Profile.SERVICE
     """How the portal runs the pack's templates."""
     signed_by: str | None = None
-    """The Backstage whose signatures prove who asks; None: requesters are claims."""
+    """The Backstage whose signatures prove the requester; None: requesters are unverified."""
     access: AccessSettings = field(default_factory=AccessSettings)
     """Who else may call the service, and what groups may do."""
     portal_public_url: str = ""
     service_public_url: str = ""
-    """As browsers reach them; empty: as we do."""
+    """Addresses for browsers; empty: the same as for this process."""
     service_registers: bool = False
     """Every order enters the ledger through the service, those of the command line too."""
     registry: str = LOCAL_REGISTRY
     cluster_name: str = CLUSTER_NAME
     """What the portal calls the cluster; only the profile ``job`` asks."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """What a pack's hidden fields are baked with, by their names in kit.yaml."""
+    """Values for the pack's hidden fields, by their names in kit.yaml."""
     installation: Installation = field(default_factory=Installation)
     """The cluster the pack is delivered to."""
     probe: ProbeOrder = field(default_factory=ProbeOrder)
     functions: Sequence[FunctionProcess] = ()
-    """Composition functions that plans may call as processes of their own."""
+    """Composition functions that plans may call as running processes."""
 
     def to_yaml(self) -> str:
         """Write it as ``platform.yaml``, paths as they are."""

@@ -1,9 +1,9 @@
 """
-Say what keeps an Application from being delivered, down to the object on which it waits.
+Say what blocks the delivery of an Application, down to the object it waits for.
 
-The Application alone names that object; here it is looked up, and if it is an Application itself,
-what keeps that one. Called by the flows that report (``flows.order.listing``, ``tracing``,
-``flows.install.diagnosis``) and that end an order. Nothing is written.
+The Application only names that object; this module reads it and, if it is an Application itself,
+follows what blocks that one. Called by ``orderkit status``, ``trace`` and ``doctor``. Nothing is
+written.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """
-The plan of a change, as the change itself carries it: in its pull request and its answer.
+Plan what a change will do, for its pull request and its answer.
 
-A plan that cannot be made stops no change; why it could not is told in its place. A change that
-would delete data, or leave an order that nothing is wrong with one that is refused, is not
-committed until it is said that this is meant.
+A change whose plan fails is still possible; the reason stands in place of the plan. A change that
+would delete data or break a healthy order is not committed unless the caller accepts that.
 
-Called by the other modules of this package.
+Called by ``applying`` and ``proposing``.
 """
 
 from __future__ import annotations

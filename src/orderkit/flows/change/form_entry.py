@@ -1,8 +1,8 @@
 """
-Change an order by what somebody entered into a form, as a portal sends it.
+Change an order by the values of a form, as a portal sends them.
 
-The form was opened on a commit (`FormEntry.base`): what it still shows as then is no edit. Called
-by the service and by ``orderkit change --values``, which a portal's Job runs.
+The form was opened on a commit (`ChangeRequest.base`): a value that is still the same as then is no
+edit. Called by the service, and by the command that a portal's Job runs.
 """
 
 from __future__ import annotations

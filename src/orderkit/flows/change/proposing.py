@@ -1,13 +1,12 @@
 """
-Offer a change as a pull request: one open one per person and fields of an order, never two.
+Propose a change as a pull request: at most one open per person and fields of an order.
 
-Which fields an open pull request touches is read from its texts, so that those made by hand
-count too. Whoever asks again for the same fields gets their own pull request brought up to date:
-by another commit on its branch, or, where the file on main has changed since, by a new one from
-there that replaces it (a branch that others merged past would not merge). Pull requests of other
-people, or for other fields, are left alone and named.
+The fields of an open pull request are read from its texts, so pull requests made by hand count too.
+If a person asks again for the same fields, their pull request is updated by another commit on its
+branch. If the file on main has changed since, a new pull request from main replaces it, because the
+old branch would not merge. Pull requests of other people or for other fields stay, and are listed.
 
-Called by ``applying``. Merging is for people, on the forge.
+Called by ``applying``. People merge on the forge.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ recorded in the ledger before it is taken:
     unregistering  the entity out of the catalog
     closing        the repository archived or deleted; the tombstone
 
-Called by ``orderkit destroy``, by the service and by the probe of a bootstrap. Repeating it goes on
-at the recorded step. Functions do not run for deleted XRs, so nothing here depends on them.
+Called by ``orderkit destroy``. A repetition continues at the recorded step. Functions do not run
+for deleted XRs, so nothing here depends on them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-Check the kits of a pack folder: every rule of ``core.check``, and two processes more.
+Check the kits of a pack folder: every rule of ``core.check``, plus runs in other processes.
 
 Reads the folder, loads the stations (they run here: check packs you trust), judges each kit, and
-proves stations whose order could follow Python's hashes in processes with other seeds. Nothing is
-written. Called by ``orderkit kit check`` and ``orderkit kit new``.
+proves stations whose order could follow Python's hashes in processes with other seeds. Nothing
+is written. Called by ``orderkit kit check``.
 """
 
 from __future__ import annotations

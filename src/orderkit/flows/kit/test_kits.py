@@ -1,10 +1,9 @@
 """
-Run a pack's scenarios and compare what comes out with what is expected.
+Run a pack's scenarios and compare the results with the expected files.
 
 ``tests/kits/<kit>/<case>/`` holds ``scenario.yaml`` and ``expected/``. With `update`, expected
-files are written anew, but never against the scenario's own word: what must be refused and is not,
-or is and must not be, stays a failure. One broken scenario or kit does not keep the others from
-running. Called by ``orderkit kit test`` and ``orderkit kit new``.
+files are rewritten, but never against the scenario's ``refused``: a missing or unexpected refusal
+stays a failure. A broken scenario or kit does not stop the others. Called by ``orderkit kit test``.
 """
 
 from __future__ import annotations

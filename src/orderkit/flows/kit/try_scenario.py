@@ -1,8 +1,8 @@
 """
-Send a scenario through a kit as an order goes: form, files, XR, pipeline. Nothing is written.
+Run a scenario through a kit like an order: form, files, XR, pipeline. Nothing is written.
 
-A `ScenarioTrial` is prepared once per kit and takes any number of scenarios. The form and the files
-are those of the template's own steps, run dry; the XR is judged by ``core.schema.validate``; the
+A `Trial` is prepared once per kit and takes any number of scenarios. The form and the files are
+those of the template's own steps, run dry; the XR is judged by ``core.schema.validate``; the
 pipeline runs by ``core.crossplane.simulation`` with the stations of the pack. Each refusal names
 its stage.
 

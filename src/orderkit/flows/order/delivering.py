@@ -1,9 +1,9 @@
 """
 Wait until one commit of an order is delivered and Ready, or say why it is not.
 
-A later commit that contains it counts: others go on working. An operation of the Application that
-is still busy with an older commit is ended, because it keeps newer ones from being applied. Called
-by ``orderkit change`` and ``orderkit revert``.
+A later commit that contains it counts too, because other people continue to commit. An operation of
+the Application on an older commit is ended, because it blocks newer commits.
+Called by ``orderkit change`` and ``revert``.
 """
 
 from __future__ import annotations

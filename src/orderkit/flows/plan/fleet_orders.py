@@ -1,9 +1,9 @@
 """
-Which orders of a kit exist, and their XRs: from the cluster, from Git, or from a folder.
+Read the orders of a kit and their XRs: from the cluster, from Git, or from a folder.
 
-The cluster gives all XRs of a kind at once, as they are stored; an order that it lacks, or all of
-them if it may not be asked, is read from its repository, several at the same time. What cannot be
-read keeps its place and says why. Called by ``fleet_planning``.
+The cluster lists all XRs of a kind at once, as they are stored. An order that it lacks, or every
+order without a cluster, is read from its repository, several at the same time. An order that cannot
+be read stays in the result with the reason. Called by ``fleet_planning``.
 """
 
 from __future__ import annotations

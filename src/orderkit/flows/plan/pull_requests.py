@@ -1,15 +1,15 @@
 """
-The plan of a pull request of an order, also of one that was opened by hand.
+Plan a pull request of an order, also one that was opened by hand.
 
-What is planned is what merging would do: the branch's edits since it left main, on main as it is
-now. Judged as a change of ours is, except for who may: nobody knows who pushed. So the XRD with
-its transition rules, the kit's changes and the team's limits hold, and data is deleted only if the
-pull request's text says so on a line ``Accept-Loss: yes``.
+The plan shows what merging would do: the branch's edits since it left main, applied to the current
+main. The checks are those of a change, except for the kit's `who`, because the person who pushed is
+unknown. So the XRD with its transition rules, the kit's changes and the team's limits apply, and
+data is deleted only if the pull request's text has a line ``Accept-Loss: yes``.
 
-Everything is read from the forge; titles, branches and files are anybody's and are believed
-nothing. The stations that run are the platform's own, whatever the branch holds.
+Everything is read from the forge; titles, branches and files are untrusted. The stations that run
+are the platform's own, whatever the branch contains.
 
-Called by ``orderkit plan --pull-request``, by ``unplanned_pulls`` and by the service's webhook.
+Called by ``orderkit plan --pull-request`` and by the service's webhook.
 """
 
 from __future__ import annotations

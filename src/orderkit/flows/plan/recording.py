@@ -1,9 +1,9 @@
 """
-Take down what a plan is made from, and make plans from what was taken down.
+Record what a plan is computed from, and compute plans from a recording.
 
-A `PlanRecorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
-`Replay` gives the same answers without a cluster, and says when it is asked something that
-nobody asked then. Called by the flows that plan; the file is ``core.plan.snapshot``'s.
+A `Recorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
+`Replay` gives the same answers without a cluster, and reports questions that the recording has no
+answer to. Called by the flows that plan; the file is ``core.plan.snapshot``'s.
 """
 
 from __future__ import annotations

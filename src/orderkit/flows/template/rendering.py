@@ -1,10 +1,10 @@
 """
-Render a skeleton on disk into a folder, or judge it: the flow behind ``orderkit render``.
+Render a skeleton on disk into a folder, or check it, for ``orderkit render``.
 
 Either the whole tree appears under its name, or nothing changes there: everything is written
 into a folder beside the target, which then takes its place in one step. Skeletons inside the
 pack that comes with this installation are rendered in this process; every other one in a
-child with limits (`ConfinedRenderer`).
+child with limits (``flows.confinement``).
 """
 
 from __future__ import annotations

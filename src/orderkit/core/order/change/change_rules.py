@@ -1,11 +1,11 @@
 """
-The kit's own rules for changes: which fields, how far, by whom, and how.
+The kit's rules for changes: which fields, how far, by whom, and how.
 
-The XRD says what an order may be; kit.yaml's ``changes`` say what it may become. A kit without
-them lets every visible field change, directly. The fields that name an order or its team, and
-those with a value of the platform, never change: the order would no longer be itself.
+The XRD says which values an order may have; ``changes`` in kit.yaml say how they may change. In a
+kit without ``changes``, every visible field may change directly. Fields that name an order or its
+team, and fields with a value of the platform, never change: they identify the order.
 
-Called by the flow that changes orders, once the new XR is valid.
+Called by the flow that changes orders, after ``core.schema.validate`` accepted the new XR.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from orderkit.core.suggestions import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class ChangeVerdict:
-    """What the rules say of a change that they allow."""
+    """The rules' verdict on an allowed change."""
 
     changes: tuple[KitChange, ...]
-    """Those that it is made of; empty for a kit that has none."""
+    """The kit's changes that it consists of; empty for a kit without changes."""
 
     @property
     def how(self) -> How:
-        """Review if any part of it needs one."""
+        """Review if any of the changes needs one."""
         reviewed = any(change.how is How.REVIEW for change in self.changes)
         return How.REVIEW if reviewed else How.DIRECT
 
@@ -47,29 +47,29 @@ class ChangeVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequester:
-    """Who asks, and what an order says of its people."""
+    """Who requests a change, and the people of the order."""
 
     ref: str
     groups: frozenset[str]
-    """What the portal vouches for; empty for somebody who only claims to be `ref`."""
+    """Groups confirmed by the portal; empty for an unauthenticated `ref`."""
     ordered_by: str
     team: str
     platform: str
-    """The reference of the kit's owner."""
+    """The entity reference of the kit's owner."""
 
 
 def judge_rules(
     kit: Kit, differing: Sequence[FieldDifference], *, change: str | None = None
 ) -> ChangeVerdict:
     """
-    Return which of the kit's changes this is.
+    Return the kit's changes that allow these differences.
 
     Args:
-        change: The one that is meant; None to find it by the fields.
+        change: Name of the change; None to find it by the fields.
 
     Raises:
         InvalidInputError: The kit has no change of that name.
-        RefusedError: A field may not change, not in this change, or not this far.
+        RefusedError: A field may not change, not in this change, or not that far.
     """
     for difference in differing:
         _refuse_identity(kit, difference)
@@ -86,14 +86,14 @@ def refuse_unchanged(
     kit: Kit, spec: Mapping[str, Any], *, paths: Iterable[str], change: str | None = None
 ) -> None:
     """
-    Check that no change that must differ was asked for what holds already.
+    Refuse a request that changes nothing, for changes with ``differs`` in kit.yaml.
 
     Args:
-        spec: The order's ``spec`` as it is.
-        paths: The fields that were to be set.
+        spec: The order's present ``spec``.
+        paths: The fields to be set.
 
     Raises:
-        RefusedError: It was, and nothing would change.
+        RefusedError: The fields have these values already.
     """
     requested = list(paths)
     for kit_change in kit.changes:
@@ -110,14 +110,14 @@ def refuse_unchanged(
             field = kit_change.fields[0]
             value = value_at(spec, tuple(steps_of(field)))
             raise RefusedError(
-                f"{field} is {shown(value)} already: nothing would change",
-                hint="give another value",
+                f"{field} is already {shown(value)}: nothing would change",
+                hint="use another value",
             )
 
 
 def judge_who(verdict: ChangeVerdict, asking: ChangeRequester) -> None:
     """
-    Check that the one who asks may.
+    Check that the requester may make the change.
 
     Raises:
         RefusedError: They may not.
@@ -125,8 +125,7 @@ def judge_who(verdict: ChangeVerdict, asking: ChangeRequester) -> None:
     for change in verdict.changes:
         if not any(_includes(who, asking) for who in change.who):
             raise RefusedError(
-                f"{asking.ref} may not {change.title.lower()}: that is for "
-                f"{' or '.join(change.who)}",
+                f"{asking.ref} may not {change.title.lower()}: only {' or '.join(change.who)} may",
                 hint=f"ask {_people_text(change.who, asking)}",
             )
 
@@ -138,7 +137,7 @@ def _includes(who: str, asking: ChangeRequester) -> bool:
 
 
 def _reference_of(who: str, asking: ChangeRequester) -> str:
-    """Return the reference that a word or a short reference stands for."""
+    """Return the full reference of a word (team, platform) or a short reference."""
     words = {"team": f"group:default/{asking.team}", "platform": asking.platform}
     who = words.get(who, who)
     kind, colon, name = who.rpartition(":")
@@ -157,12 +156,12 @@ def _refuse_identity(kit: Kit, difference: FieldDifference) -> None:
     if _is_among(difference, naming):
         raise RefusedError(
             f"{difference} is refused: the field names the order or its team",
-            hint="order again under the other name, and end this order",
+            hint="place a new order with the other name, and end this order",
         )
     if _is_among(difference, kit.hidden):
         raise RefusedError(
-            f"{difference} is refused: the platform gives this value",
-            hint="ask the owner of the platform",
+            f"{difference} is refused: the platform sets this value",
+            hint="ask the platform team",
         )
 
 
@@ -176,19 +175,19 @@ def _named(kit: Kit, name: str) -> KitChange:
 def _no_such_change(kit: Kit, name: str) -> InvalidInputError:
     names = [change.name for change in kit.changes]
     hint = did_you_mean(name, names, f"changes: {', '.join(names) or 'none'}")
-    return InvalidInputError("change", name, f"is no change of kit {kit.name}", hint=hint)
+    return InvalidInputError("change", name, f"is not a change of kit {kit.name}", hint=hint)
 
 
 def _judge(
     kit: Kit, candidates: Sequence[KitChange], difference: FieldDifference, name: str | None
 ) -> KitChange:
-    """Return the first change that allows it; raise what the first that has the field says."""
+    """Return the first change that allows it, else raise the refusal of the first candidate."""
     covering = [change for change in kit.changes if _is_among(difference, change.fields)]
     for change in covering:
         if change.direction is Direction.NEVER:
             raise RefusedError(
                 f"{difference} is refused: this field never changes",
-                hint=change.warning or "order again with the other value, and end this order",
+                hint=change.warning or "place a new order with the other value, and end this order",
             )
     covering = [change for change in covering if change in candidates]
     refusals: list[OrderkitError] = []
@@ -204,8 +203,8 @@ def _judge(
         field for kit_change in candidates for field in kit_change.fields if _changes(kit_change)
     ]
     raise RefusedError(
-        f"{difference} is refused: the kit lets nobody change it {scope}",
-        hint=f"what may change: {', '.join(changeable) or 'nothing'}",
+        f"{difference} is refused: the kit does not allow this change {scope}",
+        hint=f"fields that may change: {', '.join(changeable) or 'none'}",
     )
 
 
@@ -219,7 +218,7 @@ def _is_among(difference: FieldDifference, fields: Iterable[str]) -> bool:
 
 
 def _too_far(kit: Kit, change: KitChange, difference: FieldDifference) -> str:
-    """Say why the direction forbids it; empty if it does not."""
+    """Return why the direction forbids it; empty if it does not."""
     if change.direction is Direction.ANY:
         return ""
     schema = schema_at(kit.spec_schema, difference.path)
@@ -232,7 +231,7 @@ def _too_far(kit: Kit, change: KitChange, difference: FieldDifference) -> str:
     if with_defaults.old is ABSENT:
         return ""
     if with_defaults.new is ABSENT:
-        return "it may not be taken away"
+        return "it may not be removed"
     order = schema.get("enum") or ()
     if change.direction is Direction.GROW:
         return _not_grown(with_defaults, order)
@@ -246,14 +245,14 @@ def _not_grown(difference: FieldDifference, order: Sequence[Any]) -> str:
         return f"it may only grow, and {shown(missing[0])} is missing" if missing else ""
     distance = _distance(old, new, order)
     if distance is None:
-        return "it may only grow, and these cannot be compared"
+        return "it may only grow, and these values cannot be compared"
     return "it may only grow" if distance < 0 else ""
 
 
 def _no_step(difference: FieldDifference, order: Sequence[Any], step: float) -> str:
     distance = _distance(difference.old, difference.new, order)
     if distance is None:
-        return "it may only go step by step, and these cannot be compared"
+        return "it may only change step by step, and these values cannot be compared"
     if order:
         step = 1
     if abs(distance) <= step:
@@ -264,7 +263,7 @@ def _no_step(difference: FieldDifference, order: Sequence[Any], step: float) -> 
 
 
 def _distance(old: Any, new: Any, order: Sequence[Any]) -> float | None:
-    """Return how far on `new` is; None if the two have no order."""
+    """Return the signed distance from `old` to `new`; None if they cannot be compared."""
     if old in order and new in order:
         return order.index(new) - order.index(old)
     numbers = all(isinstance(number, int | float) for number in (old, new))

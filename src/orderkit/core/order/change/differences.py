@@ -1,8 +1,8 @@
 """
-What differs between two specs, field by field.
+Compare two specs field by field.
 
-Maps are followed, lists are one value unless the caller wants to look into them. Called by the
-flow that changes (what does this edit do?), by plans, by the history and the revert of a commit.
+Maps are compared key by key; a list is one value unless the caller asks for its elements. Called by
+the flow that changes orders, by plans, and by history and revert of commits.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def differences(
     old: Any, new: Any, *, maps_whole: bool = False, into_lists: bool = False
 ) -> tuple[FieldDifference, ...]:
     """
-    Return every field that differs, in the order of the old spec, new fields last.
+    Return the differing fields in the order of the old spec, new fields last.
 
     Args:
-        maps_whole: Give a map that comes or goes as one value, not field by field.
+        maps_whole: Report an added or removed map as one value, not field by field.
         into_lists: Compare lists of the same length element by element.
     """
     return tuple(_Walk(maps_whole, into_lists).walk(old, new, ()))

@@ -1,10 +1,10 @@
 """
-What somebody entered into a form, as edits: only what differs from what the form showed.
+Turn the answers of a form into edits: only what differs from the values that the form showed.
 
-A form sends every field it has, touched or not, empty lists and maps for what nobody filled in, and
-nothing for what was emptied. So an untouched field is no edit (somebody else may have changed it
-meanwhile, which is no conflict then), what is empty and was not there is none, and a field of the
-form that is missing is taken away. Called by ``flows.change.form_entry``.
+A form sends all its fields, touched or not: empty lists and maps for fields that nobody filled in,
+and nothing for fields that were cleared. So an untouched field is not an edit (somebody else may
+have changed it in the meantime without a conflict), an empty value of an absent field is not an
+edit, and a missing field is removed. Called by the service.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def entered_edits(
     form: Sequence[FieldPath] | None = None,
 ) -> tuple[FieldEdit, ...]:
     """
-    Return the edits that values by form parameter mean; null takes a field away.
+    Return the edits for values by form parameter; null removes a field.
 
     Args:
         shown_spec: The ``spec`` that the form showed; without it every value is an edit.
-        form: The innermost fields that the form asks for; one without a value is taken away.
+        form: The innermost fields of the form; a field without a value is removed.
     """
     by_parameter = {parameter: name for name, parameter in kit.aliases.items()}
     spec = names_alone(kit, {by_parameter.get(key, key): value for key, value in values.items()})
@@ -62,7 +62,7 @@ def _edits(
 
 
 def _is_untouched(edit: FieldEdit, kit: Kit, shown_spec: Any) -> bool:
-    """Say whether a form sends this where the order has nothing and nobody entered anything."""
+    """Say whether the form sends this value for an absent field that nobody touched."""
     if edit.op != "set" or value_at(shown_spec, tuple(edit.path.split("."))) is not ABSENT:
         return False
     default = schema_at(kit.spec_schema, edit.path).get("default", ABSENT)

@@ -1,9 +1,9 @@
 """
-What an object comes to when two sides changed it: field by field, as a merge of its text would.
+Merge two versions of an object field by field.
 
-Maps are followed, lists are one value. Where both sides changed a field differently, theirs is
-taken and the conflict told: nobody should merge that unseen. Pure; called by the flow that plans
-pull requests.
+Maps are merged key by key; a list is one value. If both sides changed a field differently, theirs
+wins and the conflict is reported, because nobody should merge that unseen. Pure; called by the flow
+that plans pull requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orderkit.core.order.change.differences import differences
 
 @dataclass(frozen=True, slots=True)
 class MergeConflict:
-    """A field that both sides changed, each its own way; `ABSENT` where it is not set."""
+    """A field that both sides changed differently; `ABSENT` where it is not set."""
 
     steps: Steps
     ours: Any
@@ -25,13 +25,13 @@ class MergeConflict:
 
     def __str__(self) -> str:
         ours, theirs = shown(self.ours), shown(self.theirs)
-        return f"{path_text(self.steps)}: main says {ours} meanwhile, this branch {theirs}"
+        return f"{path_text(self.steps)}: main has {ours} now, this branch {theirs}"
 
 
 def merged(
     base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[MergeConflict, ...]]:
-    """Return `ours` with what `theirs` changed since `base`, and what is in conflict."""
+    """Return `ours` with the changes of `theirs` since `base`, and the conflicts."""
     result: dict[str, Any] = ours
     conflicts: dict[Steps, MergeConflict] = {}
     for difference in differences(base, theirs, maps_whole=True):
@@ -39,7 +39,7 @@ def merged(
         if same(our_value, new):
             continue
         if difference.old is ABSENT and isinstance(our_value, dict) and isinstance(new, dict):
-            new, below = merged({}, our_value, new)  # both made a map there
+            new, below = merged({}, our_value, new)  # both added a map
             moved = [
                 replace(conflict, steps=(*difference.steps, *conflict.steps)) for conflict in below
             ]
@@ -48,6 +48,6 @@ def merged(
             conflicts[difference.steps] = MergeConflict(difference.steps, our_value, new)
         try:
             result = with_value(result, difference.steps, new)
-        except KeyError:  # ours has no map where theirs has one
+        except KeyError:  # ours has no map where theirs does
             conflicts[difference.steps] = MergeConflict(difference.steps, our_value, new)
     return result, tuple(conflicts.values())

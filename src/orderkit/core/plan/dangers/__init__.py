@@ -1,14 +1,12 @@
 """
-What a person should think about before they merge: losses, traps, and things that will not work.
+What a person should check before merging: losses, traps, and changes that will not work.
 
 Each `Danger` has a stable code. The rules follow what Kubernetes and Crossplane do: a composed
-resource that is no longer wanted is deleted at once; one whose kind changes under the same
-logical name is left behind; a name given by a station counts only when the resource is made;
+resource that is no longer desired is deleted at once; one whose kind changes under the same
+logical name is left behind; a name given by a station counts only when the resource is created;
 fields that Kubernetes holds immutable fail the resource, not the change.
 
-``losses`` says what goes, ``holding`` which kinds hold data, ``immutables`` what cannot change,
-``running`` what stops, ``reaching`` what selects and is referred to, ``access`` who may more,
-``exposing`` where secrets stand, ``ordering`` what the order itself hides. Called by ``comparing``.
+One module per subject; called by ``core.plan.comparison``.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from orderkit.core.order.change import same
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.exposed_secrets import exposure_dangers, secret_values
+from orderkit.core.plan.dangers.guards import guard_dangers
 from orderkit.core.plan.dangers.immutable_fields import immutable_dangers
 from orderkit.core.plan.dangers.losses import loss_dangers
 from orderkit.core.plan.dangers.order_effects import order_dangers
@@ -37,7 +36,7 @@ def dangers_of(
     Return every danger of a change, by path.
 
     Args:
-        fresh: The outcome without what exists: the names that stations would give now.
+        fresh: The outcome as if nothing existed: the names that stations would give now.
     """
     mind = mind or DangerContext()
     changed = {
@@ -52,6 +51,7 @@ def dangers_of(
             *loss_dangers(old, new, mind),
             *immutable_dangers(old, new, mind),
             *access_dangers(old, new),
+            *guard_dangers(old, new),
         }
         dangers |= {*selector_dangers(before, after)}
     if changed or not same(before.xr.get("status"), after.xr.get("status")):
@@ -67,6 +67,6 @@ def dangers_of(
 
 
 def _only(paths: AbstractSet[str], assembly: Assembly) -> Assembly:
-    """Return an assembly with some of its resources: most changes touch few."""
+    """Return an assembly with only these resources: most changes touch few."""
     kept = {path: manifest for path, manifest in assembly.resources.items() if path in paths}
     return replace(assembly, resources=kept)

@@ -1,9 +1,9 @@
 """
-Secrets where everybody may read them: in ConfigMaps, annotations, arguments, the order's status.
+Secrets in readable places: ConfigMaps, annotations, arguments, the order's status.
 
-Two ways to notice: a value of a known Secret appears elsewhere, or a key of a ConfigMap is called
-as secrets are. Short values are left out, because they would be found everywhere. Values are never
-written into the danger.
+Two signs: the value of a known Secret appears elsewhere, or a key of a ConfigMap has the name of a
+secret. Short values are skipped, because they appear everywhere. The value itself is never written
+into the message.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _REFERENCE_NAME = re.compile(r"(name|ref|path|file|url|key-?name)s?\Z", re.IGNOR
 
 
 def secret_values(before: Assembly, after: Assembly, mind: DangerContext) -> frozenset[str]:
-    """Return every value of a Secret that is known, decoded."""
+    """Return the decoded values of all known Secrets."""
     return frozenset({*_values(before), *_values(after), *_decoded_values(mind.existing)})
 
 
 def exposure_dangers(
     before: Assembly, after: Assembly, secrets: Collection[str]
 ) -> Iterator[Danger]:
-    """Yield secrets that stand somewhere now and did not before."""
+    """Yield places that expose a secret now and did not before."""
     was = dict(_readable_texts(before)) if secrets else {}
     for field_key, texts in _readable_texts(after) if secrets else ():
         path, field = field_key
@@ -43,7 +43,7 @@ def exposure_dangers(
         )
         if is_exposed and not was_exposed:
             about = after.resources.get(path, after.xr)
-            message = f"{key_text(about)}: {field} holds what a Secret holds"
+            message = f"{key_text(about)}: {field} contains the value of a Secret"
             yield Danger(path, Code.EXPOSED, message)
     for path, manifest in after.resources.items():
         yield from _secret_like_keys(path, manifest, before.resources.get(path))
@@ -77,7 +77,7 @@ def _decoded(text: str) -> str:
 
 
 def _readable_texts(assembly: Assembly) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """Yield texts that everybody may read, by path and first fields."""
+    """Yield the texts that readers of an object see, by path and top-level field."""
     for obj in objects_of(assembly):
         if obj.kind.kind == "Secret" or wrapped_object(obj.manifest) is not None:
             continue
@@ -106,5 +106,5 @@ def _secret_like_keys(path: str, manifest: Manifest, old: Manifest | None) -> It
     for key, value in (manifest.get("data") or {}).items():
         is_secret_key = _SECRET_NAME.search(str(key)) and not _REFERENCE_NAME.search(str(key))
         if is_secret_key and value and key not in old_data:
-            message = f"{key_text(manifest)}: data.{key} is called as secrets are"
+            message = f"{key_text(manifest)}: data.{key} is named like a secret"
             yield Danger(path, Code.EXPOSED, message)

@@ -1,9 +1,10 @@
 """
 Fields that cannot change once they are set: the API server or the provider refuses the new value.
 
-A table of Kubernetes 1.36's own kinds, of Crossplane's, and of what clouds fix when a thing is
-made. Rules of CRDs (``oldSelf``) are judged by their schemas (``core.plan.judging``). A
-provider never replaces what holds data: it reports an error until the old value is back.
+A table of the kinds of Kubernetes 1.36 and Crossplane, and of fields that clouds fix when a
+resource is created. Rules of CRDs (``oldSelf``) are judged by their schemas
+(``core.plan.judging``). A provider never replaces a resource that holds data: it reports an error
+until the old value is back.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _CLOUD_FIELDS = (
     "kmsKeyId", "masterUsername", "username", "dbName", "databaseVersion", "hierarchicalNamespace",
     "resourceGroupName", "storageAccountName", "name",
 )  # fmt: skip
-"""Of ``spec.forProvider`` of kinds that hold data: fixed when the thing is made."""
+"""Fields of ``spec.forProvider`` that are fixed at creation, for kinds that hold data."""
 
 _SIZES = re.compile(
     r"(storage|capacity|size|sizeGb|sizeGiB|diskSize(Gb)?|allocatedStorage|storageGb|storageMb"
@@ -85,14 +86,12 @@ _POD_RESOURCES = {"requests", "limits"}
 
 
 def immutable_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
-    """Yield fields that would be refused, and storage that would shrink."""
+    """Yield changes of immutable fields, and storage that would shrink."""
     for pair in pairs_of(before, after):
         for steps in _steps(pair, mind):
             was, now = value_at(pair.old, steps), value_at(pair.new, steps)
             if was is not ABSENT and now is not ABSENT and not same(was, now):
-                message = (
-                    f"{key_text(pair.new)}: {path_text(steps)} cannot be changed once it is set"
-                )
+                message = f"{key_text(pair.new)}: {path_text(steps)} cannot change once it is set"
                 yield Danger(pair.path, Code.IMMUTABLE, message)
         yield from _shrinking(pair, mind)
 
@@ -124,8 +123,8 @@ def _shrinking(pair: Pair, mind: DangerContext) -> Iterator[Danger]:
 
 def _refusal(kind: Kind) -> str:
     if kind.kind in {"PersistentVolumeClaim", "StatefulSet"}:
-        return "a volume only grows, the API server refuses it"
-    return "less room or a shorter time: the provider refuses it, or data goes"
+        return "a volume can only grow; the API server refuses this"
+    return "smaller or shorter: the provider refuses it or data is lost"
 
 
 def _is_size(steps: Steps) -> bool:

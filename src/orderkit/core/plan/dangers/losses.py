@@ -1,9 +1,9 @@
 """
-What goes, and what is left behind.
+Objects that a change deletes or leaves behind.
 
-Deleting a managed resource deletes the real thing unless its policies keep it; `deletionPolicy`
-counts only where a kind has it (the namespaced family ``….m.…`` has none). What an XR composes that
-this plan cannot expand is judged by its resourceRefs.
+Deleting a managed resource deletes the external resource unless its policies keep it.
+``deletionPolicy`` counts only for kinds that have it: the namespaced family (``….m.…``) has none.
+Nested XRs that this plan cannot expand are judged by their resourceRefs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CROSSPLANES_FINALIZERS = ("finalizer.managedresource.crossplane.io", "composite
 
 
 def loss_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
-    """Yield what is deleted, left behind, or looked for elsewhere."""
+    """Yield what is deleted, left behind, or managed in another place."""
     yield from _removals(before, after, mind)
     yield from _replacements(before, after, mind)
     yield from _moved_to_other_provider(before, after, mind)
@@ -43,16 +43,18 @@ def _removals(before: Assembly, after: Assembly, mind: DangerContext) -> Iterato
         manifest = before.resources[path]
         again = path_by_key.get(ObjectKey.of(manifest))
         if again is not None:
-            message = f"{key_text(manifest)} is deleted and made again: it is '{again}' now"
+            message = (
+                f"{key_text(manifest)} is deleted and recreated: its logical name is '{again}' now"
+            )
             yield Danger(path, Code.MADE_AGAIN, message)
         yield from deletion_dangers(path, manifest, mind)
         yield from _live_object_dangers(path, before, mind)
 
 
 def deletion_dangers(path: str, manifest: Manifest, mind: DangerContext) -> Iterator[Danger]:
-    """Judge the deletion of a resource, or of what a provider-kubernetes Object wraps."""
+    """Yield the dangers of deleting a resource, or what a provider-kubernetes Object wraps."""
     if not is_deleted_with_it(manifest):
-        message = f"{key_text(manifest)} is let go of: it stays, and nobody looks after it any more"
+        message = f"{key_text(manifest)} is orphaned: it stays, but nothing manages it any more"
         yield Danger(path, Code.ABANDONED, message)
         return
     inner = wrapped_object(manifest)
@@ -67,42 +69,49 @@ def deletion_dangers(path: str, manifest: Manifest, mind: DangerContext) -> Iter
 
 
 def _claims(path: str, manifest: Manifest) -> Iterator[Danger]:
-    """What a StatefulSet's claims become says a field of its own."""
+    """Volume claims of a StatefulSet stay unless its retention policy deletes them."""
     claims = dig(manifest, "spec", "volumeClaimTemplates", default=None)
     if Kind.of(manifest).kind != "StatefulSet" or not claims:
         return
     retained = dig(manifest, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
     if retained == "Delete":
-        message = f"{key_text(manifest)} is deleted, and its claims with it: their data is lost"
+        message = (
+            f"{key_text(manifest)} is deleted together with its volume claims: their data is lost"
+        )
         yield Danger(path, Code.DATA_LOSS, message)
     else:
-        message = f"the claims of {key_text(manifest)} stay, and nobody looks after them any more"
+        message = (
+            f"the volume claims of {key_text(manifest)} stay, but nothing manages them any more"
+        )
         yield Danger(path, Code.ABANDONED, message)
 
 
 def _live_object_dangers(path: str, before: Assembly, mind: DangerContext) -> Iterator[Danger]:
-    """Judge what only the cluster's object tells: finalizers, and what an XR composes."""
+    """Yield what only the object in the cluster shows: finalizers, and what an XR composes."""
     living = before.observed.get(path)
     if living is None:
         return
-    holds = [
+    finalizers = [
         str(finalizer)
         for finalizer in metadata(living).get("finalizers") or ()
         if finalizer not in _CLUSTERS_FINALIZERS
         and not str(finalizer).startswith(_CROSSPLANES_FINALIZERS)
     ]
-    if holds:
-        message = f"{key_text(living)} goes only when {', '.join(holds)} is released: it may hang"
+    if finalizers:
+        message = (
+            f"{key_text(living)} is deleted only after {', '.join(finalizers)} is removed: this "
+            "may hang"
+        )
         yield Danger(path, Code.FINALIZER, message)
     below = [nested for nested in before.resources if nested.startswith(f"{path}/")]
     refs = list(composed_keys(living))
     if below or refs:
         count = len(below) or len(refs)
-        message = f"{key_text(living)} is deleted, and the {count} resources composed for it"
+        message = f"{key_text(living)} is deleted with the {count} resources composed for it"
         yield Danger(path, Code.NESTED, message)
     for key in refs if not below else ():
         if holds_data(key.kind, mind.laws):
-            message = f"{key_text(living)} is deleted, and with it {key}: {what_is_lost(key.kind)}"
+            message = f"{key_text(living)} is deleted together with {key}: {what_is_lost(key.kind)}"
             yield Danger(path, Code.DATA_LOSS, message)
 
 
@@ -122,7 +131,7 @@ def _replacements(before: Assembly, after: Assembly, mind: DangerContext) -> Ite
         if (old_kind.group, old_kind.kind) != (new_kind.group, new_kind.kind):
             message = (
                 f"{key_text(old)} is left behind: '{path}' is {key_text(new)} now, "
-                "and Crossplane forgets the old one"
+                "and Crossplane no longer tracks the old object"
             )
             yield Danger(path, Code.ABANDONED, message)
             yield from _replaced(path, inner or old, mind)
@@ -133,9 +142,12 @@ def _replacements(before: Assembly, after: Assembly, mind: DangerContext) -> Ite
 
 
 def _replaced(path: str, manifest: Manifest, mind: DangerContext) -> Iterator[Danger]:
-    """What takes the place of something with data begins without it."""
+    """An object that replaces one with data starts without that data."""
     if holds_data(Kind.of(manifest), mind.laws):
-        message = f"{key_text(manifest)} is replaced: its data stays behind, the new one has none"
+        message = (
+            f"{key_text(manifest)} is replaced: its data stays behind, and the new object starts "
+            "empty"
+        )
         yield Danger(path, Code.DATA_LOSS, message)
 
 
@@ -147,7 +159,7 @@ def _moved_to_other_provider(
         if old_config != new_config:
             message = (
                 f"{key_text(pair.new)}: {new_config} instead of {old_config}: the provider "
-                "looks for it there, makes it anew, and leaves the old one behind"
+                "looks for it there, creates it again, and leaves the old one behind"
             )
             yield Danger(pair.path, Code.PROVIDER, message)
             yield from _replaced(pair.path, wrapped_object(pair.old) or pair.old, mind)
@@ -155,13 +167,13 @@ def _moved_to_other_provider(
             annotations_of(manifest).get(EXTERNAL_NAME) for manifest in (pair.old, pair.new)
         )
         if was and was != now:
-            message = f"{key_text(pair.new)} stands for {now or 'another thing'} instead of {was}"
+            message = f"{key_text(pair.new)} points to {now or 'another resource'} instead of {was}"
             yield Danger(pair.path, Code.ABANDONED, f"{message}, which is left behind")
             yield from _replaced(pair.path, wrapped_object(pair.old) or pair.old, mind)
 
 
 def _config(manifest: Manifest) -> str:
-    """Name the provider's configuration, with the defaults of its family."""
+    """Return kind and name of the provider configuration, with the defaults of the family."""
     reference = dig(manifest, "spec", "providerConfigRef", default=None) or {}
     family = "ClusterProviderConfig" if ".m." in Kind.of(manifest).group else "ProviderConfig"
     return f"{reference.get('kind') or family} {reference.get('name') or 'default'}"

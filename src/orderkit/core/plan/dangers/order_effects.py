@@ -1,4 +1,4 @@
-"""What the order itself hides: defaults, teams, Compositions, names that stay, parts dropped."""
+"""Effects of the order's own fields: defaults, teams, Compositions, kept names, dropped parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MACHINERY = (
 def order_dangers(
     before: Assembly, after: Assembly, fresh: Assembly, mind: DangerContext
 ) -> Iterator[Danger]:
-    """Yield what follows from the order's own fields, and from the pipeline that reads them."""
+    """Yield the dangers of the order's own fields and of the pipeline that reads them."""
     yield from _defaults(before, after)
     yield from _team(before, after, mind)
     yield from _composition(before, after)
@@ -45,8 +45,8 @@ def _defaults(before: Assembly, after: Assembly) -> Iterator[Danger]:
         if unset and field.old is not ABSENT:
             message = (
                 f"spec.{field.path} is {shown(field.new)} by default, was {shown(field.old)}: "
-                "nobody asked for it; an order that the cluster has stored keeps the old value "
-                "until it is made anew"
+                "nobody set it; an order that is already stored in the cluster keeps the old "
+                "value until it is recreated"
             )
             yield Danger("", Code.DEFAULT, message)
 
@@ -64,8 +64,8 @@ def _team(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Da
     was, now = (dig(_spec(assembly.xr), *path.split(".")) for assembly in (before, after))
     if was != now:
         message = (
-            f"the order goes from team {was} to {now}: its repository, its Application and its "
-            "limits stay the old team's"
+            f"the order moves from team {was} to {now}, but its repository, Application and "
+            "limits stay with the old team"
         )
         yield Danger("", Code.TEAM, message)
 
@@ -76,19 +76,19 @@ def _composition(before: Assembly, after: Assembly) -> Iterator[Danger]:
             was, now = (value_at(assembly.input_xr, steps) for assembly in (before, after))
             if was != now and before.input_xr:
                 message = (
-                    f"{'.'.join(steps)} {shown(was)} → {shown(now)}: another Composition or "
-                    "revision may assemble the order than the one that is planned here"
+                    f"{'.'.join(steps)} {shown(was)} → {shown(now)}: the order may be "
+                    "assembled by another Composition or revision than in this plan"
                 )
                 yield Danger("", Code.COMPOSITION, message)
 
 
 def _dropped(before: Assembly, after: Assembly) -> Iterator[Danger]:
-    """Say what goes although the order is the same: a Composition or station forgot it."""
+    """Yield resources that a Composition or station drops although the order did not change."""
     removed = sorted(before.resources.keys() - after.resources.keys())
     if removed and not after.resources and len(removed) > 1:
         message = (
-            "nothing is wanted any more: Crossplane deletes everything that is composed, "
-            "and says Ready"
+            "the pipeline composes nothing any more: Crossplane deletes all composed "
+            "resources and reports Ready"
         )
         yield Danger("", Code.EMPTIED, message)
         return
@@ -96,7 +96,8 @@ def _dropped(before: Assembly, after: Assembly) -> Iterator[Danger]:
         return
     for path in removed:
         message = (
-            f"{key_text(before.resources[path])} is composed no more, and the order is the same"
+            f"{key_text(before.resources[path])} is no longer composed, although the order did "
+            "not change"
         )
         yield Danger(path, Code.DROPPED, message)
 
@@ -112,7 +113,7 @@ def _kept_names(before: Assembly, after: Assembly, fresh: Assembly) -> Iterator[
             fresh_key.name,
         ):
             message = (
-                f"{key_text(after.resources[path])} keeps its name; new ones are called "
+                f"{key_text(after.resources[path])} keeps its name; a new object would be "
                 f"{key_text(fresh.resources[path])}"
             )
             yield Danger(path, Code.KEEPS_NAME, message)
@@ -121,5 +122,5 @@ def _kept_names(before: Assembly, after: Assembly, fresh: Assembly) -> Iterator[
 def _missing(before: Assembly, after: Assembly) -> Iterator[Danger]:
     for text in after.missing:
         if text not in before.missing and before.input_xr:
-            message = f"{text} is asked for now, and is not there"
+            message = f"{text} is required now and does not exist"
             yield Danger("", Code.MISSING_FACT, message)

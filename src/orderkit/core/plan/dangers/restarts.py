@@ -1,8 +1,8 @@
 """
-What stops, what runs again, and what is no longer shown.
+Workloads that stop or start, and values that disappear.
 
-Workloads are looked at wherever they are: composed or wrapped. A part whose status says ``paused``
-is taken for what holds something back.
+Workloads count wherever they are: composed, or wrapped in an Object. A resource whose status says
+``paused`` is taken for one that holds something back.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SUSPENDED = (("spec", "suspend"), ("spec", "paused"), ("spec", "suspended"))
 
 
 def restart_dangers(before: Assembly, after: Assembly) -> Iterator[Danger]:
-    """Yield what stops, starts, or is shown no more."""
+    """Yield what stops, starts, or is no longer set."""
     if before.ready and after.readiness == "not Ready" and not _fails(after):
-        yield Danger("", Code.NOT_READY, "the order is not Ready in the end, as it was before")
+        yield Danger("", Code.NOT_READY, "the order was Ready before and ends up not Ready")
     for pair in pairs_of(before, after):
         yield from _switched(pair)
         yield from _managed(pair)
@@ -41,14 +41,14 @@ def restart_dangers(before: Assembly, after: Assembly) -> Iterator[Danger]:
 
 
 def _fails(after: Assembly) -> bool:
-    """Say whether the pipeline failed: that is told as a fault, and nothing changes."""
+    """Say whether the pipeline failed: that is a fault already, and nothing changes."""
     return any(fault.code == "pipeline" and not fault.path for fault in after.faults)
 
 
 def _switched(pair: Pair) -> Iterator[Danger]:
     was, now = (value_at(manifest, ("spec", "replicas")) for manifest in (pair.old, pair.new))
     if now == 0 and was != 0:
-        message = f"{key_text(pair.new)} stops: no replicas"
+        message = f"{key_text(pair.new)} stops: replicas is 0"
         yield Danger(pair.path, Code.STOPS, message)
     elif was == 0 and now != 0:
         message = f"{key_text(pair.new)} runs again: replicas 0 → {1 if now is ABSENT else now}"
@@ -59,17 +59,17 @@ def _switched(pair: Pair) -> Iterator[Danger]:
             message = f"{key_text(pair.new)} stops: {'.'.join(steps)} is set"
             yield Danger(pair.path, Code.STOPS, message)
         elif was and not now:
-            message = f"{key_text(pair.new)} runs again: {'.'.join(steps)} was set"
+            message = f"{key_text(pair.new)} runs again: {'.'.join(steps)} is no longer set"
             yield Danger(pair.path, Code.STARTS, message)
 
 
 def _managed(pair: Pair) -> Iterator[Danger]:
-    """What becomes of the real thing, and whether anybody looks after it."""
+    """Yield changes of who manages the external resource, and of what happens at its end."""
     paused = [
         str(annotations_of(manifest).get(PAUSED)) == "true" for manifest in (pair.old, pair.new)
     ]
     if paused == [False, True]:
-        message = f"{key_text(pair.new)} is paused: nobody looks after it, not even at its end"
+        message = f"{key_text(pair.new)} is paused: nothing reconciles it, not even its deletion"
         yield Danger(pair.path, Code.STOPS, message)
     old_policy, new_policy = (
         dig(manifest, "spec", "deletionPolicy") for manifest in (pair.old, pair.new)
@@ -85,23 +85,23 @@ def _policies(pair: Pair) -> Iterator[Danger]:
     was, now = (_allowed(manifest) for manifest in (pair.old, pair.new))
     for name in sorted(was - now):
         message = (
-            f"{key_text(pair.new)}: managementPolicies no longer have {name}: {_WITHOUT[name]}"
+            f"{key_text(pair.new)}: managementPolicies no longer include {name}: {_WITHOUT[name]}"
         )
         code = Code.DELETE_POLICY if name == "Delete" else Code.STOPS
         yield Danger(pair.path, code, message)
     if "Delete" in now - was:
         message = (
-            f"{key_text(pair.new)}: managementPolicies have Delete now: it ends with the order"
+            f"{key_text(pair.new)}: managementPolicies include Delete now: it ends with the order"
         )
         yield Danger(pair.path, Code.DELETE_POLICY, message)
 
 
 _ALL = frozenset({"Create", "Update", "Delete", "Observe"})
 _WITHOUT = {
-    "Create": "what is missing is not made",
-    "Update": "no change is carried out any more",
+    "Create": "a missing resource is not created",
+    "Update": "changes are no longer applied",
     "Delete": "it stays when the order ends",
-    "Observe": "nobody looks at it any more",
+    "Observe": "its state is no longer observed",
 }
 
 
@@ -117,7 +117,7 @@ def _connection(pair: Pair) -> Iterator[Danger]:
     was, now = (value_at(manifest, steps) for manifest in (pair.old, pair.new))
     if was is not ABSENT and was != now:
         old_secret = f"Secret {dig(was, 'name')}"
-        message = f"{key_text(pair.new)} writes its connection details no more into {old_secret}"
+        message = f"{key_text(pair.new)} no longer writes its connection details to {old_secret}"
         yield Danger(pair.path, Code.CONNECTION_LOST, message)
     if pair.kind.kind != "Secret" or pair.kind.group:
         return
@@ -138,7 +138,7 @@ def _version(pair: Pair) -> Iterator[Danger]:
     if old_version != new_version:
         message = (
             f"{key_text(pair.new)} is written as {new_version} instead of {old_version}: a field "
-            "that only one of them knows is lost"
+            "that only one version has is lost"
         )
         yield Danger(pair.path, Code.API_VERSION, message)
 
@@ -147,7 +147,7 @@ def _images(path: str, manifest: Manifest, old: Manifest | None) -> Iterator[Dan
     old_images = set(images_of(old)) if old is not None else set()
     for image in images_of(manifest):
         if image not in old_images and not is_pinned(image):
-            message = f"{key_text(manifest)}: {image} is whatever that name is tomorrow"
+            message = f"{key_text(manifest)}: {image} is not pinned to a version"
             yield Danger(path, Code.UNPINNED, message)
 
 
@@ -161,7 +161,7 @@ def images_of(manifest: Manifest) -> Iterator[str]:
 
 
 def pod_specs(manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Yield the specs of Pods that an object makes or is, also inside an Object."""
+    """Yield the Pod specs of an object, also of one wrapped in an Object."""
     inner = dig(manifest, "spec", "forProvider", "manifest")
     for obj in (manifest, inner):
         for steps in _POD_SPECS:
@@ -171,7 +171,7 @@ def pod_specs(manifest: Manifest) -> Iterator[dict[str, Any]]:
 
 
 def is_pinned(image: str) -> bool:
-    """Say whether an image's name has a digest, or a tag that is none of the moving ones."""
+    """Say whether an image has a digest, or a tag that does not move."""
     if "@sha256:" in image:
         return True
     tag = image.rpartition("/")[2].partition(":")[2]
@@ -182,7 +182,7 @@ def _released(before: Assembly, after: Assembly) -> Iterator[Danger]:
     for path in before.resources.keys() - after.resources.keys():
         living = before.observed.get(path) or {}
         if dig(living, "status", "paused") is True:
-            message = f"{key_text(living)} says paused, and goes: what it holds back runs again"
+            message = f"{key_text(living)} is paused and removed: what it holds back runs again"
             yield Danger(path, Code.STARTS, message)
 
 
@@ -194,5 +194,5 @@ def _status(before: Assembly, after: Assembly) -> Iterator[Danger]:
         status.pop("conditions", None)
     for field in differences(old_status, new_status, maps_whole=True):
         if field.new is ABSENT:
-            message = f"status.{field.path} is shown no more"
+            message = f"status.{field.path} is no longer set"
             yield Danger("", Code.STATUS_LOST, message)

@@ -1,9 +1,9 @@
 """
-Judge an outcome: what neither Crossplane nor its render says before it is too late.
+Judge an outcome: faults that neither Crossplane nor its render reports before they happen.
 
-`judge` holds an assembly against `JudgingFacts` and returns it with more faults, and with what
-could not be judged. `wanted_facts` says what to look up. Pure; ``flows.plan.cluster_verdicts``
-looks things up.
+`judge` compares an assembly with `Facts` and returns it with the faults it found and with what it
+could not judge. `wanted_facts` says what to look up. Pure; ``flows.plan.cluster_verdicts`` does the
+lookups.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def judge(before: Assembly, after: Assembly, facts: JudgingFacts) -> Assembly:
-    """Return the assembly with every fault that can be found, each once. Deterministic."""
+    """Return the assembly with every fault, each once. Deterministic."""
     shapes, unjudged = judge_schemas(before, after, facts)
     faults = [
         *after.faults,
@@ -59,15 +59,15 @@ def judge(before: Assembly, after: Assembly, facts: JudgingFacts) -> Assembly:
 
 @dataclass(frozen=True, slots=True)
 class WantedFacts:
-    """What a cluster should be asked before an outcome is judged."""
+    """What to look up in the cluster before an outcome is judged."""
 
     kinds: frozenset[Kind]
-    """Also of what Objects wrap."""
+    """Including those of wrapped objects."""
     composed: frozenset[Kind]
-    """Composed themselves; what an order makes CRDs for is left out."""
+    """Kinds that are composed directly, without those whose CRD the order creates."""
     namespaces: frozenset[str]
     keys: frozenset[ObjectKey]
-    """Names that are not taken by the order yet."""
+    """Objects that the order does not own yet."""
 
 
 def wanted_facts(
@@ -77,7 +77,7 @@ def wanted_facts(
     Return what to look up.
 
     Args:
-        existing_paths: As `JudgingFacts.made`.
+        existing_paths: As `Facts.existing_paths`.
     """
     existing_paths = before.observed if existing_paths is None else existing_paths
     objects = list(objects_of(after))
@@ -109,10 +109,10 @@ def _defined(manifest: Manifest) -> tuple[str, str]:
 
 def collisions(orders: Mapping[str, Assembly]) -> Mapping[str, Mapping[ObjectKey, str]]:
     """
-    Return for each order the names that another order takes too, and which one.
+    Return for each order the object names that another order uses too, and which order.
 
-    For whoever has the assemblies of many orders at hand; give each its part as
-    `JudgingFacts.others`.
+    For callers that have the assemblies of many orders; pass each order its part as
+    `Facts.other_orders`.
     """
     first: dict[ObjectKey, list[str]] = {}
     for order, assembly in orders.items():

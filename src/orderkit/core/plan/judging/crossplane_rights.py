@@ -1,8 +1,8 @@
 """
-The rights that Crossplane needs for what it is to compose, held against ClusterRoles.
+Whether ClusterRoles grant Crossplane what it needs to compose the resources.
 
-Granted without a role of one's own: the kinds of Crossplane's own role, XRs, managed resources.
-Everything else needs a ClusterRole that is aggregated to Crossplane's; ``kit generate`` writes one.
+Crossplane has rights to the kinds of its own role, to XRs and to managed resources. Every other
+kind needs a ClusterRole that is aggregated to Crossplane's; ``kit generate`` writes one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from orderkit.core.plan.outcome_objects import objects_of
 
 
 def judge_rights(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
-    """Yield one fault per kind that Crossplane may not compose, at its first resource."""
+    """Yield one fault per kind that Crossplane may not compose, at the first resource of it."""
     judged_kinds: set[Kind] = set()
     for obj in objects_of(after):
         if obj.prefix or obj.kind in judged_kinds:
@@ -36,14 +36,14 @@ def judge_rights(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
                 obj.path,
                 f"Crossplane may not compose {obj.kind}: no right to {', '.join(missing)}",
                 "kind",
-                "name the kind in kit.yaml under spec.composes and run 'orderkit kit generate', "
-                f"or label a ClusterRole that has it {AGGREGATE}: 'true'",
+                "add the kind to spec.composes in kit.yaml and run 'orderkit kit generate', "
+                f"or label a ClusterRole that grants it {AGGREGATE}: 'true'",
                 code=OutcomeRule.RIGHTS,
             )
 
 
 def missing_rights(kind: Kind, facts: JudgingFacts) -> set[str]:
-    """Return the verbs that no role gives, each with its resource."""
+    """Return the verbs that no role grants, each with its resource."""
     known_kind = facts.schemas.find(kind)
     plural = (known_kind.plural if known_kind else "") or plural_of(kind.kind)
     missing: set[str] = set()

@@ -1,9 +1,9 @@
 """
-Names, labels and annotations of composed objects, and who has a name already.
+Names, labels and annotations of composed objects, and names that are in use already.
 
-What Kubernetes takes differs by kind: a Namespace or Service is one label of 63, most are
-subdomains of 253, a CronJob leaves room for what it makes. Crossplane's own checks of names are
-the pipeline's part.
+The limits differ by kind: the name of a Namespace or Service is one label of 63 characters, most
+names are subdomains of 253, a CronJob leaves room for the suffix of its Jobs. Crossplane's own
+checks of names happen in the pipeline.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _WAYS_OUT = {
 _RULES: Mapping[tuple[str, str], tuple[re.Pattern[str], int, str]] = {
     ("", "Namespace"): (_LABEL, _LABEL_MAX, "RFC 1123 label"),
     ("", "Service"): (_LABEL, _LABEL_MAX, "RFC 1123 label"),
-    ("batch", "CronJob"): (_SUBDOMAIN, 52, "room for the 11 characters of its Jobs"),
+    ("batch", "CronJob"): (_SUBDOMAIN, 52, "its Jobs add 11 characters"),
     ("batch", "Job"): (_SUBDOMAIN, _LABEL_MAX, "its Pods carry the name in a label"),
-    ("apps", "StatefulSet"): (_LABEL, 52, "its Pods would be refused: a label of theirs adds 11"),
+    ("apps", "StatefulSet"): (_LABEL, 52, "its Pods have a label that adds 11 characters"),
     **{
         (_RBAC, kind): (_SEGMENT, _NAME_MAX, "a path segment")
         for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
@@ -55,7 +55,7 @@ _RULES: Mapping[tuple[str, str], tuple[re.Pattern[str], int, str]] = {
 
 
 def judge_names(after: Assembly) -> Iterator[Fault]:
-    """Yield what is wrong with names and metadata."""
+    """Yield faults of names and metadata."""
     for obj in objects_of(after):
         yield from _name(obj)
         if not (obj.prefix and only_observes(after.resources[obj.path])):
@@ -66,13 +66,13 @@ def judge_names(after: Assembly) -> Iterator[Fault]:
 def _name(obj: OutcomeObject) -> Iterator[Fault]:
     name = metadata(obj.manifest).get("name")
     if not isinstance(name, str) or not name:
-        return  # one that is generated is checked where it is made
+        return  # the pipeline checks generated names
     default = (_SUBDOMAIN, _NAME_MAX, "RFC 1123 subdomain")
     pattern, length_max, why = _RULES.get((obj.kind.group, obj.kind.kind), default)
     field = obj.field("metadata.name")
     if len(name) > length_max:
         message = f"{obj.kind.kind} {name}: {len(name)} characters, at most {length_max} ({why})"
-        yield _named(obj, field, message, "give the order a shorter name, or cut it", name)
+        yield _named(obj, field, message, "shorten the order's name, or truncate this one", name)
     elif not pattern.match(name):
         message = f"{obj.kind.kind} {name}: must be {'an' if why[0] == 'R' else ''} {why}"
         yield _named(obj, field, " ".join(message.split()), _WAYS_OUT[pattern], name)
@@ -95,12 +95,12 @@ def _metadata(obj: OutcomeObject) -> Iterator[Fault]:
         yield _named(obj, obj.field(f"metadata.{name}"), message, hint, meta.get(name))
     for problem in structural.problems(METADATA, structural.default(METADATA, meta)):
         field = obj.field(f"metadata.{problem.path}")
-        hint = "quote it: labels and annotations are texts" if "string" in problem.message else ""
+        hint = "quote it: labels and annotations are strings" if "string" in problem.message else ""
         yield _named(obj, field, problem.message, hint, None)
 
 
 def _is_plain(meta: Mapping[str, Any]) -> bool:
-    """Say whether metadata is as nearly always: known fields, and texts where they belong."""
+    """Say whether metadata has only usual fields of the right types."""
     maps = [meta.get(name) or {} for name in ("labels", "annotations")]
     return (
         meta.keys() <= _PLAIN
@@ -119,13 +119,16 @@ def _labels(obj: OutcomeObject) -> Iterator[Fault]:
         for key, value in entries.items() if isinstance(entries, dict) else ():
             field = obj.field(f"metadata.{map_name}.{key}")
             if not _is_key(key):
-                message = f"{key!r} is no key of {map_name}"
-                yield _named(obj, field, message, "[domain/]name, the name at most 63 long", key)
+                message = f"{key!r} is not a valid key of {map_name}"
+                yield _named(
+                    obj, field, message, "[domain/]name, the name at most 63 characters", key
+                )
             elif map_name == "labels" and isinstance(value, str) and not _is_value(value):
                 message = (
-                    f"{value!r} is no value of a label: letters, digits, '-', '_', '.', up to 63"
+                    f"{value!r} is not a valid label value: letters, digits, '-', '_', '.', at "
+                    "most 63"
                 )
-                yield _named(obj, field, message, "write it into an annotation", value)
+                yield _named(obj, field, message, "use an annotation", value)
     notes = meta.get("annotations")
     pairs = notes.items() if isinstance(notes, dict) else ()
     size_bytes = sum(len(str(key)) + len(str(value).encode()) for key, value in pairs)
@@ -145,7 +148,7 @@ def _is_value(value: str) -> bool:
 
 
 def judge_collisions(before: Assembly, after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
-    """Yield objects that two parts make, and names that something else has."""
+    """Yield objects that are composed twice, and names that are in use already."""
     makers: dict[tuple[object, ...], str] = {}
     for obj in objects_of(after):
         identity = _identity(obj, after)
@@ -153,14 +156,16 @@ def judge_collisions(before: Assembly, after: Assembly, facts: JudgingFacts) -> 
             continue
         other = makers.setdefault(identity, obj.path)
         if other != obj.path:
-            message = f"{key_text(obj.manifest)} is what '{other}' makes too: they fight over it"
+            message = (
+                f"{key_text(obj.manifest)} is also composed by '{other}': both would overwrite it"
+            )
             yield _clash(obj, OutcomeRule.COLLISION, message)
         elif not obj.prefix:
             yield from _taken(obj, before, facts)
 
 
 def _identity(obj: OutcomeObject, after: Assembly) -> tuple[object, ...] | None:
-    """Return what makes an object one and the same, in the cluster that it is made in."""
+    """Return the identity of an object, including the cluster it is created in."""
     name = metadata(obj.manifest).get("name")
     if not name:
         return None
@@ -177,7 +182,7 @@ def _identity(obj: OutcomeObject, after: Assembly) -> tuple[object, ...] | None:
 def _taken(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     key = ObjectKey.of(obj.manifest)
     if key in facts.other_orders:
-        message = f"{key_text(obj.manifest)} is what order {facts.other_orders[key]} makes too"
+        message = f"{key_text(obj.manifest)} is also composed by order {facts.other_orders[key]}"
         yield _clash(obj, OutcomeRule.COLLISION, message)
     live = _foreign_object(obj, before, facts)
     if live is None:
@@ -188,33 +193,34 @@ def _taken(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> Iterato
         message = (
             f"{key_text(obj.manifest)} exists and is controlled by {owner.get('kind')} "
             f"{owner.get('name')}{f' of {root}' if root and root != owner.get('name') else ''}: "
-            "Crossplane cannot take it"
+            "Crossplane cannot take it over"
         )
         yield _clash(obj, OutcomeRule.TAKEN, message)
     elif owner is None and TRACKING_ID in annotations_of(live):
         application = annotations_of(live)[TRACKING_ID].partition(":")[0]
         message = (
             f"{key_text(obj.manifest)} exists and is delivered by Application {application}: "
-            "Argo CD and Crossplane would fight over it"
+            "Argo CD and Crossplane would overwrite each other"
         )
         yield _clash(obj, OutcomeRule.TAKEN, message)
 
 
 def adopted(before: Assembly, after: Assembly, facts: JudgingFacts) -> Iterator[Note]:
-    """Yield objects that exist and belong to nobody: Crossplane takes them over."""
+    """Yield objects that exist without an owner: Crossplane takes them over."""
     for obj in objects_of(after):
         live = None if obj.prefix else _foreign_object(obj, before, facts)
         delivered = TRACKING_ID in annotations_of(live or {})
         if live is not None and controller(live) is None and not delivered:
             message = (
-                f"{key_text(obj.manifest)} exists and belongs to nobody: Crossplane takes it over "
-                "without a word, and deletes it with the order"
+                f"{key_text(obj.manifest)} exists and has no owner: Crossplane silently takes it "
+                "over "
+                "and deletes it with the order"
             )
             yield Note(obj.path, "adopts", message)
 
 
 def _foreign_object(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> Manifest | None:
-    """Return an object of the cluster under the part's name that the order has not made."""
+    """Return the object of that name in the cluster, if the order did not create it."""
     existing_paths = before.observed if facts.existing_paths is None else facts.existing_paths
     if not metadata(obj.manifest).get("name") or obj.path in existing_paths:
         return None
@@ -227,14 +233,14 @@ def _clash(obj: OutcomeObject, rule: OutcomeRule, message: str) -> Fault:
         obj.path,
         message,
         obj.field("metadata.name"),
-        "give it a name that has the order's own name in it",
+        "make the order's name part of its name",
         code=rule,
         value=shown(name),
     )
 
 
 def taken_names(assembly: Assembly) -> frozenset[ObjectKey]:
-    """Return the names that an order takes in the cluster, to hold against other orders."""
+    """Return the names that an order uses in the cluster, to compare with other orders."""
     return frozenset(
         ObjectKey.of(obj.manifest)
         for obj in objects_of(assembly)

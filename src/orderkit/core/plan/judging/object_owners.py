@@ -1,10 +1,9 @@
 """
-Where composed objects live, and who owns them: what Crossplane and the API server allow.
+Scopes, namespaces and owners of composed objects: what Crossplane and the API server allow.
 
-A namespaced XR composes namespaced objects of its own namespace, nothing else; a cluster-scoped
-XR composes anything, but a namespaced object needs a namespace, and that must exist. Owner
-references reach neither from one namespace into another nor from a namespace out of it: the garbage
-collector deletes an object whose owner it cannot find.
+A namespaced XR composes only namespaced objects of its own namespace. A cluster-scoped XR composes
+anything, but a namespaced object needs a namespace that exists. An owner must be in the same
+namespace or cluster-scoped: the garbage collector deletes an object whose owner it cannot find.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from orderkit.core.schema.validate.hints import shown
 
 
 def judge_scopes(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
-    """Yield what is wrong with scopes, namespaces, kinds and owners."""
+    """Yield faults of scopes, namespaces, kinds and owners."""
     composed_namespaces = {
         metadata(obj.manifest).get("name") for obj in objects_of(after) if obj.kind == NAMESPACE
     }
@@ -38,9 +37,9 @@ def _unserved(obj: OutcomeObject) -> Fault:
     message = f'no matches for kind "{kind.kind}" in version "{kind.api_version}"'
     return Fault(
         obj.path,
-        f"{message}: Crossplane gives up the whole order on it",
+        f"{message}: Crossplane stops composing the whole order",
         "apiVersion",
-        "install what brings the kind, or deliver its CRD with the pack",
+        "install the package that provides the kind, or deliver its CRD with the pack",
         code=OutcomeRule.UNKNOWN_KIND,
         value=shown(kind.api_version),
     )
@@ -53,8 +52,8 @@ def _scope(obj: OutcomeObject, after: Assembly, facts: JudgingFacts) -> Iterator
     if namespaced is False and above and not obj.prefix:
         yield Fault(
             obj.path,
-            f"{key_text(obj.manifest)} is cluster-scoped: a namespaced XR composes only what "
-            f"lives in its own namespace, {above}",
+            f"{key_text(obj.manifest)} is cluster-scoped: a namespaced XR can only compose "
+            f"objects in its own namespace, {above}",
             "kind",
             "make the XRD's scope Cluster, or wrap the object in a provider-kubernetes Object",
             code=OutcomeRule.SCOPE,
@@ -83,9 +82,9 @@ def _namespace(
     ):
         yield Fault(
             obj.path,
-            f'namespaces "{home}" not found: nothing here makes it',
+            f'namespaces "{home}" not found: nothing in the order creates it',
             "metadata.namespace",
-            "compose the Namespace, and the rest once it is observed",
+            "compose the Namespace first, and the rest once it is observed",
             code=OutcomeRule.NO_NAMESPACE,
             value=shown(home),
         )
@@ -105,7 +104,7 @@ def _owners(obj: OutcomeObject, facts: JudgingFacts) -> Iterator[Fault]:
                 f"{key_text(obj.manifest)} is cluster-scoped and owned by {kind.kind} "
                 f"{owner.get('name')}, which is namespaced: the garbage collector deletes it"
             )
-            yield _owned(obj, message, "give it no owner, or one that is cluster-scoped")
+            yield _owned(obj, message, "remove the owner reference, or use a cluster-scoped owner")
 
 
 def _owned(obj: OutcomeObject, message: str, hint: str) -> Fault:

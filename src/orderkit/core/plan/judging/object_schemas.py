@@ -1,9 +1,10 @@
 """
-The schema of every composed object, also of what provider-kubernetes Objects wrap.
+Check every composed object against its schema, also objects wrapped by provider-kubernetes.
 
-XRs of the pack are judged where they are assembled; here it is everything else, and the step from
-what exists to what is wanted (transition rules). A field that the schema does not know is a fault:
-Crossplane's server-side apply fails on it, and other writers have it dropped in silence.
+The pack's XRs are checked where they are assembled; this module checks all other objects, and the
+change from the existing object to the desired one (transition rules). An unknown field is a fault:
+Crossplane's server-side apply fails on it, and the API server silently drops it for other
+writers.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.findings import Reason
 from orderkit.core.schema.validate.hints import value_at
 
-_WAY_OUT = "put its CRD into schemas/ of the pack, or give --schemas FOLDER"
+_WAY_OUT = "put its CRD into schemas/ of the pack, or pass --schemas FOLDER"
 
 
 def judge_schemas(
     before: Assembly, after: Assembly, facts: JudgingFacts
 ) -> tuple[list[Fault], list[str]]:
-    """Return what is wrong, and what could not be judged."""
+    """Return the faults, and what could not be checked."""
     faults: list[Fault] = []
     unjudged: set[str] = set()
     gaps: set[str] = set()
@@ -52,13 +53,13 @@ def judge_schemas(
             ]
             gaps |= open_rules
     unjudged_notes = (
-        [f"not judged, no schema: {', '.join(sorted(unjudged))}; {_WAY_OUT}"] if unjudged else []
+        [f"not checked, no schema: {', '.join(sorted(unjudged))}; {_WAY_OUT}"] if unjudged else []
     )
     return list(dict.fromkeys(faults)), [*unjudged_notes, *sorted(gaps)]
 
 
 def _known_kinds(kind: Kind, facts: JudgingFacts) -> list[KnownKind]:
-    """Return everybody who can judge a kind: who serves or delivers it, and our own table."""
+    """Return all schemas of a kind: the one that is served or delivered, and the built-in one."""
     built_in_kind = built_in().get((kind.group, kind.kind))
     if built_in_kind is not None and kind.version not in built_in_kind.validator.versions:
         built_in_kind = None
@@ -70,7 +71,7 @@ def _known_kinds(kind: Kind, facts: JudgingFacts) -> list[KnownKind]:
 def _judged(
     obj: OutcomeObject, known_kind: KnownKind, before: Assembly, after: Assembly
 ) -> tuple[list[Fault], set[str]]:
-    """Judge one object by one schema; return faults and rules without a verdict."""
+    """Check one object against one schema; return faults, and rules that were not evaluated."""
     manifest = {key: value for key, value in obj.manifest.items() if key != "status"}
     old = _old(obj, before)
     report = known_kind.validator.check(manifest, old)
@@ -92,8 +93,8 @@ def _judged(
 
 
 def _old(obj: OutcomeObject, before: Assembly) -> Manifest | None:
-    """Return the object that the part replaces, if it is the same one."""
-    root = {"": before.xr} if before.xr.get("spec") else {}  # an order that is new has none
+    """Return the earlier version of the same object."""
+    root = {"": before.xr} if before.xr.get("spec") else {}  # a new order has none
     old = _object_in(obj, {**root, **before.resources})
     if old is None or Kind.of(old) != obj.kind:
         return None
@@ -112,7 +113,7 @@ def _object_in(obj: OutcomeObject, resources: Mapping[str, Manifest]) -> Manifes
 
 
 def _is_there(finding: Finding, live: Manifest | None) -> bool:
-    """Say whether somebody else has set what is missing here: an apply keeps it."""
+    """Say whether another writer has set the missing field: an apply keeps it."""
     return live is not None and value_at(live, finding.path) is not None
 
 

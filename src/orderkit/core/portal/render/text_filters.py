@@ -115,8 +115,8 @@ def _length(value: Value, name: str) -> int:
     return len(value) if isinstance(value, list) else 0
 
 
-def replace(value: Value, old: Value, new: Value, count_max: Value = -1) -> Value:
-    """Replace a text, at most `count_max` times."""
+def replace(value: Value, old: Value, new: Value, count: Value = -1) -> Value:
+    """Replace a text, at most `count` times."""
     used(value)
     if js.is_number(old):
         old = js.text(old)
@@ -128,7 +128,7 @@ def replace(value: Value, old: Value, new: Value, count_max: Value = -1) -> Valu
         return value
     if isinstance(new, Undefined) and old == "":
         raise UnsupportedFault.of(unsupported.ARGUMENTS, "replace")
-    count = -1 if isinstance(count_max, Undefined) else whole_number(count_max, "replace")
+    count = -1 if isinstance(count, Undefined) else whole_number(count, "replace")
     replacement = js.text(new)
     if len(replacement) * (value.count(old) if old else len(value) + 1) > js.TEXT_MAX:
         raise LimitFault(f"`replace` builds a text of more than {js.TEXT_MAX} characters")

@@ -16,34 +16,34 @@ from orderkit.core import errors
 
 _COMMANDS = {
     "up": ("platform", "Run the embedded platform until ctrl-C."),
-    "bootstrap": ("bootstrap", "Bring a platform up, or show what that would take."),
-    "doctor": ("doctor", "Say what is missing and what to do about it."),
-    "demo": ("demo", "Show the whole loop on a platform of its own."),
+    "bootstrap": ("bootstrap", "Set a platform up, or show the steps that this takes."),
+    "doctor": ("doctor", "Report what is missing and what to do about it."),
+    "demo": ("demo", "Run the whole cycle on a temporary platform."),
     "order": ("orders", "Order a kit and wait until it is Ready."),
-    "register": ("orders", "Enter an order that is written already into the ledger."),
-    "adopt": ("orders", "Take a repository made by hand, or a living XR, over as an order."),
-    "list": ("orders", "List all orders and how they are."),
-    "status": ("orders", "Say how one order is, at which commit, and why."),
+    "register": ("orders", "Register an order whose repository exists already."),
+    "adopt": ("orders", "Turn an existing repository or a live XR into an order."),
+    "list": ("orders", "List all orders and their states."),
+    "status": ("orders", "Show the state of one order, its commit and the reason."),
     "trace": ("orders", "Show an order's tree and what fails first."),
-    "events": ("orders", "Tell what the cluster said about an order in the last hour."),
-    "plan": ("plan", "Say what a change will do, down to composed resources."),
-    "change": ("changes", "Change fields of a living order through Git."),
-    "revert": ("changes", "Take back what one commit did to an order."),
-    "history": ("changes", "Tell who changed what in an order, and why."),
-    "destroy": ("orders", "End an order and prove that nothing is left."),
-    "team": ("team", "Add and list teams."),
-    "kit": ("kit", "Start, write, check and test the kits of a pack."),
+    "events": ("orders", "List the cluster's events about an order in the last hour."),
+    "plan": ("plan", "Show what a change will do, down to composed resources."),
+    "change": ("changes", "Change fields of a live order through Git."),
+    "revert": ("changes", "Undo what one commit did to an order."),
+    "history": ("changes", "Show who changed what in an order, and why."),
+    "destroy": ("orders", "End an order and verify that nothing is left."),
+    "team": ("team", "Manage teams: who may order, which kits and how much."),
+    "kit": ("kit", "Create, generate, check and test the kits of a pack."),
     "init": ("init", "Start a pack: a repository for kits of your own."),
     "serve": ("serve", "Run the HTTP service for portals and programs."),
     "function": ("function", "Serve a pack's stations to Crossplane over gRPC."),
     "access": ("serve", "Let programs use the service."),
-    "platform": ("platform", "See what a platform would get, and upgrade it."),
-    "validate": ("validate", "Validate orders' files as the API server will."),
+    "platform": ("platform", "Render, compare and upgrade a platform."),
+    "validate": ("validate", "Validate files of orders as the API server will."),
     "edit": ("edit", "Edit values of a YAML file and leave every other byte alone."),
     "render": ("render", "Render a skeleton as the portal would, or check it."),
-    "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
+    "run": ("run", "Run a scaffolder template: a file, or a template of the pack."),
 }
-"""Each command's module in this package, and its line in ``--help``, which imports none."""
+"""Each command's module and its line in ``--help``, which imports no command."""
 
 
 class _Lazy(click.Group):
@@ -123,7 +123,7 @@ def _bug() -> int:
 
 
 def _broken_pipe() -> int:
-    """Whoever read our output has enough; do not fail again while flushing it."""
+    """The reader closed the pipe; do not fail again while flushing."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

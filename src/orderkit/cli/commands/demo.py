@@ -1,9 +1,9 @@
 """
-``orderkit demo``: the whole loop on this machine, each stage proved, nothing left behind.
+``orderkit demo``: run the whole cycle on this machine, prove each stage, leave nothing behind.
 
 Order, assemble, change through Git (by hand, a conflict, a refusal, a pull request), repair, end.
-Every stage prints one line with its time and what it proved; the first expectation that does not
-hold ends the demo with exit code 1.
+Every stage prints one line with its time and what it proved. The first expectation that fails
+ends the demo with exit code 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def demo_command(keep: bool) -> None:
     if keep:
         folder = Path(tempfile.mkdtemp(prefix="orderkit-demo-"))
         tell(Story(folder, click.echo))
-        click.echo(f"kept: {folder}; go on with: orderkit up --state {folder / 'state'}")
+        click.echo(f"kept: {folder}; continue with: orderkit up --state {folder / 'state'}")
         return
     with tempfile.TemporaryDirectory(prefix="orderkit-demo-") as name:
         tell(Story(Path(name), click.echo))

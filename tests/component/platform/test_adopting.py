@@ -179,7 +179,7 @@ def test_a_repository_of_another_name_is_refused(
 @pytest.mark.parametrize(
     ("subject", "code", "says"),
     [
-        ("garage", 2, "names neither a repository nor a living XR"),
+        ("garage", 2, "names neither a repository nor a live XR"),
         ("nobody/nothing", 1, "no such repository"),
         ("XGarage/nothing", 1, "is not in the cluster"),
     ],

@@ -271,9 +271,7 @@ def up_command(
     serves, stop = threading.Event(), threading.Event()
 
     def asked_to_stop(*_: object) -> None:
-        """
-        Stop at once while still starting: a layer that never gets healthy must not block Ctrl-C.
-        """
+        """Stop at once while starting: a layer that stays unhealthy must not block Ctrl-C."""
         set_by_signal(stop)
         if not serves.is_set():
             raise KeyboardInterrupt

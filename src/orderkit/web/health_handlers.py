@@ -1,8 +1,8 @@
 """
-Handlers for those who watch the service: alive, ready, figures, and its own document.
+Handlers for monitoring: health, readiness, metrics and the OpenAPI document.
 
 ``/healthz`` says that the process answers; ``/readyz`` that forge, cluster and the signers of
-tokens do. The latter's verdict is kept for a few seconds, because anybody may ask for it.
+tokens do. The latter's result is cached for a few seconds, because anybody may request it.
 Called by ``gate``, listed in ``table``.
 """
 
@@ -27,13 +27,13 @@ def get_healthz(_service: Service, _call: Call) -> Answer:
 
 
 def get_metrics(service: Service, call: Call) -> Answer:
-    """Show the figures; they are of all teams."""
+    """Return the metrics, which cover all teams."""
     call.who.check("observe", None)
     return Answer(200, service.metrics.text())
 
 
 class Readiness:
-    """The verdict on what the service needs, kept for a moment."""
+    """The cached result of checking what the service needs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,7 +52,7 @@ class Readiness:
 
 
 def _looked(service: Service) -> dict[str, str]:
-    """Return ok or what is wrong, by name; without addresses: strangers may read it."""
+    """Return ok or the error by name, without addresses, because anybody may read it."""
     platform, requesters = service.platform, service.options.access.requesters
     checks: dict[str, Callable[[], Any]] = {
         "forge": lambda: ledger_snapshot(platform),

@@ -173,7 +173,7 @@ def test_a_repository_of_another_name_is_refused(
     refused = orderkit("adopt", str(repo))
 
     assert refused.code == 2
-    assert f"is not where this order belongs: {team}/garage-{team}" in refused.err
+    assert f"is not the repository of this order, which is {team}/garage-{team}" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How changes of living orders look, for people or as one JSON object."""
+"""Show changes of live orders, for people or as one JSON object."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class PhaseProgress:
 
 
 def show_changed(result: Finished, as_json: bool) -> None:
-    """Show what a change came to."""
+    """Show the outcome of a change."""
     change, state = result.change, result.state
     if as_json:
         delivered = {
@@ -83,7 +83,7 @@ def show_changed(result: Finished, as_json: bool) -> None:
         click.echo(f"  mind        {warning}")
     if change.pull is not None and change.state != "committed":
         click.echo(f"  review      {change.pull.web_url}")
-        click.echo("  then        merge it there; that delivers it, closing it drops it")
+        click.echo("  then        merge it there to deliver it, or close it to drop it")
     if change.commit is not None and change.state == "committed":
         ready = f", {state.phase} at {short(state.revision or '')}" if state else ""
         click.echo(f"  commit      {short(change.commit)}{ready}")
@@ -94,7 +94,7 @@ def show_changed(result: Finished, as_json: bool) -> None:
 def _headline(change: Changed) -> str:
     edits = ", ".join(map(str, change.edits))
     words = {
-        "unchanged": "unchanged: it has these values already",
+        "unchanged": "unchanged, it has these values already",
         "planned": f"would change {edits}, {_way(change)}; nothing was written",
         "committed": f"changed {edits}" if edits else "changed",
         "proposed": f"proposed {edits}" if edits else "proposed",
@@ -103,7 +103,7 @@ def _headline(change: Changed) -> str:
 
 
 def _way(change: Changed) -> str:
-    return "by a pull request" if change.how.value == "review" else "committed at once"
+    return "by a pull request" if change.how.value == "review" else "committed directly"
 
 
 def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None:

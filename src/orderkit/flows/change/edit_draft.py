@@ -291,7 +291,7 @@ def _refuse_doubles(targets: Sequence[Target]) -> None:
             overlap = target.steps[:shorter] == other.steps[:shorter]
             if overlap and not (target.is_element and other.is_element):
                 raise UsageError(
-                    f"{target.path} and {other.path} name the same field twice"
+                    f"{target.path} and {other.path} are the same field, which is given twice"
                     if target.path != other.path
                     else f"{target.path} is given twice"
                 )

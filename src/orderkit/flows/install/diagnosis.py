@@ -33,7 +33,7 @@ Verdict = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One checked thing; `advice` is empty when it is well."""
+    """The result of one check; `advice` is empty if all is well."""
 
     check: str
     verdict: Verdict
@@ -63,7 +63,7 @@ def check(platform: Platform) -> Iterator[Finding]:
 
 
 def check_requesters(requesters: Requesters | None) -> Finding:
-    """Say what the requester of a portal's order is worth."""
+    """Report how the requester of a portal's order is proved."""
     subject = "requesters"
     if requesters is None:
         return Finding(subject, "ok", "claims: portal.signedBy names no Backstage that proves them")
@@ -103,7 +103,7 @@ def _rights(platform: Platform) -> Finding:
             "rights",
             "fail",
             f"missing: {', '.join(missing)} (credentials from {platform.forge.credentials_source})",
-            "make a token with these scopes, of a user who may write there (docs/forge.md)",
+            "create a token with these scopes for a user who may write there (docs/forge.md)",
         )
     return Finding("rights", "ok", f"may write to {platform.ledger}")
 
@@ -141,7 +141,7 @@ def _layers(platform: Platform) -> Finding:
     first, why = next(
         ((name, why) for name, why in bad.items() if why.failing), next(iter(bad.items()))
     )
-    rest_note = f"; also not well: {', '.join(name for name in bad if name != first)}"
+    rest_note = f"; also unhealthy: {', '.join(name for name in bad if name != first)}"
     return Finding(
         "layers",
         "fail",

@@ -64,7 +64,7 @@ def _check(platform: Platform, parameter: str, name: str, refers: Refers) -> Non
         raise InvalidInputError(
             parameter,
             name,
-            "is not ready yet",
+            f"is a {refers.kind} that is not ready",
             hint=f"wait until its {refers.ready} is true, or choose another {refers.kind}",
         )
 

@@ -1,5 +1,5 @@
 """
-Teams: let one order, say what it may, look at it, let it go.
+Teams: add, change, show and remove them.
 
 A team is an organisation of the forge with its members' access, a part of the ledger, and the
 AppProject and Application that stand in it. Called by ``orderkit team`` and by bootstrap. Every
@@ -108,7 +108,7 @@ def add_team(
     platform: Platform, name: str, *, requester: str, change: TeamChange = _NOTHING
 ) -> TeamAdded:
     """
-    Make sure a team can order, and hold it to what is wanted. Idempotent.
+    Make sure that a team can order, and apply a change to it. Idempotent.
 
     Its part of the ledger is brought to what this version and this pack write, the
     Applications of its orders included, in one commit.
@@ -140,7 +140,7 @@ def add_team(
 
 def change_team(platform: Platform, name: str, *, requester: str, change: TeamChange) -> TeamAdded:
     """
-    Decide anew about a team that there is. Idempotent.
+    Change an existing team. Idempotent.
 
     Raises:
         NotFoundError: There is no such team. Otherwise like `add_team`.
@@ -151,7 +151,7 @@ def change_team(platform: Platform, name: str, *, requester: str, change: TeamCh
 
 def show_team(platform: Platform, name: str) -> TeamReport:
     """
-    Say what a team may and has.
+    Report a team's members, kits, limits and orders.
 
     Raises:
         NotFoundError: There is no such team. InvalidInputError: its file is broken.
@@ -172,7 +172,7 @@ def remove_team(
     platform: Platform, name: str, *, requester: str, timeout_s: float = 60.0
 ) -> TeamRemoved:
     """
-    Take a team that has no orders off the platform. Idempotent, resumable.
+    Remove a team that has no orders. Idempotent, resumable.
 
     Its organisation stays, with the archived repositories of its ended orders; its members may
     push to them no more. What ended stays told in the ledger.
@@ -180,7 +180,7 @@ def remove_team(
     Raises:
         RefusedError: It has orders, or is the last team.
         NotFoundError: There never was such a team.
-        IncompleteError: Argo CD has not let its AppProject go in time.
+        IncompleteError: Its AppProject or Application is not gone in time.
     """
     check_requester(requester)
     team = TeamName(check_label("team", name))
@@ -209,7 +209,7 @@ def _check_name(platform: Platform, name: str) -> TeamName:
         raise InvalidInputError("team", name, f"is longer than {_NAME_MAX} characters")
     if team in {*_FOREIGN, platform.ledger.owner, platform.pack_repo.owner}:
         raise InvalidInputError(
-            "team", name, "is the platform's own", hint="choose another name for the team"
+            "team", name, "is reserved for the platform", hint="choose another name for the team"
         )
     return team
 
@@ -222,12 +222,12 @@ def _known(snapshot: Snapshot, name: str) -> TeamName:
 
 
 def _decided(platform: Platform, file: TeamFile, change: TeamChange, pack: Pack) -> TeamFile:
-    """Put what is wanted on top of what was decided before."""
+    """Apply a change to what was decided before."""
     kits = {kit.name: kit for kit in pack.kits()}
     for kit in change.kits or ():
         if kit not in kits:
             hint = f"kits: {', '.join(sorted(kits)) or 'none'}"
-            raise InvalidInputError("kit", kit, "is no kit of this platform's pack", hint=hint)
+            raise InvalidInputError("kit", kit, "is not a kit of this platform's pack", hint=hint)
     for namespace in change.namespaces or ():
         _check_namespace(platform, file.team, namespace)
     return replace(
@@ -249,7 +249,10 @@ def _check_namespace(platform: Platform, team: TeamName, namespace: str) -> None
     other_teams = {ledger.team_namespace(other) for other in list_teams(platform) if other != team}
     if namespace in {*_FOREIGN, *other_teams} or namespace.startswith("kube-"):
         raise InvalidInputError(
-            "namespace", namespace, "is not for teams", hint="who delivers there could take over"
+            "namespace",
+            namespace,
+            "is not allowed for teams",
+            hint="a team that delivers there could take over the platform",
         )
 
 
@@ -339,7 +342,7 @@ def _refuse_orders(team: TeamName, snapshot: Snapshot) -> None:
         )
     if list(ledger.teams(snapshot.blobs)) == [team]:
         raise RefusedError(
-            f"team {team} is the last one: Argo CD would take an empty folder for an accident",
+            f"team {team} is the last one: Argo CD does not prune a folder that becomes empty",
             hint="add another team first",
         )
     is_known = any(team in path.parts[:2] for path in snapshot.blobs)

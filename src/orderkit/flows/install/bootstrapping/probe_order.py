@@ -185,7 +185,9 @@ class _Run:
         )
         destroying.destroy(self._platform, request, on_step=lambda *_: None)
         if remains := self._left():
-            raise IncompleteError(f"it is ended, yet left {remains}", hint="repeat the command")
+            raise IncompleteError(
+                f"the probe has ended, but left {remains}", hint="repeat the command"
+            )
         return "ended"
 
     def _ending(self) -> bool:
@@ -194,7 +196,7 @@ class _Run:
 
     def _failed(self, error: OrderkitError) -> OrderkitError:
         remains = self._left() or "nothing"
-        again = "repeat 'orderkit bootstrap' to go on with the same probe"
+        again = "repeat 'orderkit bootstrap' to continue with the same probe"
         ends = f"'orderkit destroy {self.choice.entry.order} --delete-repository' removes it"
         return IncompleteError(
             f"step '{self.at}' of {self.choice.entry.order} failed: {error};"
@@ -292,7 +294,7 @@ def _taken(platform: Platform, entry: OrderEntry) -> str:
     record = platform.forge.read(entry.repository, order_file.PATH, "main")
     if record is None:
         empty = platform.forge.head(entry.repository) is None
-        return "" if empty else f"{entry.repository} is no order"
+        return "" if empty else f"{entry.repository} is not an order"
     owner = order_file.parse(record.data, name=f"{entry.repository}/{order_file.PATH}").requester
     return "" if owner == REQUESTER else f"{entry.order} is an order of {owner}"
 

@@ -40,7 +40,7 @@ class AccessStep:
     def look(self) -> Look:
         manifests = self._wanted()
         if not manifests:
-            return Look(Verdict.DONE, "public, and of an authority that is trusted")
+            return Look(Verdict.DONE, "public, with a trusted certificate authority")
         names = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in manifests)
         live = [get_object(self.site.platform, ObjectKey.of(manifest)) for manifest in manifests]
         if all(

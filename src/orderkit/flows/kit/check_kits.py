@@ -1,5 +1,5 @@
 """
-Check the kits of a pack folder: every rule of ``core.check``, and two processes more.
+Check the kits of a pack folder: every rule of ``core.check``, plus runs in other processes.
 
 Reads the folder, loads the stations (they run here: check packs you trust), judges each kit, and
 proves stations whose order could follow Python's hashes in processes with other seeds. Nothing
@@ -45,12 +45,12 @@ class Verdict:
     """Orders that were run through a pipeline."""
 
     def count(self, severity: Severity) -> int:
-        """Return how many findings weigh this much."""
+        """Return the number of findings of a severity."""
         return sum(severity_of(entry) is severity for entry in self.findings)
 
 
 def severity_of(entry: Located) -> Severity:
-    """Return the weight of a finding."""
+    """Return the severity of a finding."""
     return entry.about.severity if isinstance(entry.about, Finding) else Severity.NOTE
 
 
@@ -91,7 +91,7 @@ def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = No
 
 
 def _together(pack: Pack, facts: PackFacts) -> list[Located]:
-    """Judge what is generated from all kits; kits that cannot be read have told of it."""
+    """Check the files generated from all kits; unreadable kits are reported elsewhere."""
     try:
         return list(check_pack_files(facts.files, kinds(pack.name, pack.kits())))
     except OrderkitError:
@@ -102,7 +102,7 @@ def _changes(
     folder: Path, ref: str, facts: PackFacts, names: Sequence[str], *, whole_pack: bool
 ) -> list[Located]:
     """
-    Compare kits with what they were.
+    Compare kits with an earlier commit.
 
     Args:
         whole_pack: `names` are all kits of the pack: what is not among them is gone.

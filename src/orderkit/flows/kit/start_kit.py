@@ -1,9 +1,9 @@
 """
-Add a kit to a pack: drafted from a few fields, or made from an XRD that exists.
+Add a kit to a pack: drafted from a few fields, or from an existing XRD.
 
-The kit is made in a copy of the pack, generated and tested there, and only what then stands is
-put into the pack, ``pack.yaml`` last: a kit that does not work is never half in it. What the
-author wrote in ``pack.yaml`` stays byte for byte, an entry is added.
+The kit is created, generated and tested in a copy of the pack. Only then its files are written to
+the pack, ``pack.yaml`` last, so that a broken kit never enters it. The text of ``pack.yaml`` stays
+byte for byte; one entry is added.
 
 Called by ``orderkit kit new`` and ``orderkit kit import``.
 """
@@ -33,7 +33,7 @@ PACK = PurePosixPath("pack.yaml")
 
 
 class FailsItselfError(OrderkitError):
-    """A kit that was made does not pass the test that was made with it. Nothing was written."""
+    """The new kit fails its own test. Nothing was written."""
 
     def __init__(self, scenario: str, why: str) -> None:
         super().__init__(f"the kit was not added: scenario {scenario} fails: {why}")
@@ -163,7 +163,7 @@ def _everything(folder: Path) -> dict[PurePosixPath, bytes]:
 
 
 def _place(pack: Path, added: Files, before: Files) -> None:
-    """Write into the pack, the list of kits last; what was written is taken back on failure."""
+    """Write into the pack, the list of kits last; on failure, undo what was written."""
     touched: list[PurePosixPath] = []
     try:
         for path in sorted(added, key=lambda path: (path == PACK, path)):

@@ -1,10 +1,9 @@
 """
-Run a pack's scenarios and compare what comes out with what is expected.
+Run a pack's scenarios and compare the results with the expected files.
 
 ``tests/kits/<kit>/<case>/`` holds ``scenario.yaml`` and ``expected/``. With `update`, expected
-files are written anew, but never against the scenario's own word: what must be refused and is
-not, or is and must not be, stays a failure. One broken scenario or kit does not keep the others
-from running. Called by ``orderkit kit test``.
+files are rewritten, but never against the scenario's ``refused``: a missing or unexpected refusal
+stays a failure. A broken scenario or kit does not stop the others. Called by ``orderkit kit test``.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class ScenarioRequest:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """One scenario that was run. `message` says what a difference cannot say."""
+    """One scenario that was run. `message` explains a failure without a difference."""
 
     kit: str
     case: str
@@ -196,7 +195,7 @@ class _Runner:
                 write_file(self._wanted.pack, path, difference.after)
             result = Result.UPDATED
         if differing and not message and not (folder / EXPECTED).is_dir():
-            message = "nothing is expected yet: run with --update and read what it writes"
+            message = "there are no expected files yet: run with --update and review them"
         spent = time.perf_counter() - start_s
         shown_differences = () if message else differing
         return Tested(kit, case, result, spent, reason, message, shown_differences, outcome.not_run)

@@ -1,5 +1,5 @@
 """
-The plan of one order from a recorded snapshot and a pack in a folder: no platform, no cluster.
+Plan one order from a recorded snapshot and a pack in a folder, without platform or cluster.
 
 Edits are judged by the XRD, not by the kit's rules and the team's limits, which need the platform.
 Called by ``orderkit plan --snapshot``.
@@ -34,7 +34,7 @@ def plan_replayed(
     by: tuple[PriceTable | None, Layer | None] = (None, None),
 ) -> Plan:
     """
-    Return what edits of a recorded order, or a whole other XR, do by the pack of these files.
+    Return the plan of edits of a recorded order, or of a new XR, with the pack of these files.
 
     Args:
         by: What things cost (None: the pack's own table), and kinds to judge by.
@@ -75,5 +75,5 @@ def _check_same(old: Manifest, new: Manifest) -> None:
     if (Kind.of(old), metadata(old).get("name")) != (Kind.of(new), metadata(new).get("name")):
         raise RefusedError(
             f"{Kind.of(new)} {metadata(new).get('name')} is not the XR of the snapshot",
-            hint="another name or kind is another order",
+            hint="an XR of another name or kind is another order",
         )

@@ -1,5 +1,5 @@
 """
-Render a skeleton on disk into a folder, or judge it: the flow behind ``orderkit render``.
+Render a skeleton on disk into a folder, or check it, for ``orderkit render``.
 
 Either the whole tree appears under its name, or nothing changes there: everything is written
 into a folder beside the target, which then takes its place in one step. Skeletons inside the
@@ -49,7 +49,7 @@ VALUES_BYTES_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What became of one file: written, skipped, refused, or (only judged) fits."""
+    """The outcome of one file: written, skipped, refused, or (when only checked) fits."""
 
     path: str
     outcome: str
@@ -104,7 +104,7 @@ def read_values(path: Path) -> dict[str, Any]:
         InvalidInputError: It is no map, or cannot be read.
     """
     if not path.is_file():
-        raise NotFoundError(f"there is no file {path}")
+        raise NotFoundError(f"the file {path} does not exist")
     with path.open("rb") as stream:
         data = stream.read(VALUES_BYTES_MAX + 1)
     if len(data) > VALUES_BYTES_MAX:
@@ -128,7 +128,7 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
         RefusedError: It holds a device, a pipe or a socket.
     """
     if not folder.is_dir():
-        raise NotFoundError(f"there is no folder {folder}")
+        raise NotFoundError(f"the folder {folder} does not exist")
     files: dict[PurePosixPath, SkeletonFile] = {}
     total = 0
     for path in _below(folder):
@@ -273,7 +273,7 @@ def _placed(outcome: Outcome, root: Path, *, replace: bool) -> Entry:
 
 
 def _stepped(folder: int, name: str, target: PurePosixPath) -> int:
-    """Go into a folder, made if need be; through no link."""
+    """Open a subfolder, created if needed, without following links."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=folder)
     try:

@@ -67,7 +67,7 @@ class ForgeFolder:
     def _file(self, path: PurePosixPath) -> SkeletonFile | None:
         mode = self._known().get(path)
         if mode == _LINK:
-            return SkeletonFile(b"", symlink="?")  # where to does not matter: links are refused
+            return SkeletonFile(b"", symlink="?")  # the target does not matter: links are refused
         revision = None if mode is None else self._forge.read(self._repo, path, self._commit)
         return SkeletonFile(revision.data, mode or PLAIN_MODE) if revision else None
 
@@ -139,7 +139,7 @@ def _on_forge(context: ActionContext, url: str) -> tuple[RepoId, CommitSha, Pure
         raise InvalidInputError(
             "url",
             url,
-            "is nothing on this platform's forge",
+            "is not a path on this platform's forge",
             hint=f"the form is {forge.base_url}/<owner>/<repo>/src/branch/<branch>/<path>",
         )
     repo = RepoId(match["owner"], match["repo"])

@@ -37,7 +37,7 @@ def post_change(service: Service, call: Call) -> Answer:
     outcome = change_by_form(service.platform, live, form_entry, _request(call, live))
     call.noted.update(state=outcome.state, commit=outcome.commit)
     is_written = outcome.state in ("committed", "proposed") and not outcome.repeated
-    return Answer(201 if is_written else 200, _told(service, live, outcome))
+    return Answer(201 if is_written else 200, _body(service, live, outcome))
 
 
 def post_plan(service: Service, call: Call) -> Answer:
@@ -83,7 +83,7 @@ def member(call: Call, claimed: str | None, team: TeamName) -> Requester:
     return requester
 
 
-def _told(service: Service, live: LiveOrder, outcome: Changed) -> Mapping[str, Any]:
+def _body(service: Service, live: LiveOrder, outcome: Changed) -> Mapping[str, Any]:
     """Add a message for people and the address to look at next."""
     url = f"{service.platform.forge.base_url}/{live.repository}"
     if outcome.pull is not None:

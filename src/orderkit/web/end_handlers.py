@@ -70,16 +70,16 @@ class EndRuns:
             reason=call.body.get("reason", ""),
             take=tuple(name for name, yes in call.body.get("take", {}).items() if yes),
         )
-        run = self._begun(service.platform, request)
+        run = self._start(service.platform, request)
         run.over.wait(max(0.0, service.options.answer_s - _GRACE_S))
         if not run.over.is_set():
-            return Answer(202, _ending(entry, run.steps), {"Location": _where(entry)})
+            return Answer(202, _ending(entry, run.steps), {"Location": _status_path(entry)})
         if run.error is not None:
             raise run.error
         if run.ended is None:
             raise RuntimeError("a finished end has a result")
         call.noted["repository"] = run.ended.record.repository
-        return Answer(200, _over(entry, run.ended.record))
+        return Answer(200, _ended_body(entry, run.ended.record))
 
     def get(self, service: Service, call: Call) -> Answer:
         """Report the progress of an end."""
@@ -96,9 +96,9 @@ class EndRuns:
         if entry.application_path in paths or not tombstones:
             raise NotFoundError(f"{entry.order} is not ending", hint="the order is live")
         text = read_text(service.platform, service.platform.ledger, tombstones[-1], "main")
-        return Answer(200, _over(entry, parse(text or "", name=str(tombstones[-1]))))
+        return Answer(200, _ended_body(entry, parse(text or "", name=str(tombstones[-1]))))
 
-    def _begun(self, platform: Platform, request: EndRequest) -> _Run:
+    def _start(self, platform: Platform, request: EndRequest) -> _Run:
         with self._lock:
             run = self._runs.get(request.order)
             if run is None or run.over.is_set():
@@ -150,7 +150,7 @@ def find_entry(service: Service, call: Call, right: Right) -> OrderEntry:
     return entry
 
 
-def _where(entry: OrderEntry) -> str:
+def _status_path(entry: OrderEntry) -> str:
     return f"/v1/orders/{entry.order}/end"
 
 
@@ -158,19 +158,19 @@ def _ending(entry: OrderEntry, steps: list[dict[str, str]]) -> dict[str, Any]:
     return {
         "order": entry.order,
         "state": "ending",
-        "status": _where(entry),
+        "status": _status_path(entry),
         "steps": list(steps),
         "message": f"`{entry.order}` is ending; repeat the request if it was interrupted.",
     }
 
 
-def _over(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
+def _ended_body(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
     gone_lines = "".join(f"\n- {key}" for key in record.must_be_gone)
     stays = "".join(f"\n- {text}" for text in record.survives)
     return {
         "order": entry.order,
         "state": "ended",
-        "status": _where(entry),
+        "status": _status_path(entry),
         "endedAt": record.ended_at,
         "repository": record.repository,
         "gone": [key.to_json() for key in record.must_be_gone],

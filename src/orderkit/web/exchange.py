@@ -94,7 +94,9 @@ def parse_query(request: Request, parameters: Mapping[str, Mapping[str, Any]]) -
     for name, value in request.query_params.multi_items():
         if name not in parameters:
             rule = "is not a parameter of this operation"
-            raise errors.InvalidInputError(f"query.{name}", value, rule, hint=_known(parameters))
+            raise errors.InvalidInputError(
+                f"query.{name}", value, rule, hint=_parameter_list(parameters)
+            )
         if name in values:
             raise errors.InvalidInputError(f"query.{name}", value, "is given twice")
         check(value, parameters[name], f"query.{name}")
@@ -102,7 +104,7 @@ def parse_query(request: Request, parameters: Mapping[str, Mapping[str, Any]]) -
     return values
 
 
-def _known(parameters: Mapping[str, object]) -> str:
+def _parameter_list(parameters: Mapping[str, object]) -> str:
     return f"parameters: {', '.join(parameters) or 'none'}"
 
 

@@ -44,14 +44,14 @@ class Readiness:
         """Answer 200 if everything that is needed answers, else 503."""
         with self._lock:
             if time.monotonic() >= self._until:
-                self._checks = _looked(service)
+                self._checks = _check_all(service)
                 self._until = time.monotonic() + _KEPT_S
             checks = dict(self._checks)
         ready = all(result == "ok" for result in checks.values())
         return Answer(200 if ready else 503, {"ready": ready, "checks": checks})
 
 
-def _looked(service: Service) -> dict[str, str]:
+def _check_all(service: Service) -> dict[str, str]:
     """Return ok or the error by name, without addresses, because anybody may read it."""
     platform, requesters = service.platform, service.options.access.requesters
     checks: dict[str, Callable[[], Any]] = {

@@ -127,7 +127,9 @@ class PullPlans:
         repo, number = key
         if number is not None:
             _plan(service, repo, number)
-        elif (state := _tried(service, str(repo), lambda: self._add_open(service, repo))) != _DONE:
+        elif (
+            state := _run_safely(service, str(repo), lambda: self._add_open(service, repo))
+        ) != _DONE:
             service.metrics.plan(state)
 
     def _add_open(self, service: Service, repo: RepoId) -> str:
@@ -175,7 +177,7 @@ class PullPlans:
 
 
 def _plan(service: Service, repo: RepoId, number: int) -> None:
-    state = _tried(
+    state = _run_safely(
         service,
         f"{repo}#{number}",
         lambda: str(keep_planned(service.platform, repo, number).judged.state),
@@ -186,7 +188,7 @@ def _plan(service: Service, repo: RepoId, number: int) -> None:
         _say_failed(service, repo, number, why)
 
 
-def _tried(service: Service, name: str, act: Callable[[], str]) -> str:
+def _run_safely(service: Service, name: str, act: Callable[[], str]) -> str:
     """Act and never raise: there is no caller, so errors go to the log and the metrics."""
     for tries_left in reversed(range(_TRIES)):
         try:

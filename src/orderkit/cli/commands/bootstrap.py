@@ -83,7 +83,7 @@ def bootstrap_command(
         if as_json:
             _emit(platform.name, "run", steps)
         else:
-            _told(platform.name, steps)
+            _show_steps(platform.name, steps)
     return 0
 
 
@@ -102,7 +102,7 @@ def _shown(name: str, steps: Sequence[StepDone], as_json: bool) -> int:
     return int(failed)
 
 
-def _told(name: str, steps: Sequence[StepDone]) -> None:
+def _show_steps(name: str, steps: Sequence[StepDone]) -> None:
     written_steps = [step for step in steps if step.verdict in {"create", "change"}]
     click.echo(
         f"{name}: {len(steps)} steps done, {len(written_steps)} of them changed something now"

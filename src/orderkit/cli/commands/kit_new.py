@@ -68,7 +68,7 @@ def kit_new(
         given_options = {
             key for key, value in (("kind", kind), ("group", group), ("scope", scope)) if value
         }
-        draft = _asked(draft, given_options | ({"fields"} if fields else set()))
+        draft = _prompted(draft, given_options | ({"fields"} if fields else set()))
     _show(
         new_kit(pack, draft),
         (f"write the composed resources in stations/{name}/station.py",),
@@ -76,7 +76,7 @@ def kit_new(
     )
 
 
-def _asked(draft: Draft, given_options: set[str]) -> Draft:
+def _prompted(draft: Draft, given_options: set[str]) -> Draft:
     """Ask on the terminal for missing options; an empty answer takes the default."""
     from dataclasses import replace
 
@@ -95,11 +95,11 @@ def _asked(draft: Draft, given_options: set[str]) -> Draft:
         click.echo(
             "Fields, one per line, as NAME:TYPE[:enum=A|B][:default=X]; an empty line ends it."
         )
-        draft = replace(draft, fields=tuple(_asked_fields()))
+        draft = replace(draft, fields=tuple(_prompted_fields()))
     return draft
 
 
-def _asked_fields() -> list[FieldDraft]:
+def _prompted_fields() -> list[FieldDraft]:
     from orderkit.core.errors import OrderkitError
     from orderkit.core.generate.kit_draft import parse_field
 

@@ -273,14 +273,14 @@ def destroy_command(
         repository=None if delete_repository is None else _survivor(delete=delete_repository),
         timeout_s=timeout_s,
         reason=reason,
-        take=_taken(take),
+        take=_names_to_take(take),
     )
     progress = Progress(enabled=False if as_json else None)
     ended = destroying.destroy(connect_to(platform_file), end_request, on_step=progress)
     order_views.show_ended(ended, as_json)
 
 
-def _taken(texts: tuple[str, ...]) -> tuple[str, ...]:
+def _names_to_take(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names to take along; a form sends NAME=false for those that were not ticked."""
     from orderkit.core.errors import InvalidInputError
 

@@ -80,7 +80,7 @@ def add(name: str, requester: str | None, platform_file: str | None, **decisions
     from orderkit.flows.team import teams
 
     as_json = decisions.pop("as_json")
-    team_change = _wanted(**decisions)
+    team_change = _team_change(**decisions)
     platform = connect_to(platform_file)
     added = teams.add_team(
         platform, name, requester=requester or default_requester(), change=team_change
@@ -111,7 +111,7 @@ def change(name: str, requester: str | None, platform_file: str | None, **decisi
     from orderkit.flows.team import teams
 
     as_json = decisions.pop("as_json")
-    team_change = _wanted(**decisions)
+    team_change = _team_change(**decisions)
     platform = connect_to(platform_file)
     changed = teams.change_team(
         platform, name, requester=requester or default_requester(), change=team_change
@@ -177,7 +177,7 @@ def remove(
     team_views.show_team_removed(removed, as_json)
 
 
-def _wanted(**decisions: Any) -> TeamChange:
+def _team_change(**decisions: Any) -> TeamChange:
     """
     Read the options of `decision_options`.
 

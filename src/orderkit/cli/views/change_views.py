@@ -95,14 +95,14 @@ def _headline(change: Changed) -> str:
     edits = ", ".join(map(str, change.edits))
     words = {
         "unchanged": "unchanged, it has these values already",
-        "planned": f"would change {edits}, {_way(change)}; nothing was written",
+        "planned": f"would change {edits}, {_route_text(change)}; nothing was written",
         "committed": f"changed {edits}" if edits else "changed",
         "proposed": f"proposed {edits}" if edits else "proposed",
     }[change.state]
     return f"{words} (done before by {change.operation})" if change.repeated else words
 
 
-def _way(change: Changed) -> str:
+def _route_text(change: Changed) -> str:
     return "by a pull request" if change.how.value == "review" else "committed directly"
 
 
@@ -114,7 +114,7 @@ def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None
         return
     for entry in entries:
         click.echo(f"{short(entry.commit.id)}  {entry.commit.when}  {entry.who}{_by_hand(entry)}")
-        for line in _deeds(entry):
+        for line in _entry_lines(entry):
             click.echo(f"          {line}")
 
 
@@ -122,7 +122,7 @@ def _by_hand(entry: HistoryEntry) -> str:
     return "" if entry.commit.operation else " (by hand)"
 
 
-def _deeds(entry: HistoryEntry) -> list[str]:
+def _entry_lines(entry: HistoryEntry) -> list[str]:
     if entry.unreadable:
         lines = [f"unreadable: {entry.unreadable}"]
     elif entry.first:

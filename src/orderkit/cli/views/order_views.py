@@ -53,12 +53,12 @@ def show_ordered(result: Ordered, as_json: bool) -> None:
         return
     state = result.report.state
     words = "ordered" if result.created else "exists already with these values"
-    click.echo(f"{result.order} {words}: {state.phase}{_because(state.reason)}")
+    click.echo(f"{result.order} {words}: {state.phase}{_reason_text(state.reason)}")
     click.echo(f"  repository  {result.report.repository_url} at {short(result.commit)}")
     click.echo(f"  look        orderkit trace {result.order}")
 
 
-def _because(reason: str) -> str:
+def _reason_text(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 

@@ -97,7 +97,7 @@ def _look(platform: Platform, name: str, commit: CommitSha | None, ancestry: Anc
     application = get_object(platform, application_key(name))
     if application is None:
         return "Argo CD has not created its Application"
-    at = commit and _at(application, commit, ancestry)
+    at = commit and _commit_to_judge(application, commit, ancestry)
     if commit and dig(application, "status", "operationState", "retryCount", default=0):
         end_older_operation(platform, application, str(at))
     waiting = _unapplied(application, at)
@@ -133,7 +133,7 @@ def _ended(application: Manifest, at: str | None) -> str:
     return str(operation.get("phase", ""))
 
 
-def _at(application: Manifest, commit: CommitSha, ancestry: Ancestry) -> str:
+def _commit_to_judge(application: Manifest, commit: CommitSha, ancestry: Ancestry) -> str:
     """Return the commit to judge: a later one that Argo CD compared and that contains this one."""
     revision = str(dig(application, "status", "sync", "revision", default="") or "")
     return revision if ancestry.contains(revision, commit) else commit

@@ -84,7 +84,7 @@ def _why_unready(platform: Platform, key: ObjectKey, deeper: int) -> Hindrance:
     if condition(waited, "Synced") or condition(waited, "Ready"):
         problem = order_state.xr_failure(waited)
         return Hindrance(problem or order_state.xr_unready(waited), failing=bool(problem))
-    return Hindrance(_told(waited))
+    return Hindrance(_first_condition(waited))
 
 
 def _health(application: Manifest) -> Hindrance:
@@ -93,7 +93,7 @@ def _health(application: Manifest) -> Hindrance:
     return Hindrance(": ".join(map(str, words)))
 
 
-def _told(waited: Manifest) -> str:
+def _first_condition(waited: Manifest) -> str:
     """Return the first condition that does not hold."""
     for entry in dig(waited, "status", "conditions", default=()) or ():
         if entry.get("status") != "True":

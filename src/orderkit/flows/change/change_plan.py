@@ -83,7 +83,7 @@ def refuse_faults(
     if as_it_is is None or as_it_is.faults:
         return
     faults = change_plan.plan.faults
-    listed_faults = "; ".join(_named(fault) for fault in faults[:_NAMED])
+    listed_faults = "; ".join(_fault_text(fault) for fault in faults[:_NAMED])
     rest_note = f" (and {len(faults) - _NAMED} more)" if len(faults) > _NAMED else ""
     raise RefusedError(
         f"{live.entry.order}: the change would be committed, but its outcome would be refused:"
@@ -93,5 +93,5 @@ def refuse_faults(
     )
 
 
-def _named(fault: Fault) -> str:
+def _fault_text(fault: Fault) -> str:
     return f"{fault.where}: {fault.message}" if fault.where else fault.message

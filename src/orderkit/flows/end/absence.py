@@ -50,7 +50,7 @@ class Absence:
 
     def remaining(self) -> list[Remaining]:
         """Return the objects that still exist, each once, sorted."""
-        remaining = {ObjectKey.of(manifest): manifest for manifest in self._found()}
+        remaining = {ObjectKey.of(manifest): manifest for manifest in self._existing()}
         return [Remaining(key, _why(remaining[key])) for key in sorted(remaining)]
 
     def describe(self) -> str:
@@ -58,7 +58,7 @@ class Absence:
         remaining = self.remaining()
         return "still there: " + ", ".join(map(str, remaining)) if remaining else ""
 
-    def _found(self) -> Iterator[Manifest]:
+    def _existing(self) -> Iterator[Manifest]:
         for key in self._keys:
             live_object = get_object(self._platform, key)
             if live_object is not None:

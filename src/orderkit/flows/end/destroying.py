@@ -210,7 +210,7 @@ class _End:
     def run(self, record: EndRecord) -> Ended:
         if not record.passed("marked"):
             self._mark(record)
-            record = self._note(self._with_newcomers(record).at("emptying"))
+            record = self._note(self._with_new_parts(record).at("emptying"))
         if not record.passed("emptying"):
             record = self._empty(record)
             record = self._note(record.at("removing"))
@@ -265,7 +265,7 @@ class _End:
         )
         self._on_step("marked", "self-heal is off, the Application may become empty")
 
-    def _with_newcomers(self, record: EndRecord) -> EndRecord:
+    def _with_new_parts(self, record: EndRecord) -> EndRecord:
         """Add what was composed while the mark was delivered, so that its end is verified."""
         now = _parts(tracing.trace(self._platform, self._entry.order))
         return replace(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))

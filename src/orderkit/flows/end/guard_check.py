@@ -32,7 +32,7 @@ def check_may_end(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -
     Raises:
         RefusedError: It is protected, or another order needs it; the message names which.
     """
-    protection_note = protection(_written(platform, entry, xr))
+    protection_note = protection(_manifests_in_git(platform, entry, xr))
     if protection_note:
         raise RefusedError(
             f"{entry.order} is protected and cannot end: {protection_note}",
@@ -46,7 +46,9 @@ def check_may_end(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -
         )
 
 
-def _written(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -> Iterator[Manifest]:
+def _manifests_in_git(
+    platform: Platform, entry: OrderEntry, xr: ObjectKey | None
+) -> Iterator[Manifest]:
     files = snapshot(platform, entry.repository)
     if files is None:
         living = get_object(platform, xr) if xr else None

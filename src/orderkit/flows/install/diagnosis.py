@@ -135,7 +135,9 @@ def _layers(platform: Platform) -> Finding:
         for application in applications
         if ORDER_LABEL not in labels_of(application)
     }
-    bad = {name: why for name, layer in sorted(layers.items()) if (why := _unwell(platform, layer))}
+    bad = {
+        name: why for name, layer in sorted(layers.items()) if (why := _unhealthy(platform, layer))
+    }
     if not bad:
         return Finding("layers", "ok", f"{len(applications)} Applications")
     first, why = next(
@@ -150,7 +152,7 @@ def _layers(platform: Platform) -> Finding:
     )
 
 
-def _unwell(platform: Platform, application: Manifest) -> Hindrance | None:
+def _unhealthy(platform: Platform, application: Manifest) -> Hindrance | None:
     """Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy."""
     hindrance = obstacle(platform, application)
     if hindrance:

@@ -106,7 +106,7 @@ def plan_upgrade(platform: Platform, files: Files) -> UpgradePlan:
             hint="an upgrade needs a platform that was bootstrapped",
         )
     differences = _differences(platform, published.commit, published.blobs, files)
-    old_layers = layers_of(_current(platform, published.commit, published.blobs))
+    old_layers = layers_of(_published_applications(platform, published.commit, published.blobs))
     layers = _together(layers_of(files), old_layers)
     waves = [_wave(layer, [d for d in differences if _of_layer(d.path, layer)]) for layer in layers]
     layer_paths = {d.path for wave in waves for d in wave.differences}
@@ -177,7 +177,7 @@ def _blob_id(data: bytes) -> BlobSha:
     return BlobSha(hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest())  # noqa: S324 - git's
 
 
-def _current(
+def _published_applications(
     platform: Platform, commit: CommitSha, blobs: Mapping[PurePosixPath, BlobSha]
 ) -> dict[PurePosixPath, bytes]:
     """Read the Applications that the platform's repository holds now."""

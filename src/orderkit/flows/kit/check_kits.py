@@ -68,7 +68,7 @@ def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = No
         ProbeError: A process that runs pipelines failed.
     """
     files = read_folder(folder, docs=True)
-    names = _wanted(read_pack(files), kits)
+    names = _requested_kits(read_pack(files), kits)
     facts = PackFacts(files, load_stations(folder))
     style = _style(folder)
     doubtful = [name for name in names if _is_doubtful(name, facts)]
@@ -127,7 +127,7 @@ def _write(folder: Path, files: Files) -> None:
         (folder / path).write_bytes(data)
 
 
-def _wanted(pack: Pack, kits: Sequence[str]) -> list[str]:
+def _requested_kits(pack: Pack, kits: Sequence[str]) -> list[str]:
     for name in kits:
         if name not in pack.kit_names:
             hint = nearest(name, dict.fromkeys(pack.kit_names))

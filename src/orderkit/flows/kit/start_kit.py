@@ -92,13 +92,13 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
         copy.mkdir()
         _write(copy, before)
         _write(copy, files)
-        _write(copy, _listed(copy, name))
+        _write(copy, _pack_yaml_with(copy, name))
         generate_kits.apply_generation(copy, generate_kits.plan_generation(copy, [name]))
         report = run_tests(ScenarioRequest(copy, [name], update=True))
         for case in report.cases:
             if not case.ok:
                 raise FailsItselfError(case.name, case.message.partition("; if it must")[0])
-        findings = tuple(map(_said, check_kits.check_pack(copy, [name]).findings))
+        findings = tuple(map(_finding_line, check_kits.check_pack(copy, [name]).findings))
         after = _everything(copy)
     added = {path: data for path, data in after.items() if before.get(path) != data}
     _place(pack, added, before)
@@ -111,7 +111,7 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
     )
 
 
-def _said(entry: Located) -> str:
+def _finding_line(entry: Located) -> str:
     severity = check_kits.severity_of(entry).value
     return f"{entry.file}:{entry.line or 1}: {severity}: {entry.about}"
 
@@ -142,7 +142,7 @@ def _check_free(pack: Path, pack_read: Pack, name: str, files: Iterable[PurePosi
             )
 
 
-def _listed(copy: Path, name: str) -> Mapping[PurePosixPath, bytes]:
+def _pack_yaml_with(copy: Path, name: str) -> Mapping[PurePosixPath, bytes]:
     """Return pack.yaml with the kit in it."""
     pack_yaml = (copy / PACK).read_bytes()
     return {PACK: edit(pack_yaml, [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))}

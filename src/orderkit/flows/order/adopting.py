@@ -111,7 +111,7 @@ def adopt(platform: Platform, request: AdoptRequest) -> Adopted:
     """
     check_requester(request.requester)
     kits = published_pack(platform).kits()
-    subject = _living(platform, request, kits) or _written(platform, request, kits)
+    subject = _from_cluster(platform, request, kits) or _from_repository(platform, request, kits)
     entry, rendered = _rendered(platform, request, subject)
     check_order_files(subject.kit, entry.order, {subject.path: subject.data})
     if subject.repository not in (None, entry.repository):
@@ -133,10 +133,10 @@ def adopt(platform: Platform, request: AdoptRequest) -> Adopted:
         return Adopted(
             entry, subject.kit.name, tuple(missing), head, not is_registered or bool(missing)
         )
-    return _taken(platform, request, entry, subject, missing)
+    return _adopted(platform, request, entry, subject, missing)
 
 
-def _taken(
+def _adopted(
     platform: Platform, request: AdoptRequest, entry: OrderEntry, subject: _Subject, missing: Files
 ) -> Adopted:
     if missing:
@@ -166,7 +166,9 @@ def _write(
 # --- what exists
 
 
-def _living(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject | None:
+def _from_cluster(
+    platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]
+) -> _Subject | None:
     """Find a live XR, if the subject names a kind of a kit."""
     kind, slash, name = request.subject.partition("/")
     kit = next((kit for kit in kits if slash and kit.kind.kind.lower() == kind.lower()), None)
@@ -190,7 +192,7 @@ def _living(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) ->
     return _Subject(kit, manifest, path, text.encode(), None)
 
 
-def _written(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject:
+def _from_repository(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject:
     """Find the one XR of a repository made by hand."""
     owner, slash, name = request.subject.partition("/")
     if not (owner and slash and name) or "/" in name:
@@ -214,7 +216,7 @@ def _written(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -
             if kit and revision:
                 subjects.append(_Subject(kit, xr, path, revision.data, repository))
     delivered = [subject for subject in subjects if subject.path.is_relative_to(MANIFESTS)]
-    return _only(
+    return _only_one(
         repository, delivered, [subject for subject in subjects if subject not in delivered]
     )
 
@@ -229,7 +231,7 @@ def _objects(path: PurePosixPath, data: bytes) -> tuple[Manifest, ...]:
         return ()
 
 
-def _only(repository: RepoId, subjects: list[_Subject], elsewhere: list[_Subject]) -> _Subject:
+def _only_one(repository: RepoId, subjects: list[_Subject], elsewhere: list[_Subject]) -> _Subject:
     if len(subjects) == 1:
         return subjects[0]
     listed_xrs = ", ".join(

@@ -84,7 +84,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         cluster_state = _ClusterState(applications.result(), kinds, xrs)
         paths = ledger_.result().blobs
         return [
-            _listed(platform, entry, cluster_state, ending=entry.end_path in paths)
+            _report_of(platform, entry, cluster_state, ending=entry.end_path in paths)
             for entry in ledger.entries(paths)
         ]
 
@@ -103,7 +103,7 @@ def _applications(platform: Platform) -> dict[str, Manifest]:
     return {metadata(application)["name"]: application for application in applications}
 
 
-def _listed(
+def _report_of(
     platform: Platform, entry: OrderEntry, cluster_state: _ClusterState, *, ending: bool
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)

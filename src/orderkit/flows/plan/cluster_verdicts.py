@@ -65,7 +65,7 @@ def judged(
     return replace(verdict, unknowns=tuple(dict.fromkeys((*verdict.unknowns, *unanswered))))
 
 
-def given(workshop: Workshop, schemas: Layer) -> Workshop:
+def with_schemas(workshop: Workshop, schemas: Layer) -> Workshop:
     """Return the workshop with kinds that go before the cluster's and the pack's."""
     laws = replace(workshop.laws, given=schemas)
     return replace(workshop, laws=laws, scopes={**workshop.scopes, **laws.scopes})

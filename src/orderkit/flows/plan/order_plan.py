@@ -30,7 +30,7 @@ from orderkit.flows.plan.cluster_questions import (
     looked_up,
     observed_of,
 )
-from orderkit.flows.plan.cluster_verdicts import given, judged
+from orderkit.flows.plan.cluster_verdicts import judged, with_schemas
 from orderkit.flows.plan.pricing import priced
 from orderkit.flows.plan.published_pack import published_workshop
 from orderkit.flows.plan.recording import Recorder
@@ -73,7 +73,7 @@ def plan_order(
             hint=f"gitops/apis/{kit.name}/ should hold one",
         )
     if basis.schemas:
-        workshop = given(workshop, basis.schemas)
+        workshop = with_schemas(workshop, basis.schemas)
     cluster: Lookup | None = None if basis.offline else platform.cluster
     if basis.recorder is not None:
         cluster = basis.recorder.record_order(cluster, old, kit)

@@ -19,7 +19,7 @@ from orderkit.core.plan.price_table import PriceTable, read_prices
 from orderkit.core.plan.snapshot import Snapshot
 from orderkit.core.schema.known import Layer
 from orderkit.core.yaml.documents import Files
-from orderkit.flows.plan.cluster_verdicts import given
+from orderkit.flows.plan.cluster_verdicts import with_schemas
 from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.pricing import PRICES, with_costs
 from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
@@ -57,7 +57,7 @@ def plan_replayed(
     prices, schemas = by
     workshop = loaded_workshop(pack)
     if schemas:
-        workshop = given(workshop, schemas)
+        workshop = with_schemas(workshop, schemas)
     if workshop.blueprint(recorded_order.xr) is None:
         raise NotFoundError(f"kit '{kit.name}' has no Composition in the pack")
     replay = Replay(recorded)

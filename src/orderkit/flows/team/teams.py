@@ -122,7 +122,7 @@ def add_team(
     team = _check_name(platform, name)
     pack = published_pack(platform)
     snapshot = ledger_snapshot(platform)
-    file = _decided(platform, team_of(platform, team, snapshot), change, pack)
+    file = _changed_file(platform, team_of(platform, team, snapshot), change, pack)
     created = platform.forge.ensure_org(team)
     if file.members is not None:
         _give_access(platform, file)
@@ -145,7 +145,7 @@ def change_team(platform: Platform, name: str, *, requester: str, change: TeamCh
     Raises:
         NotFoundError: There is no such team. Otherwise like `add_team`.
     """
-    _known(ledger_snapshot(platform), name)
+    _existing_team(ledger_snapshot(platform), name)
     return add_team(platform, name, requester=requester, change=change)
 
 
@@ -157,7 +157,7 @@ def show_team(platform: Platform, name: str) -> TeamReport:
         NotFoundError: There is no such team. InvalidInputError: its file is broken.
     """
     snapshot = ledger_snapshot(platform)
-    team = _known(snapshot, name)
+    team = _existing_team(snapshot, name)
     file = team_of(platform, team, snapshot)
     kits = tuple(kit for kit in published_pack(platform).kit_names if file.may_order(kit))
     return TeamReport(file, kits, tuple(ledger.living(snapshot.blobs, team)))
@@ -214,14 +214,14 @@ def _check_name(platform: Platform, name: str) -> TeamName:
     return team
 
 
-def _known(snapshot: Snapshot, name: str) -> TeamName:
+def _existing_team(snapshot: Snapshot, name: str) -> TeamName:
     team = TeamName(name)
     if ledger.team_path(team) not in snapshot.blobs:
         raise unknown_team(name, list(ledger.teams(snapshot.blobs)))
     return team
 
 
-def _decided(platform: Platform, file: TeamFile, change: TeamChange, pack: Pack) -> TeamFile:
+def _changed_file(platform: Platform, file: TeamFile, change: TeamChange, pack: Pack) -> TeamFile:
     """Apply a change to what was decided before."""
     kits = {kit.name: kit for kit in pack.kits()}
     for kit in change.kits or ():
@@ -232,14 +232,16 @@ def _decided(platform: Platform, file: TeamFile, change: TeamChange, pack: Pack)
         _check_namespace(platform, file.team, namespace)
     return replace(
         file,
-        members=_given(change.members, file.members),
-        kits=_given(change.kits, file.kits) or (),
-        namespaces=_given(change.namespaces, file.namespaces) or (),
+        members=_names_or_before(change.members, file.members),
+        kits=_names_or_before(change.kits, file.kits) or (),
+        namespaces=_names_or_before(change.namespaces, file.namespaces) or (),
         limits=team_limits.with_limits(file.limits, change.limits, change.dropped, kits),
     )
 
 
-def _given(names: Iterable[str] | None, before: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _names_or_before(
+    names: Iterable[str] | None, before: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
     return before if names is None else tuple(sorted(set(names)))
 
 

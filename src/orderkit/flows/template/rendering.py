@@ -131,7 +131,7 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
         raise NotFoundError(f"the folder {folder} does not exist")
     files: dict[PurePosixPath, SkeletonFile] = {}
     total = 0
-    for path in _below(folder):
+    for path in _files_below(folder):
         name = PurePosixPath(path.relative_to(folder).as_posix())
         files[name] = _read_file(path, name)
         total += len(files[name].data)
@@ -142,12 +142,12 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
     return files
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _files_below(folder: Path) -> Iterator[Path]:
     with os.scandir(folder) as entries:
         sorted_entries = sorted(entries, key=lambda entry: entry.name)
     for entry in sorted_entries:
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(Path(entry.path))
+            yield from _files_below(Path(entry.path))
         else:
             yield Path(entry.path)
 

@@ -133,7 +133,7 @@ class TemplatesStep:
     name: str = "portal"
 
     def look(self) -> Look:
-        revision = self._seen()
+        revision = self._locations_file()
         if revision is None:
             return PortalStep(self.site).look()
         missing = [url for url in template_urls(self.site) if url not in _targets(revision.data)]
@@ -142,7 +142,7 @@ class TemplatesStep:
         return Look(Verdict.CHANGE, f"{self._repo()}: {len(missing)} targets, first {missing[0]}")
 
     def ensure(self, say: Say) -> Look:
-        revision = self._seen()
+        revision = self._locations_file()
         if revision is None:
             return PortalStep(self.site).ensure(say)
         before = self.look()
@@ -157,7 +157,7 @@ class TemplatesStep:
         folder = _TEMPLATES.removeprefix("backstage-templates-")
         return idpbuilder.repository("backstage-templates", folder, cluster=_cluster(self.site))
 
-    def _seen(self) -> FileRevision | None:
+    def _locations_file(self) -> FileRevision | None:
         forge = self.site.platform.forge
         return forge.read(self._repo(), _LOCATIONS, "main") if forge.head(self._repo()) else None
 

@@ -38,7 +38,7 @@ class AccessStep:
     name: str = "repositories"
 
     def look(self) -> Look:
-        manifests = self._wanted()
+        manifests = self._manifests()
         if not manifests:
             return Look(Verdict.DONE, "public, with a trusted certificate authority")
         names = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in manifests)
@@ -53,11 +53,11 @@ class AccessStep:
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         before = self.look()
         if before.verdict is not Verdict.DONE:
-            for manifest in self._wanted():
+            for manifest in self._manifests():
                 self.site.platform.cluster.apply(manifest, owner=OWNER)
         return before
 
-    def _wanted(self) -> Sequence[Manifest]:
+    def _manifests(self) -> Sequence[Manifest]:
         access, url = self.site.wanted.access, self.site.platform.forge.base_url
         manifests = []
         if access.token:

@@ -47,7 +47,7 @@ async def read_body(request: Request, *, max_bytes: int = BODY_MAX_BYTES) -> byt
     async for chunk in request.stream():
         data += chunk
         if len(data) > max_bytes:
-            raise errors.InvalidInputError("body", len(data), "is too large (bytes)")
+            raise errors.InvalidInputError("body", len(data), "bytes are too many")
     return data
 
 

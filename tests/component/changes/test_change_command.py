@@ -160,7 +160,7 @@ def test_a_file_that_was_broken_before_can_be_mended_and_nothing_else(
     other = orderkit("change", bay.order, "note=hello", "--no-wait")
     mended = orderkit("change", bay.order, "stage=stage2", "note=hello", "--no-wait")
 
-    assert (other.code, "before this change already" in other.err) == (2, True), other.err
+    assert (other.code, "already invalid before this change" in other.err) == (2, True), other.err
     assert mended.code == 0, mended.err
     assert bay.spec()["stage"] == "stage2"
 

@@ -88,6 +88,6 @@ class TokenRequesters:
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
+        f"the requester is not proved: {why}",
         hint="make a new one: orderkit access add",
     )

@@ -162,6 +162,6 @@ def token_type(token: str) -> str:
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
+        f"the requester is not proved: {why}",
         hint="the portal's proxy must let Authorization pass (allowedHeaders)",
     )

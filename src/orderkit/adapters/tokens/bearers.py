@@ -62,7 +62,7 @@ class BearerRequesters:
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
+        f"the requester is not proved: {why}",
         hint="send Authorization: Bearer <token>; a portal's proxy must let it pass "
         "(allowedHeaders)",
     )

@@ -76,7 +76,7 @@ def _root_waits(platform: Platform, urging: CommitUptake) -> str:
     root = get_object(platform, application_key(ROOT_NAME))
     if root is None:
         raise IncompleteError(
-            f"the Application {ROOT_NAME}, which delivers all layers, does not exist",
+            f"the Application {ROOT_NAME} does not exist, so no layer is delivered",
             hint="'orderkit bootstrap' creates it again and continues",
         )
     urging.look(root)

@@ -1,5 +1,5 @@
 """
-What our HTTP clients have in common: whom they talk to, and how much they read.
+What our HTTP clients share: checks of addresses, and a cap on answers.
 
 Called by ``gitea`` and ``backstage``. Sessions, retries and the meaning of answers are theirs.
 """

@@ -1,5 +1,5 @@
 """
-Who stands behind a token of an OpenID Connect provider.
+Prove the person behind a token of an OpenID Connect provider.
 
 Signature (a published key, an algorithm of the allow-list), issuer, audience and times are
 checked; the requester and the groups are claims of the token. It redeems no codes, keeps no

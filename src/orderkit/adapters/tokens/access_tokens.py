@@ -20,7 +20,7 @@ from orderkit.ports.clock import Clock
 from orderkit.ports.requesters import Requester, UnprovedError
 
 PREFIX = "okt_"
-"""How tokens of ours begin, so that scanners of repositories can find one."""
+"""Prefix of our tokens, so that secret scanners recognise them."""
 
 
 def new_token() -> str:
@@ -81,13 +81,13 @@ class TokenRequesters:
                 self._clients, self._seen = (), None
                 raise UnreachableError(
                     f"the clients' file cannot be used: {error}",
-                    hint="mend service.access.tokensFile of platform.yaml",
+                    hint="correct the file that service.access.tokensFile in platform.yaml names",
                 ) from error
             return self._clients
 
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
-        hint="make a new one: orderkit access add",
+        f"the requester is not proved: {why}",
+        hint="create a new one: orderkit access add",
     )

@@ -92,7 +92,7 @@ class BackstageRequesters:
         elif kind == USER:
             claims = self._users.verified(token, ExpectedClaims(_AUDIENCE, ALGORITHMS))
         else:
-            raise _unproved("the token is none of a person who is signed in to the portal")
+            raise _unproved("the token does not belong to a person who is signed in to the portal")
         try:
             person = check_requester(claims["sub"])
         except InvalidInputError as error:
@@ -103,7 +103,7 @@ class BackstageRequesters:
     def _on_behalf_of(self, token: str) -> str:
         claims = self._scaffolder.verified(token, ExpectedClaims(_PROXY, ALGORITHMS))
         if claims["sub"] != _SCAFFOLDER:
-            raise _unproved(f"the token is of the portal's plugin '{claims['sub']}'")
+            raise _unproved(f"the token belongs to the portal's plugin '{claims['sub']}'")
         person = claims.get("obo")
         if not isinstance(person, str) or token_type(person) != LIMITED_USER:
             raise UnprovedError(
@@ -142,7 +142,7 @@ class _Groups:
             answer = fetch_json(self._url, _NO_BACKSTAGE, token=token)
         except RemoteError as error:
             raise UnreachableError(
-                f"the groups of {person} cannot be had: {error}", hint=error.hint
+                f"the groups of {person} cannot be read: {error}", hint=error.hint
             ) from error
         claims = answer.get("claims") if isinstance(answer, dict) else None
         if not isinstance(claims, dict) or claims.get("sub", person) != person:
@@ -167,6 +167,6 @@ def token_type(token: str) -> str:
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
-        hint="the portal's proxy must let Authorization pass (allowedHeaders)",
+        f"the requester is not proved: {why}",
+        hint="let the portal's proxy forward the Authorization header (allowedHeaders)",
     )

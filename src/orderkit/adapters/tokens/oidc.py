@@ -102,6 +102,6 @@ class OidcRequesters:
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
+        f"the requester is not proved: {why}",
         hint="get a new token from the provider, for the audience in platform.yaml",
     )

@@ -94,7 +94,7 @@ class PublishedKeys:
                 self._fetch()
             public_key = self._known.get(key_id)
         if public_key is None:
-            raise self._unproved("the token is not signed with a key that its signer publishes")
+            raise self._unproved("the token is signed with a key that its signer does not publish")
         return public_key
 
     def _fetch(self) -> None:
@@ -144,5 +144,5 @@ def header(token: str, unproved: Unproved) -> dict[str, Any]:
     try:
         token_header: dict[str, Any] = jwt.get_unverified_header(token)
     except (jwt.PyJWTError, ValueError) as error:
-        raise unproved("what came with the request is no signed token") from error
+        raise unproved("the token is not a signed token") from error
     return token_header

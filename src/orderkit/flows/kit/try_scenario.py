@@ -267,7 +267,7 @@ def _refuse_failed(simulation: Simulation, *, once: bool) -> None:
         raise _RefusedError(
             ScenarioRefusal(
                 RefusalStage.PIPELINE,
-                f"nothing settles: the last of {rounds} rounds still changed something",
-                "a station whose answer changes though its request does not is not deterministic",
+                f"the pipeline never settles: the last of {rounds} rounds still changed something",
+                "a station is not deterministic if its answer changes for the same request",
             )
         )

@@ -53,7 +53,7 @@ def await_commit(
     Wait until the order is Ready at a commit, or at a later one that contains it.
 
     Raises:
-        IncompleteError: Not in time; the message has the first failing reason.
+        IncompleteError: It timed out; the message has the first failing reason.
         NotFoundError, RefusedError: The order is gone or ending.
     """
     live = find_living(platform, order)
@@ -72,7 +72,7 @@ def await_commit(
 
 
 def _placed(live: LiveOrder, xr: ObjectKey) -> ObjectKey:
-    """Return where an XR is that names no namespace: where its Application delivers to."""
+    """Return the namespace of an XR that names none: the destination of its Application."""
     if xr.namespace or not live.kit.namespaced:
         return xr
     return replace(xr, namespace=team_namespace(live.entry.team))

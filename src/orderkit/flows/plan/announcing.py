@@ -25,7 +25,7 @@ from orderkit.ports.forge import CommitStatus, StatusState
 
 CONTEXT = MARKER = "orderkit/plan"
 ACCEPT_LOSS = "Accept-Loss: yes"
-"""The line of a pull request's text that says: data may go."""
+"""The line of a pull request's text that accepts that data is deleted."""
 _DESCRIPTION_MAX = 140
 _GRAPH_MAX, _NODES_MAX = 20_000, 60
 """Characters, and resources, up to which a graph is drawn in a comment."""
@@ -78,7 +78,7 @@ def set_plan_status(
 
 
 def comment_text(judged: JudgedPlan, head: CommitSha, notes: tuple[str, ...] = ()) -> str:
-    """Return the comment of a pull request; nothing in it can name people or make HTML."""
+    """Return the comment of a pull request; it can neither mention people nor contain HTML."""
     parts = [f"Plan of `{short(head)}`, made by Orderkit; it follows the branch."]
     if judged.failed:
         parts.append(f"**No plan.** {plain_line(judged.failed)}")

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.adapters.gitea.writing import blob_sha
 from orderkit.core import orderfile
 from orderkit.core.change import FieldEdit
 from orderkit.core.manifests import parse_manifests
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
+from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, blob_sha
 from orderkit.flows.changing import Changed, ChangeRequest, change
 from orderkit.flows.platform import Platform
 from orderkit.flows.registering import Registration, register

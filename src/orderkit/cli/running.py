@@ -39,7 +39,6 @@ class RunRequest:
     pack: Path
     ports: Ports
     teams: tuple[str, ...]
-    forge_behaviour: str = "1.26"
     portal: PortalWanted = field(default_factory=PortalWanted)
     values: Mapping[str, str] = field(default_factory=dict)
 
@@ -60,7 +59,6 @@ def running(wanted: RunRequest, *, on_step: Callable[[str, str], None]) -> Itera
         pack=wanted.pack,
         ports=wanted.ports,
         teams=wanted.teams,
-        forge_behaviour=wanted.forge_behaviour,
         portal=wanted.portal,
         values=wanted.values,
     )

@@ -86,6 +86,8 @@ def _forge(platform: Platform) -> Finding:
 
 def _behaviour(platform: Platform) -> Finding:
     known = platform.forge.evidence()
+    if known.basis == "too old":
+        return Finding("behaviour", "warn", known.detail, "upgrade the forge: Gitea 1.26 or newer")
     if known.basis == "unknown":
         return Finding(
             "behaviour",

@@ -12,7 +12,7 @@ Called by flows. All names of the three parts can be imported from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
@@ -22,7 +22,6 @@ from orderkit.ports.access import ForgeAccess, Right, Webhook
 from orderkit.ports.pulls import (
     CommitStatus,
     ForgePulls,
-    Label,
     MergeStyle,
     PullDraft,
     PullRequest,
@@ -59,7 +58,6 @@ __all__ = [
     "Forge",
     "ForgeAccess",
     "ForgePulls",
-    "Label",
     "MergeStyle",
     "Operation",
     "PullDraft",
@@ -86,8 +84,6 @@ class Repository:
     description: str
     web_url: str
     clone_url: str
-    topics: tuple[str, ...] = ()
-    """Sorted."""
     can_write: bool = False
     can_admin: bool = False
     """What we, with our credentials, may do."""
@@ -98,8 +94,8 @@ class Evidence:
     """How well we know a server's behaviour."""
 
     version: str
-    basis: Literal["observed", "read", "unknown"]
-    """The contract suite ran against it; its source was read; neither."""
+    basis: Literal["observed", "too old", "unknown"]
+    """The contract suite ran against it; it is older than what we support; neither."""
     detail: str
 
 
@@ -165,10 +161,6 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """Return the repository, or None if it does not exist or is hidden from us."""
         ...
 
-    def repos(self, owner: str) -> Iterator[Repository]:
-        """Yield every repository of an organisation, whatever the page size. None if no org."""
-        ...
-
     def head(self, repo: RepoId, branch: str = "main") -> CommitSha | None:
         """Return the commit a branch points to; None if repository or branch does not exist."""
         ...
@@ -228,23 +220,4 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
 
     def delete_repo(self, repo: RepoId) -> bool:
         """Remove the repository for good. Idempotent. True if it was there."""
-        ...
-
-    def set_topics(self, repo: RepoId, topics: Sequence[str]) -> None:
-        """
-        Make sure the repository has exactly these topics. Idempotent.
-
-        Raises:
-            InvalidInputError: The forge refuses a topic.
-            NotFoundError: No such repository.
-        """
-        ...
-
-    def search_topic(self, topic: str) -> Iterator[Repository]:
-        """
-        Yield every repository with this topic that we may see, oldest first. Idempotent.
-
-        Read page by page; one that is there all the time is yielded exactly once, also if
-        others come and go meanwhile.
-        """
         ...

@@ -6,7 +6,7 @@ import base64
 import io
 import tarfile
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -156,31 +156,6 @@ def test_d12_a_branch_ahead_has_commits_to_compare(shop: Workshop) -> None:
 
     assert (found["total_commits"], found["commits"][0]["sha"]) == (1, made)
     assert back["total_commits"] == 0
-
-
-def test_d13_topics_are_kept_and_found(shop: Workshop) -> None:
-    repo = shop.empty_repo()
-    topic = repo.name.replace("order", "topic")
-    assert shop.api("PUT", f"/repos/{repo}/topics", {"topics": [topic]}).status_code == 204
-
-    found = shop.api("GET", f"/repos/search?q={topic}&topic=true").json()
-    part = shop.api("GET", f"/repos/search?q={topic[:-1]}&topic=true").json()
-
-    assert shop.api("GET", f"/repos/{repo}/topics").json()["topics"] == [topic]
-    assert (found["ok"], [each["full_name"] for each in found["data"]]) == (True, [str(repo)])
-    assert part["data"] == []
-
-
-def test_d14_search_finds_by_a_part_of_the_name_and_hides_private_ones(shop: Workshop) -> None:
-    seen, hidden = shop.empty_repo(), shop.empty_repo(private=True)
-
-    def names(query: str, **how: Any) -> list[str]:
-        found = shop.api("GET", f"/repos/search?q={query}", **how).json()["data"]
-        return [each["full_name"] for each in found]
-
-    assert names(seen.name[2:], auth=shop.outsider) == [str(seen)]
-    assert names(hidden.name, auth=shop.outsider) == []
-    assert names(hidden.name) == [str(hidden)]
 
 
 def test_d15_links_begin_with_the_root_url(shop: Workshop) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -86,17 +85,6 @@ def test_h104_a_push_to_the_head_synchronizes(pulls: Pulls, listener: Listener) 
 
     (told,) = heard(listener, number, "synchronized")
     assert told["pull_request"]["head"]["sha"] == new
-
-
-def test_h105_labels(pulls: Pulls, listener: Listener) -> None:
-    pulls.branch("h105")
-    number = pulls.open("h105")
-    made = pulls.api("POST", "/labels", {"name": secrets.token_hex(3), "color": "#aabbcc"}).json()
-
-    assert pulls.api("POST", f"/issues/{number}/labels", {"labels": [made["id"]]}).ok
-
-    told = heard(listener, number, "label_updated")[-1]
-    assert [each["id"] for each in told["pull_request"]["labels"]] == [made["id"]]
 
 
 def test_h106_closing_the_issue_closes_the_pull_request(pulls: Pulls, listener: Listener) -> None:

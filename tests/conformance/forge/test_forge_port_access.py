@@ -1,10 +1,9 @@
-"""The port `orderkit.ports.access.ForgeAccess`, topics and rights, through the client."""
+"""The port `orderkit.ports.access.ForgeAccess` and rights, through the client."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +23,6 @@ from orderkit.core.errors import (
     RemoteError,
 )
 from orderkit.core.names import RepoId
-from orderkit.core.secrets import redact
 from orderkit.ports.forge import FileChange, Right, Webhook
 
 if TYPE_CHECKING:
@@ -127,54 +125,6 @@ def test_f76_who_is_no_owner_sets_up_no_team(shop: Workshop, guest: GiteaForge) 
         guest.ensure_access(org, "devs", right=Right.ADMIN, members=[shop.outsider[0]])
 
 
-def test_f77_a_token_is_made_once_and_works(shop: Workshop, owner: GiteaForge) -> None:
-    name, scopes = secrets.token_hex(6), ["read:repository", "read:user"]
-
-    secret = owner.ensure_token(shop.target.user, name, scopes)
-    again = owner.ensure_token(shop.target.user, name, scopes)
-
-    assert secret is not None
-    assert again is None
-    assert secret not in redact(f"token {secret}")
-    with GiteaForge(shop.target.url, token=secret, allow_http=True) as client:
-        assert client.user() == shop.target.user
-        with pytest.raises(AccessError, match="missing scope"):
-            client.ensure_org("never")
-
-
-def test_f78_replacing_a_token_ends_the_old_one(shop: Workshop, owner: GiteaForge) -> None:
-    name, scopes = secrets.token_hex(6), ["read:user"]
-    old = owner.ensure_token(shop.target.user, name, scopes)
-
-    new = owner.ensure_token(shop.target.user, name, scopes, replace=True)
-
-    assert old
-    assert new
-    assert old != new
-    with GiteaForge(shop.target.url, token=old, allow_http=True) as client:  # noqa: SIM117  reads better
-        with pytest.raises(AccessError, match="bad credentials"):
-            client.user()
-
-
-def test_f79_a_token_with_other_scopes_is_refused_unless_replaced(
-    shop: Workshop, owner: GiteaForge
-) -> None:
-    name, user = secrets.token_hex(6), shop.target.user
-    owner.ensure_token(user, name, ["read:repository", "write:repository"])
-
-    assert owner.ensure_token(user, name, ["write:repository"]) is None
-    with pytest.raises(RefusedError, match="exists with scopes write:repository"):
-        owner.ensure_token(user, name, ["read:user"])
-    assert owner.ensure_token(user, name, ["read:user"], replace=True)
-    with pytest.raises(InvalidInputError, match="token"):
-        owner.ensure_token(user, secrets.token_hex(6), ["nonsense"])
-
-
-def test_f80_a_token_makes_no_tokens(shop: Workshop) -> None:
-    with pytest.raises(AccessError, match="needs user and password"):
-        shop.forge.ensure_token(shop.target.user, "t", ["all"])
-
-
 @dataclass
 class Ear:
     """Listens for deliveries and keeps them."""
@@ -270,56 +220,6 @@ def test_f83_a_webhook_needs_a_target_and_an_address(
         shop.forge.ensure_webhook(hooked[0], Webhook("nonsense"))
 
 
-def test_f84_topics_are_exactly_those_named(shop: Workshop) -> None:
-    repo, seen = shop.empty_repo(), []
-
-    for names in (["b", "a"], ["a", "a"], []):
-        shop.forge.set_topics(repo, names)
-        found = shop.forge.repo(repo)
-        assert found is not None
-        seen.append(found.topics)
-
-    assert seen == [("a", "b"), ("a",), ()]
-    with pytest.raises(InvalidInputError, match="topics"):
-        shop.forge.set_topics(repo, ["not allowed"])
-    with pytest.raises(NotFoundError):
-        shop.forge.set_topics(NOWHERE, ["a"])
-
-
-def test_f85_search_finds_exactly_the_topic_whatever_the_page_size(
-    shop: Workshop, guest: GiteaForge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
-    topic, repos = f"t-{secrets.token_hex(4)}", [shop.empty_repo() for _ in range(5)]
-    hidden, near = shop.empty_repo(private=True), shop.empty_repo()
-    for repo in (*repos, hidden):
-        shop.forge.set_topics(repo, [topic, "other"])
-    shop.forge.set_topics(near, [f"{topic}-near"])
-
-    assert [each.id for each in shop.forge.search_topic(topic)] == [*repos, hidden]
-    assert [each.id for each in guest.search_topic(topic)] == repos
-    assert list(shop.forge.search_topic("no-such-topic")) == []
-
-
-def test_f86_one_that_goes_while_we_read_hides_no_other(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What follows moves to a page that was read already."""
-    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
-    topic, repos = f"t-{secrets.token_hex(4)}", [shop.empty_repo() for _ in range(5)]
-    for repo in repos:
-        shop.forge.set_topics(repo, [topic])
-
-    found: list[RepoId] = []
-    for each in shop.forge.search_topic(topic):
-        if not found:
-            shop.forge.delete_repo(repos[1])
-        found.append(each.id)
-
-    assert set(found) >= {repo for repo in repos if repo != repos[1]}
-    assert len(found) == len(set(found))
-
-
 def test_f87_the_record_says_what_we_may_do(shop: Workshop, guest: GiteaForge) -> None:
     repo = shop.seeded_repo()
 
@@ -357,4 +257,4 @@ def test_f89_what_is_missing_to_write_is_told_without_writing(
     with pytest.raises(NotFoundError):
         shop.forge.missing_rights(NOWHERE)
     assert shop.forge.head(repo) == before
-    assert shop.api("GET", f"/repos/{repo}/labels").json() == []
+    assert shop.api("GET", f"/repos/{repo}/issues").json() == []

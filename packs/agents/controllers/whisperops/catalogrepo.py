@@ -16,8 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.adapters.gitea.writing import blob_sha
-from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.core.names import BlobSha, CommitSha, RepoId, blob_sha
 from orderkit.core.objects import Manifest
 from orderkit.ports.forge import FileChange, Forge, Operation
 from whisperops.entities import Dataset, Entities, is_kept

@@ -1,12 +1,10 @@
 """
-Organisations and repositories on Gitea: make sure they exist, list, find, archive, delete.
+Organisations and repositories on Gitea: make sure they exist, find, archive, delete.
 
 Called through ``client.GiteaForge``; the docstrings of ``ports.forge.Forge`` hold.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
 
 from orderkit.adapters.gitea.answers import missing_scope, refusal
 from orderkit.adapters.gitea.calls import (
@@ -17,7 +15,6 @@ from orderkit.adapters.gitea.calls import (
     Found,
     done,
     object_in,
-    text_in,
 )
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, Reading
 from orderkit.adapters.gitea.transport import path_of
@@ -103,52 +100,13 @@ class Repositories(Reading):
         if found is None:
             raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
         missing = []
-        for path in (self._path(repo, "contents"), self._path(repo, "labels"), "/orgs"):
+        for path in (self._path(repo, "contents"), self._path(repo, "issues"), "/orgs"):
             answer = self._http.send("POST", path, body={})
             if answer.status == FORBIDDEN and (scope := missing_scope(answer.text)):
                 missing.append(f"scope {scope}")
         if not found.can_write:
             missing.append(f"write access to {repo}")
         return tuple(missing)
-
-    def repos(self, owner: str) -> Iterator[Repository]:
-        """Yield every repository of an organisation; see the port."""
-        doing = f"list repositories of {owner}"
-        try:
-            for item in self._pages(path_of("orgs", owner, "repos"), {}, doing):
-                yield self._repository(item, RepoId(owner, text_in(item, "name")))
-        except NotFoundError:
-            return
-
-    def search_topic(self, topic: str) -> Iterator[Repository]:
-        """Yield every repository with this topic, oldest first; see the port."""
-        query = {"q": topic, "topic": "true", "sort": "id", "order": "asc"}
-        for item in self._pages("/repos/search", query, f"search topic {topic}"):
-            repo = RepoId(text_in(item.get("owner"), "login"), text_in(item, "name"))
-            yield self._repository(item, repo)
-
-    def set_topics(self, repo: RepoId, topics: Sequence[str]) -> None:
-        """
-        Make sure the repository has exactly these topics. Idempotent. See the port.
-
-        Raises:
-            InvalidInputError: The forge refuses a topic.
-            NotFoundError: No such repository.
-        """
-        doing = f"set topics of {repo}"
-
-        def put() -> bool:
-            body = {"topics": sorted(set(topics))}
-            answer = self._http.send("PUT", self._path(repo, "topics"), body=body)
-            if answer.status == INVALID:
-                raise InvalidInputError("topics", list(topics), f"are refused: {answer.text}")
-            return done(answer, doing)
-
-        def look(tried: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            found = self.repo(repo) if tried else None
-            return True if found and found.topics == tuple(sorted(set(topics))) else None
-
-        settle(look, put, doing)
 
     def archive(self, repo: RepoId) -> None:
         """
@@ -194,7 +152,6 @@ class Repositories(Reading):
             description=str(found.get("description") or ""),
             web_url=web_url,
             clone_url=f"{web_url}.git",
-            topics=tuple(sorted(found.get("topics") or ())),
             can_write=bool(rights.get("push")),
             can_admin=bool(rights.get("admin")),
         )

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from orderkit.adapters.embedded.catalog.reading import read_entities, source_of
 from orderkit.adapters.embedded.catalog.store import Store
@@ -22,9 +21,6 @@ from orderkit.core.names import RepoId
 from orderkit.core.objects import Manifest
 from orderkit.ports.catalog import Location
 from orderkit.ports.forge import Forge
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
 
 INTERVAL_S = 30.0
 """Between two readings of everything; pushes are read at once."""
@@ -57,12 +53,6 @@ class EmbeddedCatalog:
         self._closing = False
         self._thread = threading.Thread(target=self._follow, name="catalog", daemon=True)
         self._thread.start()
-
-    def app(self, *, token: str) -> Starlette:
-        """Return Backstage's catalog API over this catalog; `token` is the bearer's."""
-        from orderkit.adapters.embedded.catalog.http import catalog_app  # lazy: web server
-
-        return catalog_app(self, token=token)
 
     def close(self) -> None:
         """Stop reading and close the file. Safe to call twice."""

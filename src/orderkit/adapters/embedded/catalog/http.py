@@ -21,7 +21,7 @@ import base64
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -29,6 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from orderkit.adapters.embedded.catalog.catalog import EmbeddedCatalog
 from orderkit.core.errors import (
     AccessError,
     InvalidInputError,
@@ -38,10 +39,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.objects import Manifest
 from orderkit.core.secrets import redact
-
-if TYPE_CHECKING:
-    from orderkit.adapters.embedded.catalog.catalog import EmbeddedCatalog
-    from orderkit.ports.catalog import Location
+from orderkit.ports.catalog import Location
 
 _BODY_MAX_BYTES = 100_000
 _PAGE = 20

@@ -7,7 +7,7 @@ process ends is lost, with a line in the log: whoever is notified has to look by
 (Gitea sends what waited when it starts again, and does not repeat a failed attempt either.)
 Only loopback addresses are called, redirects are not followed, proxies are not used.
 
-Called by ``api.events`` with finished requests.
+Called by ``api.webhookevents`` with finished requests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
-from orderkit.adapters.embedded.forge.hooks import Hook
+from orderkit.adapters.embedded.forge.webhooks import Webhook
 from orderkit.core.errors import shorten
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Delivery:
     body: bytes
 
 
-def prepared(hook: Hook, event_type: str, payload: str) -> Delivery:
+def prepared(hook: Webhook, event_type: str, payload: str) -> Delivery:
     """Return the request that tells a webhook of an event, signed if the webhook has a secret."""
     settings = hook.settings
     text = payload.encode()
@@ -69,7 +69,7 @@ def prepared(hook: Hook, event_type: str, payload: str) -> Delivery:
     return Delivery(settings.url, headers, body)
 
 
-def _headers(hook: Hook, event_type: str, text: bytes) -> dict[str, str]:
+def _headers(hook: Webhook, event_type: str, text: bytes) -> dict[str, str]:
     event = _EVENT_OF_TYPE.get(event_type, event_type)
     identity, secret = str(uuid.uuid4()), hook.settings.secret.encode()
     sha1 = hmac.new(secret, text, hashlib.sha1).hexdigest() if secret else ""

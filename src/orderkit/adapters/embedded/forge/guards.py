@@ -1,9 +1,9 @@
 """
-Decide what a rule lets somebody do: push, force, delete, write files, merge.
+Decide what a rule lets somebody do: push, delete, write files, merge.
 
 Pure: rules and facts in, Gitea's words of refusal out, empty if nothing is refused.
 
-Called by ``api.guarding``.
+Called by ``api.branchrules`` and ``api.pushcheck``.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ class RefUpdate:
     """A change of a branch that git wants to make; `paths` are all files it touches."""
 
     branch: str
-    deletes: bool
-    forces: bool
-    commits: tuple[str, ...]
-    paths: tuple[str, ...]
+    deletes: bool = False
+    forces: bool = False
+    paths: tuple[str, ...] = ()
 
 
 def may_push(rule: Rule, doer: Doer) -> bool:
@@ -45,18 +44,6 @@ def may_push(rule: Rule, doer: Doer) -> bool:
     if not settings.enable_push_whitelist:
         return doer.writes
     return _listed(doer, settings.push_whitelist_usernames, settings.push_whitelist_teams)
-
-
-def may_force(rule: Rule, doer: Doer) -> bool:
-    """Say whether somebody may rewrite the branch."""
-    settings = rule.settings
-    if not settings.enable_force_push or not may_push(rule, doer):
-        return False
-    if not settings.enable_force_push_allowlist:
-        return True
-    return _listed(
-        doer, settings.force_push_allowlist_usernames, settings.force_push_allowlist_teams
-    )
 
 
 def may_merge(rule: Rule, doer: Doer) -> bool:
@@ -79,44 +66,29 @@ def refuse_files(rule: Rule, doer: Doer, paths: Iterable[str]) -> str:
             return f"user cannot commit to repo [user: {doer.name.lower()}]"
         if matches_any(settings.protected_file_patterns, path):
             return f"path is protected and can not be changed [path: {path}]"
-    if settings.require_signed_commits:
-        return f"user cannot commit to repo [user: {doer.name.lower()}]"
     return ""
 
 
 def refuse_push(rule: Rule, doer: Doer, update: RefUpdate) -> str:
     """Return why a push may not be made, or nothing."""
-    always = _refuse_anybody(rule, update)
-    if always:
-        return f"branch {update.branch} is protected from {always}"
-    if may_force(rule, doer) if update.forces else may_push(rule, doer):
-        return ""
-    free = rule.settings.unprotected_file_patterns
-    if free and update.paths and all(matches_any(free, path) for path in update.paths):
-        return ""
-    verb = "force-push" if update.forces else "push"
-    return f"Not allowed to {verb} to protected branch {update.branch}"
-
-
-def _refuse_anybody(rule: Rule, update: RefUpdate) -> str:
-    settings = rule.settings
-    if update.deletes:
-        return "deletion"
-    if update.forces and not settings.enable_force_push:
-        return "force push"
-    if settings.require_signed_commits and update.commits:
-        return f"unverified commit {update.commits[0]}"
+    settings, branch = rule.settings, update.branch
+    if update.deletes or update.forces:
+        change = "deletion" if update.deletes else "force push"
+        return f"branch {branch} is protected from {change}"
     for path in update.paths:
         if matches_any(settings.protected_file_patterns, path):
-            return f"changing file {path.lower()}"
-    return ""
+            return f"branch {branch} is protected from changing file {path.lower()}"
+    free = settings.unprotected_file_patterns
+    if may_push(rule, doer) or (update.paths and all(matches_any(free, p) for p in update.paths)):
+        return ""
+    return f"Not allowed to push to protected branch {branch}"
 
 
 def matches_any(patterns: str, path: str) -> bool:
     """Say whether one of the globs between semicolons matches a path, whatever the case."""
-    for each in patterns.lower().split(";"):
+    for pattern in patterns.lower().split(";"):
         try:
-            if each.strip() and compile_glob(each.strip(), "./").fullmatch(path.lower()):
+            if pattern.strip() and compile_glob(pattern.strip(), "./").fullmatch(path.lower()):
                 return True
         except InvalidInputError:
             continue

@@ -3,7 +3,7 @@ Error pages: what happened, and what the reader can do now.
 
 Programs that do not ask for HTML get one line of text, as from Gitea.
 
-Called by ``api.dispatch`` for the routes of pages, and for addresses nobody knows.
+Called by ``api.routes`` for the routes of pages, and for addresses nobody knows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.pages import site
-from orderkit.adapters.embedded.forge.pages.overview import CHALLENGE
+
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="Orderkit forge", charset="UTF-8"'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ _OTHER = Advice(
 )
 
 
-def refuse(call: Call, refusal: ApiError) -> Response:
+def refuse_with_page(call: Call, refusal: ApiError) -> Response:
     """Return the page of a refusal; one that leads elsewhere needs none."""
     if HTTPStatus.MULTIPLE_CHOICES <= refusal.status < HTTPStatus.BAD_REQUEST:
         return Response(status_code=refusal.status, headers=refusal.headers)

@@ -33,8 +33,6 @@ class Webhook:
     events: tuple[str, ...] = ("push",)
     secret: str = field(default="", repr=False)
     """Signs each delivery; it cannot be read back."""
-    branch_filter: str = "*"
-    """Glob of the branches whose pushes are told."""
 
 
 class ForgeAccess(Protocol):

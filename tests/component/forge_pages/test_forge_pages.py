@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from forgedesk import GUEST, OWNER, Desk
 
 
@@ -175,27 +174,6 @@ def test_a_commit_shows_who_asked_for_it_and_what_it_changed(desk: Desk) -> None
     assert "none, the first commit" in desk.page(f"/{repo}/commit/{first}").text
     assert desk.page(f"/{repo}/commit/{made[:7]}").h1 == "Change y"
     assert "for user:me" in desk.page(f"/{repo}/commits/branch/main").text
-
-
-@pytest.mark.parametrize(
-    ("path", "target"),
-    [
-        ("/src", ""),
-        ("/src/main", "/src/branch/main"),
-        ("/src/main/dir", "/src/branch/main/dir"),
-        ("/src/dir/a.txt", "/src/branch/main/dir/a.txt"),
-        ("/raw/main/dir/a.txt", "/raw/branch/main/dir/a.txt"),
-        ("/commits/main", "/commits/branch/main"),
-    ],
-)
-def test_short_addresses_lead_to_full_ones(desk: Desk, path: str, target: str) -> None:
-    repo = desk.repo()
-    desk.write(repo, {"dir/a.txt": "a\n"})
-
-    answer = desk.get(f"/{repo}{path}")
-
-    assert (answer.status_code, answer.headers["Location"]) == (303, f"/{repo}{target}")
-    assert desk.get(answer.headers["Location"]).status_code == 200
 
 
 def test_pictures_are_shown_and_their_bytes_are_pictures(desk: Desk) -> None:

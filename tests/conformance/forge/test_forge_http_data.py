@@ -68,21 +68,6 @@ def test_d04_a_write_answers_the_new_blob_and_commit(shop: Workshop) -> None:
     assert [parent["sha"] for parent in answer["commit"]["parents"]] == [before]
 
 
-def test_d05_author_and_date_are_the_callers_choice(shop: Workshop) -> None:
-    repo = shop.seeded_repo()
-    body = {
-        "content": "",
-        "message": "m",
-        "author": {"name": "Ann", "email": "ann@example.org"},
-        "dates": {"author": "2024-02-03T04:05:06Z", "committer": "2024-02-03T04:05:07Z"},
-    }
-
-    commit = shop.api("POST", f"/repos/{repo}/contents/e", body).json()["commit"]
-
-    assert (commit["author"]["name"], commit["author"]["email"]) == ("Ann", "ann@example.org")
-    assert commit["author"]["date"].startswith("2024-02-03T04:05:06")
-
-
 def test_d06_an_empty_repository_says_so_everywhere(shop: Workshop) -> None:
     repo = shop.empty_repo()
 

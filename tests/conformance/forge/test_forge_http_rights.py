@@ -253,5 +253,4 @@ def test_a23_what_an_archive_refuses_and_what_not(shop: Workshop) -> None:
 def test_a24_a_repository_says_what_it_has(shop: Workshop) -> None:
     found = shop.api("GET", f"/repos/{shop.seeded_repo()}").json()
 
-    assert found["has_code"] is found["has_issues"] is found["has_pull_requests"] is True
-    assert found["internal"] is False
+    assert (found["private"], found["archived"], found["empty"]) == (False, False, False)

@@ -280,10 +280,6 @@ READS = [
         text='"path":"dir/a.txt"',
     ),
     Case("G02", "an unknown tree is 400", "GET", f"{{repo}}/git/trees/{STALE}", 400),
-    Case(
-        "G03", "a blob", "GET", "{repo}/git/blobs/{sha:dir/a.txt}", 200, text='"encoding":"base64"'
-    ),
-    Case("G04", "an unknown blob is 400 (1.26.0)", "GET", f"{{repo}}/git/blobs/{STALE}", 400),
     Case("G05", "a commit by branch", "GET", "{repo}/git/commits/main", 200, text='"sha":'),
     Case("G06", "a commit by id", "GET", "{repo}/git/commits/{head}", 200, text='"message":'),
     Case("G07", "an unknown commit", "GET", f"{{repo}}/git/commits/{STALE}", 404),

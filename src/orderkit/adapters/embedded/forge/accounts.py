@@ -37,9 +37,7 @@ RESOURCES = (
     *("activitypub", "admin", "issue", "misc", "notification"),
     *("organization", "package", "repository", "user"),
 )
-SCOPES = frozenset(
-    {"all", "public-only"} | {f"{verb}:{what}" for verb in ("read", "write") for what in RESOURCES}
-)
+SCOPES = frozenset({"all", *(f"{verb}:{what}" for verb in ("read", "write") for what in RESOURCES)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +70,6 @@ class Actor:
     account: Account | None
     scopes: frozenset[str] | None = None
     by_token: bool = False
-
-    @property
-    def public_only(self) -> bool:
-        return self.scopes is not None and "public-only" in self.scopes
 
 
 ANONYMOUS = Actor(None)
@@ -232,6 +226,8 @@ class Accounts:
         if row is None:
             return None
         scopes = frozenset(str(row["scopes"]).split(","))
+        if not scopes <= SCOPES:  # a limit of an earlier release that is not kept any more
+            return None
         return Actor(self.by_id(row["account_id"]), scopes, by_token=True)
 
     def check_password(self, name: str, password: str) -> Actor | None:

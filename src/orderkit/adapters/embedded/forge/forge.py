@@ -30,7 +30,6 @@ from orderkit.adapters.embedded.forge.api.merging import Merging
 from orderkit.adapters.embedded.forge.api.organisationroutes import OrganisationRoutes
 from orderkit.adapters.embedded.forge.api.protectionroutes import ProtectionRoutes
 from orderkit.adapters.embedded.forge.api.pullroutes import PullRoutes
-from orderkit.adapters.embedded.forge.api.pushcheck import PushCheck
 from orderkit.adapters.embedded.forge.api.repositoryroutes import RepositoryRoutes
 from orderkit.adapters.embedded.forge.api.routes import API, Dispatcher, unknown_address
 from orderkit.adapters.embedded.forge.api.shapes import Shapes
@@ -44,14 +43,13 @@ from orderkit.adapters.embedded.forge.deliveries import Deliveries
 from orderkit.adapters.embedded.forge.gitprogram import GitProgram, find_git
 from orderkit.adapters.embedded.forge.issues import Issues
 from orderkit.adapters.embedded.forge.locks import FolderLock
-from orderkit.adapters.embedded.forge.mergejournal import MergeJournal
 from orderkit.adapters.embedded.forge.pages.history import HistoryPages
 from orderkit.adapters.embedded.forge.pages.overview import OverviewPages
 from orderkit.adapters.embedded.forge.pages.pulls import PullPages
 from orderkit.adapters.embedded.forge.pages.refusals import refuse_with_page
 from orderkit.adapters.embedded.forge.pages.tree import TreePages
 from orderkit.adapters.embedded.forge.protections import Protections
-from orderkit.adapters.embedded.forge.pulls import Pulls
+from orderkit.adapters.embedded.forge.pulls import MergeJournal, Pulls
 from orderkit.adapters.embedded.forge.repositories import Repositories
 from orderkit.adapters.embedded.forge.statuses import Statuses
 from orderkit.adapters.embedded.forge.store import Store
@@ -126,16 +124,13 @@ class EmbeddedForge:
         merging = Merging(accounts, pulls, self.merge_journal, rules, updates)
         contents = ContentRoutes(access, repositories, rules, updates, shapes)
         pull_routes = PullRoutes(
-            access, accounts, self.issues, pulls, self.merge_journal, merging, events, shapes
+            access, self.issues, pulls, self.merge_journal, merging, events, shapes
         )
-        push_check = PushCheck(rules, self._git)
-        smart_http = SmartHttp(access, repositories, updates, push_check, self._git)
+        smart_http = SmartHttp(access, repositories, updates, rules, self._git)
         endpoints = (
             UserRoutes(access, accounts, shapes),
             OrganisationRoutes(access, accounts, self.teams, repositories, shapes),
-            RepositoryRoutes(
-                access, repositories, self.teams, shapes, events, contents.make_first_commit
-            ),
+            RepositoryRoutes(access, repositories, self.teams, shapes, contents.make_first_commit),
             contents,
             GitRoutes(access, shapes),
             BranchRoutes(access, rules, updates, shapes),
@@ -143,7 +138,7 @@ class EmbeddedForge:
             IssueRoutes(access, self.issues, pull_routes, events, shapes),
             WebhookRoutes(access, self.webhooks),
             ProtectionRoutes(access, accounts, self.teams, self.protections, pulls),
-            StatusRoutes(access, self.statuses, events, shapes),
+            StatusRoutes(access, self.statuses, shapes),
         )
         app = Starlette(routes=list(self._routes(endpoints, smart_http)))
         app.router.redirect_slashes = False

@@ -106,14 +106,6 @@ def merge_base_of(git: pygit2.Repository, one: str, other: str) -> str:
     return str(merge_base) if merge_base is not None else ""
 
 
-def changed_paths(git: pygit2.Repository, old: str, new: str) -> tuple[str, ...]:
-    """Return every path that differs between two commits, in both trees' names."""
-    if not old or not new:
-        return ()
-    deltas = list(git.diff(old, new).deltas)
-    return tuple({path for delta in deltas for path in (delta.old_file.path, delta.new_file.path)})
-
-
 def is_ancestor(git: pygit2.Repository, old: str, new: str) -> bool:
     """Say whether `new` contains `old`; a commit contains itself."""
     if git.get(old) is None or git.get(new) is None:

@@ -209,18 +209,22 @@ def changes(commit: pygit2.Commit) -> pygit2.Diff:
     return commit.tree.diff_to_tree(swap=True)
 
 
-def last_commits(start: pygit2.Commit, paths: Mapping[str, str]) -> dict[str, pygit2.Commit]:
+def last_commits(
+    start: pygit2.Commit, paths: Mapping[str, str], *, at_most: int | None = None
+) -> dict[str, pygit2.Commit]:
     """
     Return for each path the last commit that gave it the id it has at `start`.
 
     Args:
         start: Where to begin.
         paths: Paths with the object ids they have at `start`.
+        at_most: How many commits are looked at; a path that changed before is left out.
     """
     last: dict[str, pygit2.Commit] = {}
-    work = [(start, dict(paths))]
-    while work:
+    work, looked_at = [(start, dict(paths))], 0
+    while work and (at_most is None or looked_at < at_most):
         commit, ids = work.pop()
+        looked_at += 1
         for parent in commit.parents:
             same = {path: id_ for path, id_ in ids.items() if _id_at(parent, path) == id_}
             if same:

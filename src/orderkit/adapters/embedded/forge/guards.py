@@ -1,5 +1,5 @@
 """
-Decide what a rule lets somebody do: push, delete, write files, merge.
+Decide what a rule lets somebody do: push, delete, write, merge.
 
 Pure: rules and facts in, Gitea's words of refusal out, empty if nothing is refused.
 
@@ -8,12 +8,10 @@ Called by ``api.branchrules`` and ``api.pushcheck``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orderkit.adapters.embedded.forge.protections import Rule
-from orderkit.adapters.embedded.globs import compile_glob
-from orderkit.core.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +22,6 @@ class Doer:
     name: str
     writes: bool
     team_ids: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
-class RefUpdate:
-    """A change of a branch that git wants to make; `paths` are all files it touches."""
-
-    branch: str
-    deletes: bool = False
-    forces: bool = False
-    paths: tuple[str, ...] = ()
 
 
 def may_push(rule: Rule, doer: Doer) -> bool:
@@ -58,38 +46,13 @@ def _listed(doer: Doer, users: Sequence[int], teams: Sequence[int]) -> bool:
     return doer.id in users or not doer.team_ids.isdisjoint(teams)
 
 
-def refuse_files(rule: Rule, doer: Doer, paths: Iterable[str]) -> str:
-    """Return why these files may not be written through the API, or nothing."""
-    settings, pushes = rule.settings, may_push(rule, doer)
-    for path in paths:
-        if not pushes and not matches_any(settings.unprotected_file_patterns, path):
-            return f"user cannot commit to repo [user: {doer.name.lower()}]"
-        if matches_any(settings.protected_file_patterns, path):
-            return f"path is protected and can not be changed [path: {path}]"
-    return ""
+def refuse_commit(rule: Rule, doer: Doer) -> str:
+    """Return why no commit may be made through the API, or nothing."""
+    return "" if may_push(rule, doer) else f"user cannot commit to repo [user: {doer.name.lower()}]"
 
 
-def refuse_push(rule: Rule, doer: Doer, update: RefUpdate) -> str:
+def refuse_push(rule: Rule, doer: Doer, branch: str, *, deletes: bool = False) -> str:
     """Return why a push may not be made, or nothing."""
-    settings, branch = rule.settings, update.branch
-    if update.deletes or update.forces:
-        change = "deletion" if update.deletes else "force push"
-        return f"branch {branch} is protected from {change}"
-    for path in update.paths:
-        if matches_any(settings.protected_file_patterns, path):
-            return f"branch {branch} is protected from changing file {path.lower()}"
-    free = settings.unprotected_file_patterns
-    if may_push(rule, doer) or (update.paths and all(matches_any(free, p) for p in update.paths)):
-        return ""
-    return f"Not allowed to push to protected branch {branch}"
-
-
-def matches_any(patterns: str, path: str) -> bool:
-    """Say whether one of the globs between semicolons matches a path, whatever the case."""
-    for pattern in patterns.lower().split(";"):
-        try:
-            if pattern.strip() and compile_glob(pattern.strip(), "./").fullmatch(path.lower()):
-                return True
-        except InvalidInputError:
-            continue
-    return False
+    if deletes:
+        return f"branch {branch} is protected from deletion"
+    return "" if may_push(rule, doer) else f"Not allowed to push to protected branch {branch}"

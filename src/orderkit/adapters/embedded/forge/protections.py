@@ -37,9 +37,6 @@ class RuleSettings:
     enable_status_check: bool = False
     status_check_contexts: tuple[str, ...] | None = None
     required_approvals: int = 0
-    block_on_outdated_branch: bool = False
-    protected_file_patterns: str = ""
-    unprotected_file_patterns: str = ""
     block_admin_merge_override: bool = False
 
     def consistent(self) -> RuleSettings:

@@ -4,7 +4,7 @@ What git says of a pull request: its commits now, and whether they can be merged
 ``refs/pull/<number>/head`` keeps the last head of a pull request when its branch is gone.
 Nothing here is stored elsewhere, so nothing can disagree with the repository.
 
-Called by ``pulls``, ``mergejournal``, ``api.merging``, the endpoints and the pages.
+Called by ``pulls``, ``pulls``, ``api.merging``, the endpoints and the pages.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """
 Pull requests as the store keeps them: an issue with a head and a base branch.
 
-What git can say is asked of git each time (``pullgit``); a merge in progress and its end
-are in ``mergejournal``. Pull requests follow branches that move or vanish.
+What git can say is asked of git each time (``pullgit``). Pull requests follow branches that move
+or vanish. A merge is noted before the base branch moves, and finished after: a process killed in
+between leaves a note that the branch itself judges. The base contains the commit, so the pull
+request is merged; it does not, so the merge never happened.
 
-Called by ``mergejournal``, ``api.merging``, ``api.branchupdates`` and the endpoints. It does not
+Called by ``api.merging``, ``api.branchupdates``, the endpoints and ``EmbeddedForge``. It does not
 ask who may do what.
 """
 
@@ -17,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from orderkit.adapters.embedded.forge import pullgit
+from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
 from orderkit.adapters.embedded.forge.checks import Checks
 from orderkit.adapters.embedded.forge.issues import Issues, NewIssue
 from orderkit.adapters.embedded.forge.pullgit import MergeRecord, Pull
@@ -29,24 +31,6 @@ _SELECT = (
     "SELECT p.*, i.id, i.number, i.closed, i.title, i.poster_id FROM pulls p"
     " JOIN issues i ON i.id = p.issue_id"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PullFilter:
-    """What a list of pull requests is narrowed to; empty means any."""
-
-    state: str = ""
-    base: str = ""
-    poster_id: int = 0
-    oldest_first: bool = False
-
-    def matches(self, pull: Pull) -> bool:
-        """Say whether a pull request belongs to the list."""
-        return (
-            (self.state not in ("open", "closed") or pull.closed == (self.state == "closed"))
-            and self.base in ("", pull.base)
-            and self.poster_id in (0, pull.poster_id)
-        )
 
 
 class Pulls:
@@ -115,10 +99,11 @@ class Pulls:
     def _between(self, repo_id: int, head: str, base: str) -> list[Pull]:
         return self._select("p.repo_id = ? AND p.head = ? AND p.base = ?", repo_id, head, base)
 
-    def listed(self, repo_id: int, narrowed: PullFilter) -> list[Pull]:
-        """Return pull requests, newest first unless the filter says otherwise."""
-        pulls = [p for p in self._select("p.repo_id = ?", repo_id) if narrowed.matches(p)]
-        return pulls if narrowed.oldest_first else pulls[::-1]
+    def listed(self, repo_id: int, *, state: str = "all", base: str = "") -> list[Pull]:
+        """Return pull requests, newest first; `state` is ``open``, ``closed`` or anything else."""
+        states = {"open": (False,), "closed": (True,)}.get(state, (False, True))
+        pulls = self._select("p.repo_id = ?", repo_id)
+        return [p for p in pulls[::-1] if p.closed in states and base in ("", p.base)]
 
     def retarget(self, repo: Repository, pull: Pull, base: str) -> Pull:
         """
@@ -165,7 +150,7 @@ class Pulls:
 
     def check_matching(self, repo: Repository, matches: Callable[[str], bool]) -> None:
         """Check again every open pull request whose base branch `matches`."""
-        for pull in self.listed(repo.id, PullFilter(state="open")):
+        for pull in self.listed(repo.id, state="open"):
             if matches(pull.base):
                 self.checks.start(pull.id)
 
@@ -191,7 +176,7 @@ class Pulls:
     def catch_up(self, repo: Repository) -> None:
         """Do for open pull requests what a killed process could not do after a branch moved."""
         branches = pullgit.branches(repo.path)
-        for pull in self.listed(repo.id, PullFilter(state="open")):
+        for pull in self.listed(repo.id, state="open"):
             if pull.head not in branches:
                 self.branch_deleted(repo, pull.head)
             elif pull.base not in branches:
@@ -226,6 +211,51 @@ class Pulls:
     def _select(self, condition: str, *values: object) -> list[Pull]:
         rows = self._store.rows(f"{_SELECT} WHERE {condition} ORDER BY i.number", *values)
         return [_pull(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeJournal:
+    """Merges in progress: `repair` judges all at start, `settle` one when it is read."""
+
+    pulls: Pulls
+
+    def begin(self, repo: Repository, pull: Pull, record: MergeRecord) -> None:
+        """Note what the base branch is about to point to. Hold the repository's lock."""
+        self.pulls.note_merge_base(pull, pullgit.merge_base(repo.path, pull))
+        self.pulls.note_merge_in_progress(pull, record)
+
+    def abandon(self, pull: Pull) -> None:
+        """Forget a merge: the base branch did not move."""
+        self.pulls.note_merge_in_progress(pull, None)
+
+    def settle(self, repo: Repository, pull: Pull) -> Pull:
+        """Finish or forget an interrupted merge, unless one is going on right now."""
+        if pull.merge_in_progress is None:
+            return pull
+        lock = self.pulls.lock(repo.id)
+        if not lock.acquire(blocking=False):
+            return pull
+        try:
+            return self._judge(repo, self.pulls.by_id(pull.id))
+        finally:
+            lock.release()
+
+    def _judge(self, repo: Repository, pull: Pull) -> Pull:
+        record = pull.merge_in_progress
+        if record is None or pull.merged:
+            return pull
+        git = gitread.open_repository(repo.path)
+        base = gitread.branch_commit(git, pull.base)
+        if base is not None and gitmerge.is_ancestor(git, record.commit, str(base.id)):
+            return self.pulls.note_merged(pull, record)
+        self.abandon(pull)
+        return self.pulls.by_id(pull.id)
+
+    def repair(self, repo: Repository) -> None:
+        """Finish what a killed process left in the middle. Call at start."""
+        for pull in self.pulls.listed(repo.id):
+            self._judge(repo, pull)
+        self.pulls.catch_up(repo)
 
 
 def _pull(row: sqlite3.Row) -> Pull:

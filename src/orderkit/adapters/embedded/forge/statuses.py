@@ -7,25 +7,16 @@ checks passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orderkit.adapters.embedded.forge.store import Store, load, timestamp
 from orderkit.adapters.embedded.globs import compile_glob
 from orderkit.core.errors import InvalidInputError
 
+TEXTS = ("context", "state", "description", "target_url")
 _BAD = ("error", "failure", "warning")
 _GOOD = ("success", "skipped")
-
-
-@dataclass(frozen=True, slots=True)
-class NewStatus:
-    """A status of a commit as it is sent. Gitea takes any text as state, an empty one too."""
-
-    context: str
-    state: str
-    description: str
-    target_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +40,12 @@ class Statuses:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def add(self, repo_id: int, sha: str, new: NewStatus, *, creator_id: int) -> Status:
-        """Add a status; none is ever replaced."""
+    def add(self, repo_id: int, sha: str, texts: Mapping[str, str], *, creator_id: int) -> Status:
+        """Add a status; none is ever replaced. Gitea takes any text as state, an empty one too."""
+        known = {key: texts.get(key, "").strip() for key in TEXTS}
+        ids = {"repo_id": repo_id, "sha": sha, "creator_id": creator_id}
         with self._store.transaction():
-            self._store.insert(
-                "statuses",
-                repo_id=repo_id,
-                sha=sha,
-                context=new.context.strip(),
-                state=new.state,
-                description=new.description.strip(),
-                target_url=new.target_url.strip(),
-                creator_id=creator_id,
-                created=timestamp(),
-            )
+            self._store.insert("statuses", **ids, **known, created=timestamp())
             return self.of_commit(repo_id, sha)[-1]
 
     def of_commit(self, repo_id: int, sha: str) -> list[Status]:

@@ -15,19 +15,13 @@ from dataclasses import asdict, dataclass
 
 from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.forge.store import Store, load, timestamp
-from orderkit.adapters.embedded.globs import compile_glob
 
-_SINGLE = ("create", "push", "delete", "fork", "repository", "wiki", "release", "package", "status")
+_SINGLE = ("push",)
 _GROUPS = {
-    "issues": ("issue_assign", "issue_label", "issue_milestone", "issue_comment"),
-    "pull_request": (
-        *("pull_request_assign", "pull_request_label", "pull_request_milestone"),
-        *("pull_request_comment", "pull_request_review", "pull_request_review_request"),
-        "pull_request_sync",
-    ),
+    "issues": ("issue_comment",),
+    "pull_request": ("pull_request_comment", "pull_request_sync"),
 }
 """Events that switch on others."""
-BRANCHES = "refs/heads/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +30,8 @@ class WebhookSettings:
 
     url: str
     content_type: str
-    name: str = ""
     secret: str = ""
     events: frozenset[str] = frozenset({"push"})
-    branch_filter: str = ""
-    authorization: str = ""
     active: bool = False
 
 
@@ -95,25 +86,14 @@ class Webhooks:
         """Remove it; what is on its way is still delivered."""
         self._store.change("DELETE FROM hooks WHERE id = ?", hook.id)
 
-    def receivers(self, repo: Repository, event_type: str, ref: str = "") -> list[Webhook]:
-        """
-        Return the active webhooks of a repository and its owner that receive an event.
-
-        Args:
-            ref: The full name of the reference it is about, if it is about one: then the
-                webhook's branch filter decides too.
-        """
-        rows = self._store.rows(
+    def receivers(self, repo: Repository, event_type: str) -> list[Webhook]:
+        """Return the active webhooks of a repository and its owner that receive an event."""
+        sql = (
             "SELECT * FROM hooks WHERE active = 1 AND (repo_id = ? OR owner_id = ?)"
-            " ORDER BY repo_id IS NULL, id",
-            repo.id,
-            repo.owner_id,
+            " ORDER BY repo_id IS NULL, id"
         )
-        return [
-            hook
-            for hook in map(_webhook, rows)
-            if event_type in hook.settings.events and lets_through(hook.settings, ref)
-        ]
+        webhooks = map(_webhook, self._store.rows(sql, repo.id, repo.owner_id))
+        return [webhook for webhook in webhooks if event_type in webhook.settings.events]
 
 
 def events_named(names: Iterable[str]) -> frozenset[str]:
@@ -126,17 +106,9 @@ def events_named(names: Iterable[str]) -> frozenset[str]:
     return events
 
 
-def lets_through(settings: WebhookSettings, ref: str) -> bool:
-    """Say whether the branch filter admits a reference; it filters nothing else."""
-    if not ref or settings.branch_filter in ("", "*", "**"):
-        return True
-    pattern = compile_glob(settings.branch_filter)
-    is_branch = ref.startswith(BRANCHES)
-    return bool((is_branch and pattern.match(ref.removeprefix(BRANCHES))) or pattern.match(ref))
-
-
 def _values(settings: WebhookSettings) -> dict[str, object]:
-    return {**asdict(settings), "events": " ".join(sorted(settings.events))}
+    unused = {"name": "", "authorization": "", "branch_filter": ""}  # columns of earlier releases
+    return {**asdict(settings), **unused, "events": " ".join(sorted(settings.events))}
 
 
 def _webhook(row: sqlite3.Row) -> Webhook:

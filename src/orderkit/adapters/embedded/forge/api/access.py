@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from urllib.parse import quote
 
@@ -67,23 +67,6 @@ class Access:
             raise ApiError(401, "invalid username, password or token")
         return actor
 
-    def impersonated(self, call: Call) -> Actor:
-        """
-        Return whom a site admin acts for: ``?sudo=`` or the header ``Sudo`` names a user.
-
-        Raises:
-            ApiError: 403, somebody else tries; 404, there is no such user.
-        """
-        name = call.query("sudo") or call.request.headers.get("sudo", "")
-        if not name:
-            return call.actor
-        if not call.is_admin:
-            raise ApiError(403, "Only administrators allowed to sudo.")
-        user = self.accounts.find_user(name)
-        if user is None:
-            raise ApiError(404)
-        return replace(call.actor, account=user)
-
     # Accounts
 
     def sees(self, account: Account | None, owner: Account) -> bool:
@@ -126,13 +109,11 @@ class Access:
         Return the organisation of the path if the caller may see it.
 
         Raises:
-            ApiError: 404, missing or hidden; 403, a public-only token on one that is not public.
+            ApiError: 404, missing or hidden.
         """
         org = self.accounts.find(call.param("org"))
         if org is None or not org.is_org or not self.sees(call.actor.account, org):
             raise ApiError(404)
-        if call.actor.public_only and org.visibility != "public":
-            raise ApiError(403, "token scope is limited to public orgs")
         return org
 
     def joined_organisation(self, call: Call) -> Account:
@@ -181,12 +162,8 @@ class Access:
             levels += [team.settings.level(part) for part in ((unit,) if unit else UNITS)]
         return max(floor, Right(min(Right.ADMIN, LEVELS.index(highest(levels)))))
 
-    def is_hidden(self, repo: Repository) -> bool:
-        """Say whether a repository is kept from some: private, or of a private owner."""
-        return repo.private or self.accounts.by_id(repo.owner_id).visibility == "private"
-
     def readable(self, call: Call, repos: list[Repository]) -> list[Repository]:
-        """Return those that the caller may read; a public-only token lists private ones too."""
+        """Return those that the caller may read."""
         return [repo for repo in repos if self.right_on(call.actor, repo, "") >= Right.READ]
 
     def repository(self, call: Call, *, suffix: str = "", unit: str = CODE) -> Repository:
@@ -199,8 +176,7 @@ class Access:
             unit: The part of it that is asked for; empty: any.
 
         Raises:
-            ApiError: 404, missing or hidden; 301, renamed; 403, a part the caller may not read,
-                or a public-only token on a private repository.
+            ApiError: 404, missing or hidden; 301, renamed; 403, a part the caller may not read.
         """
         owner, name = call.param("owner"), call.param("repo").removesuffix(suffix)
         repo = self.repositories.find(owner, name)
@@ -209,8 +185,6 @@ class Access:
             raise ApiError(404)
         if self.right_on(call.actor, repo, "") < Right.READ:
             raise ApiError(404)
-        if call.actor.public_only and self.is_hidden(repo):
-            raise ApiError(403, "token scope is limited to public repos")
         if unit and self.right_on(call.actor, repo, unit) < Right.READ:
             raise ApiError(403, NO_PART)
         return repo

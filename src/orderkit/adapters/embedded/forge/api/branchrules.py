@@ -7,14 +7,13 @@ Called by the endpoints of contents, branches and pull requests, by ``api.mergin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.forge import gitmerge, gitread, guards
+from orderkit.adapters.embedded.forge import guards
 from orderkit.adapters.embedded.forge.accounts import Account, Actor
 from orderkit.adapters.embedded.forge.api.access import Access, Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError
-from orderkit.adapters.embedded.forge.guards import Doer, RefUpdate
+from orderkit.adapters.embedded.forge.guards import Doer
 from orderkit.adapters.embedded.forge.protections import Protections, Rule
 from orderkit.adapters.embedded.forge.pullgit import Pull, Tips
 from orderkit.adapters.embedded.forge.repositories import Repository
@@ -40,9 +39,7 @@ class BranchRules:
         """Return the rule that counts for a branch, or None."""
         return self.protections.for_branch(repo.id, branch)
 
-    def refuse_write(
-        self, repo: Repository, account: Account, branch: str, paths: Iterable[str]
-    ) -> None:
+    def refuse_commit(self, repo: Repository, account: Account, branch: str) -> None:
         """
         Refuse a commit through the API on an existing branch.
 
@@ -51,7 +48,7 @@ class BranchRules:
         """
         rule = self.rule(repo, branch)
         if rule is not None:
-            _refuse(guards.refuse_files(rule, self.doer(repo, account), paths), 403)
+            _refuse(guards.refuse_commit(rule, self.doer(repo, account)), 403)
 
     def refuse_new_branch(self, repo: Repository, account: Account, branch: str) -> None:
         """
@@ -62,8 +59,7 @@ class BranchRules:
         """
         rule = self.rule(repo, branch)
         if rule is not None:
-            update = RefUpdate(branch)
-            _refuse(guards.refuse_push(rule, self.doer(repo, account), update), 500)
+            _refuse(guards.refuse_push(rule, self.doer(repo, account), branch), 500)
 
     def may_merge(self, repo: Repository, account: Account, branch: str) -> bool:
         """Say whether somebody may merge into a branch at all."""
@@ -76,7 +72,7 @@ class BranchRules:
         """
         Refuse a merge of `tips` that does not satisfy the base branch's rule.
 
-        The rule may ask for checks, approvals, unchanged files, a head that has all of the base.
+        The rule may ask for checks and approvals.
 
         Args:
             repo: The repository.
@@ -103,15 +99,6 @@ class BranchRules:
                 return "Not all required status checks successful"
         if settings.required_approvals:
             return "Does not have enough approvals"
-        git = gitread.open_repository(repo.path)
-        if settings.block_on_outdated_branch and not gitmerge.is_ancestor(
-            git, tips.base, tips.head
-        ):
-            return "The head branch is behind the base branch"
-        start = gitmerge.merge_base_of(git, tips.base, tips.head)
-        paths = gitmerge.changed_paths(git, start, tips.head)
-        if any(guards.matches_any(settings.protected_file_patterns, path) for path in paths):
-            return "Changed protected files"
         return ""
 
 

@@ -1,7 +1,7 @@
 """
-What follows when a branch or tag moved: pull requests, listeners and webhooks learn of it.
+What follows when a branch moved: pull requests, listeners and webhooks learn of it.
 
-Called by everything that moves a reference: the endpoints of contents and branches, merges, and
+Called by everything that moves a branch: the endpoints of contents and branches, merges, and
 git pushes; always after it moved.
 """
 
@@ -11,11 +11,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.accounts import Account
 from orderkit.adapters.embedded.forge.api.webhookevents import (
     NO_COMMIT,
-    ReferenceMove,
+    BranchMove,
     WebhookEvents,
 )
 from orderkit.adapters.embedded.forge.pulls import Pulls
@@ -30,7 +29,7 @@ PushListener = Callable[[RepoId, str, CommitSha | None], None]
 
 @dataclass(frozen=True, slots=True)
 class BranchUpdates:
-    """Passes on that references moved."""
+    """Passes on that branches moved."""
 
     pulls: Pulls
     events: WebhookEvents
@@ -66,15 +65,9 @@ class BranchUpdates:
                 log.exception("a push listener failed for %s", repo.full_name)
         if silent:
             return
-        self.reference_moved(repo, gitread.HEADS + branch, before, commit, by=by)
+        if commit:
+            self.events.pushed(BranchMove(repo, branch, before or NO_COMMIT, commit), by=by)
         for pull in followers:
             action, kind = ("closed", "") if pull.closed else ("synchronized", "_sync")
             event_type = f"pull_request{kind}"
             self.events.pull_changed(repo, pull.id, action, by=by, event_type=event_type)
-
-    def reference_moved(
-        self, repo: Repository, ref: str, before: str, after: str, *, by: Account
-    ) -> None:
-        """Tell webhooks that a branch or tag moved; an empty id means that it is not there."""
-        move = ReferenceMove(repo, ref, before or NO_COMMIT, after or NO_COMMIT)
-        self.events.reference_moved(move, by=by)

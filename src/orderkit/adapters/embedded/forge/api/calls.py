@@ -146,11 +146,6 @@ class Call:
         """Return the first value of a query parameter."""
         return self.request.query_params.get(name, default)
 
-    def query_flag(self, name: str, *, default: bool) -> bool:
-        """Return a query parameter as Go's ParseBool reads it."""
-        value = self.query(name)
-        return default if not value else value.lower() in ("1", "t", "true")
-
     def query_number(self, name: str, default: int) -> int:
         """Return a query parameter as a number; what is none counts as the default."""
         value = self.query(name)

@@ -2,7 +2,7 @@
 Endpoints of file contents: read one, a folder or raw bytes; create, update, delete, many.
 
 Observed on Gitea 1.26.0: a stale sha is 422, a missing path 404, a lost race 403, identical
-content an empty commit. Moves (``from_path``) and ``new_branch`` are refused as unsupported.
+content an empty commit. Moves, ``new_branch`` and other authors are refused as unsupported.
 
 Called through their routes.
 """
@@ -25,7 +25,7 @@ from orderkit.adapters.embedded.forge.api.branchrules import BranchRules
 from orderkit.adapters.embedded.forge.api.branchupdates import BranchUpdates
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, Fields, json_answer
 from orderkit.adapters.embedded.forge.api.routes import REPO, route
-from orderkit.adapters.embedded.forge.api.shapes import UNSIGNED, Json, Shapes
+from orderkit.adapters.embedded.forge.api.shapes import Json, Shapes
 from orderkit.adapters.embedded.forge.gitwrite import (
     CommitRequest,
     CommitResult,
@@ -41,6 +41,7 @@ PATH_MAX = 500
 VERBS: Mapping[OperationName, str] = {"create": "Add", "update": "Update", "delete": "Delete"}
 _STATUSES: Mapping[Problem, int] = {"missing": 404, "no_branch": 404, "race": 403, "outside": 500}
 _INVALID = 422
+_ROLES = ("author", "committer")
 _FILE = f"{REPO}/contents/{{path:path}}"
 
 
@@ -147,12 +148,10 @@ class ContentRoutes:
         silent: bool = False,
     ) -> Json:
         branch = body.text("branch") or repo.default_branch
-        if body.text("new_branch") != branch:
-            body.refuse_unsupported("new_branch")
-        author, committer = _people(user, body)
-        message = _message(body, files, committer)
-        request = CommitRequest(branch, message, author, committer, files)
-        self.rules.refuse_write(repo, user, branch, sorted({file.path for file in files}))
+        body.refuse_unsupported("new_branch", "author", "committer", "signoff")
+        author, committer = (_person(user, body.mapping("dates"), k) for k in _ROLES)
+        request = CommitRequest(branch, _message(body, files), author, committer, files)
+        self.rules.refuse_commit(repo, user, branch)
         try:
             result = gitwrite.commit_files(repo.path, request)
         except gitwrite.WriteError as error:
@@ -173,8 +172,7 @@ class ContentRoutes:
             else None
             for entry in result.entries
         ]
-        shape = self.shapes.file_commit(repo, commit)
-        return {"files": files or None, "commit": shape, "verification": UNSIGNED}
+        return {"files": files or None, "commit": self.shapes.file_commit(repo, commit)}
 
 
 def commit_at(git: pygit2.Repository, ref: str, *, short_ids: bool = False) -> pygit2.Commit:
@@ -226,44 +224,20 @@ def _operation(value: object) -> FileOperation:
     return FileOperation(operation, path, content, entry.text("sha"))
 
 
-def _message(body: Fields, files: Sequence[FileOperation], committer: Person) -> str:
+def _message(body: Fields, files: Sequence[FileOperation]) -> str:
     text = body.text("message").strip()
-    if not text:
-        text = "\n".join(f"{VERBS[file.operation]} {file.path}" for file in files)
-    if body.flag("signoff"):
-        text += f"\n\nSigned-off-by: {committer.name} <{committer.email}>"
-    return text
+    return text or "\n".join(f"{VERBS[file.operation]} {file.path}" for file in files)
 
 
-def _people(user: Account, body: Fields) -> tuple[Person, Person]:
-    """Return author and committer; who is not named is the other one, or the caller."""
-    dates = body.mapping("dates")
-    author, committer = _identity(body.mapping("author")), _identity(body.mapping("committer"))
-    name, email = author or committer or ("", "")
-    second_name, second_email = committer or author or ("", "")
-    return (
-        Person(name or user.name, email or user.email, _date(dates, "author")),
-        Person(second_name or user.name, second_email or user.email, _date(dates, "committer")),
-    )
-
-
-def _identity(person: Fields) -> tuple[str, str] | None:
-    name, email = (_plain(person.text(part)) for part in ("name", "email"))
-    return (name, email) if name or email else None
-
-
-def _plain(text: str) -> str:
-    """Drop what git does not keep in a name or address."""
-    return "".join(char for char in text if char not in "<>\n\0").strip()
-
-
-def _date(dates: Fields, key: str) -> datetime:
+def _person(user: Account, dates: Fields, key: str) -> Person:
+    """Return the caller as author or committer, at the time that the request names."""
     text = dates.text(key)
     try:
         moment = datetime.fromisoformat(text) if text else datetime.now(UTC)
     except ValueError as error:
         raise ApiError(422, f"[Dates]: {key} is no RFC 3339 time") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return Person(user.name, user.email, moment)
 
 
 def _content(body: Fields) -> bytes:

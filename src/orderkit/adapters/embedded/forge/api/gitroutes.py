@@ -1,12 +1,11 @@
 """
-Endpoints of git data: trees, blobs, commits, references, archives.
+Endpoints of git data: trees, commits, references, archives.
 
 Called through their routes.
 """
 
 from __future__ import annotations
 
-import base64
 import gzip
 import io
 import tarfile
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from typing import IO
 
 import pygit2
-from pygit2.enums import DeltaStatus, FileMode
+from pygit2.enums import FileMode
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
@@ -25,15 +24,10 @@ from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, json_answer, paged, window
 from orderkit.adapters.embedded.forge.api.contentroutes import commit_at
 from orderkit.adapters.embedded.forge.api.routes import REPO, route
-from orderkit.adapters.embedded.forge.api.shapes import BLOB_MAX_BYTES, Json, Shapes
+from orderkit.adapters.embedded.forge.api.shapes import Json, Shapes
 
 TREE_PAGE_MAX = 1000
 ARCHIVE_IN_MEMORY_BYTES = 8 * 1024 * 1024
-_CHANGES = {
-    DeltaStatus.ADDED: "added",
-    DeltaStatus.DELETED: "removed",
-    DeltaStatus.MODIFIED: "modified",
-}
 _TREE_TYPES = {int(FileMode.TREE): "tree", int(FileMode.COMMIT): "commit"}
 
 
@@ -50,7 +44,7 @@ class GitRoutes:
         repo = self.access.repository(call)
         git = gitread.open_repository(repo.path)
         tree = _tree_of(git, call.param("sha"))
-        recursive = call.query_flag("recursive", default=False)
+        recursive = call.query("recursive").lower() in ("1", "t", "true")
         items = list(gitread.walk_items(tree, recursive=recursive))
         size = min(call.query_number("per_page", TREE_PAGE_MAX) or TREE_PAGE_MAX, TREE_PAGE_MAX)
         page = max(call.query_number("page", 1), 1)
@@ -69,29 +63,11 @@ class GitRoutes:
             }
         )
 
-    @route("GET", f"{REPO}/git/blobs/{{sha}}", "repository")
-    def blob(self, call: Call) -> Response:
-        """Return a blob; an unknown one is 400."""
-        repo, sha = self.access.repository(call), call.param("sha")
-        blob = gitread.blob(gitread.open_repository(repo.path), sha)
-        if blob is None:
-            raise ApiError(400, f"object does not exist [id: {sha}, rel_path: ]")
-        shown = blob.size <= BLOB_MAX_BYTES
-        return json_answer(
-            {
-                "content": base64.b64encode(blob.data).decode() if shown else None,
-                "encoding": "base64" if shown else None,
-                "url": f"{self.shapes.api(repo)}/git/blobs/{sha}",
-                "sha": sha,
-                "size": blob.size,
-            }
-        )
-
     @route("GET", f"{REPO}/git/commits/{{sha:path}}", "repository")
     def commit(self, call: Call) -> Response:
         repo = self.access.repository(call)
         commit = commit_at(gitread.open_repository(repo.path), call.param("sha"))
-        return json_answer(self.shapes.commit(repo, commit, files=_files(call, commit)))
+        return json_answer(self.shapes.commit(repo, commit))
 
     @route("GET", f"{REPO}/commits", "repository")
     def commits(self, call: Call) -> Response:
@@ -106,7 +82,7 @@ class GitRoutes:
             raise ApiError(404, "FileCommitsCount")
         shown = window(call)
         commits = [git[id_].peel(pygit2.Commit) for id_ in ids[shown.part]]
-        shapes = [self.shapes.commit(repo, each, files=_files(call, each)) for each in commits]
+        shapes = [self.shapes.commit(repo, each) for each in commits]
         return json_answer(shapes, headers=shown.headers(call, len(ids)))
 
     @route("GET", f"{REPO}/git/refs/{{ref:path}}", "repository")
@@ -164,15 +140,6 @@ def _tree_entry(git: pygit2.Repository, entry: gitread.Entry, api: str) -> Json:
         "sha": entry.id,
         "url": "" if kind == "commit" else f"{api}/{kind}s/{entry.id}",
     }
-
-
-def _files(call: Call, commit: pygit2.Commit) -> list[Json] | None:
-    if not call.query_flag("files", default=True):
-        return None
-    return [
-        {"filename": delta.new_file.path, "status": _CHANGES.get(delta.status, "modified")}
-        for delta in gitread.changes(commit).deltas
-    ]
 
 
 def _reference(git: pygit2.Repository, name: str, api: str) -> Json:

@@ -2,7 +2,7 @@
 Merge a pull request: Gitea's refusals in Gitea's order, then the base branch moves once.
 
 The commit is written first, then the merge is noted, then the base branch is moved by
-compare-and-swap, then the pull request is closed (``mergejournal`` says what a kill in between
+compare-and-swap, then the pull request is closed (``pulls`` says what a kill in between
 leaves). After a merge was tried and refused by git, Gitea checks every pull request of the
 base branch anew, so the next try is told to come back later; so it is here.
 
@@ -23,9 +23,8 @@ from orderkit.adapters.embedded.forge.api.calls import ApiError
 from orderkit.adapters.embedded.forge.api.shapes import MERGE_STYLES
 from orderkit.adapters.embedded.forge.gitmerge import MergeCommit, MergeError
 from orderkit.adapters.embedded.forge.gitwrite import Person
-from orderkit.adapters.embedded.forge.mergejournal import MergeJournal
 from orderkit.adapters.embedded.forge.pullgit import MergeRecord, Pull, Tips
-from orderkit.adapters.embedded.forge.pulls import Pulls
+from orderkit.adapters.embedded.forge.pulls import MergeJournal, Pulls
 from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.forge.store import timestamp
 

@@ -36,8 +36,8 @@ _UNSUPPORTED = (
     *("enable_force_push", "push_whitelist_deploy_keys", "require_signed_commits", "priority"),
     *("enable_approvals_whitelist", "block_on_rejected_reviews", "dismiss_stale_approvals"),
     *("block_on_official_review_requests", "ignore_stale_approvals"),
+    *("protected_file_patterns", "unprotected_file_patterns", "block_on_outdated_branch"),
 )
-_INT64 = 2**63
 _RULES = f"{REPO}/branch_protections"
 _RULE = f"{_RULES}/{{name:path}}"
 
@@ -104,8 +104,7 @@ class ProtectionRoutes:
         body.refuse_unsupported(*_UNSUPPORTED)
         readers: dict[str, Callable[[str], Any]] = {
             "bool": lambda key: body.optional(key, bool),
-            "str": body.text,
-            "int": lambda key: _number(body, key),
+            "int": lambda key: body.optional(key, int),
             "tuple[str, ...] | None": body.texts,
         }
         settings = {}
@@ -152,10 +151,3 @@ class ProtectionRoutes:
             "created_at": rule.created,
             "updated_at": rule.updated,
         }
-
-
-def _number(body: Fields, key: str) -> int:
-    value = body.optional(key, int) or 0
-    if abs(value) >= _INT64:
-        raise ApiError(422, f"[]: json: cannot unmarshal into field {key} of type int64")
-    return value

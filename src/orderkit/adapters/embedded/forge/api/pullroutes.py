@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitread
-from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.api.access import Access, Right, refuse_archived
 from orderkit.adapters.embedded.forge.api.branchroutes import own_branch
 from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, Fields, json_answer, paged
@@ -22,13 +21,11 @@ from orderkit.adapters.embedded.forge.api.routes import REPO, route
 from orderkit.adapters.embedded.forge.api.shapes import Json, Shapes
 from orderkit.adapters.embedded.forge.api.webhookevents import WebhookEvents
 from orderkit.adapters.embedded.forge.issues import Issue, Issues, NewIssue
-from orderkit.adapters.embedded.forge.mergejournal import MergeJournal
 from orderkit.adapters.embedded.forge.pullgit import Pull
-from orderkit.adapters.embedded.forge.pulls import PullFilter, Pulls
+from orderkit.adapters.embedded.forge.pulls import MergeJournal, Pulls
 from orderkit.adapters.embedded.forge.repositories import Repository
 
 NO_CHANGES = "Invalid PullRequest: There are no changes between the head and the base"
-NOT_BRANCHES = "Invalid PullRequest: base and head must be branches"
 MERGED = "cannot change state of this pull request, it was already merged"
 _STYLES = ("merge", "rebase", "rebase-merge", "squash", "fast-forward-only", "manually-merged")
 """What Gitea can be asked for; not all are merged with (``api.shapes.MERGE_STYLES``)."""
@@ -40,7 +37,6 @@ class PullRoutes:
     """Endpoints of pull requests."""
 
     access: Access
-    accounts: Accounts
     issues: Issues
     pulls: Pulls
     journal: MergeJournal
@@ -50,18 +46,10 @@ class PullRoutes:
 
     @route("GET", f"{REPO}/pulls", "repository")
     def list_pulls(self, call: Call) -> Response:
-        """Return a page of pull requests: ``?state=&base_branch=&poster=&sort=``."""
-        repo, poster = self.access.repository(call), call.query("poster")
-        account = self.accounts.find(poster) if poster else None
-        if poster and account is None:
-            raise ApiError(400, f"user does not exist [uid: 0, name: {poster}]")
-        narrowed = PullFilter(
-            state=call.query("state"),
-            base=call.query("base_branch"),
-            poster_id=account.id if account else 0,
-            oldest_first=call.query("sort") == "oldest",
-        )
-        pulls = self.pulls.listed(repo.id, narrowed)
+        """Return a page of pull requests: ``?state=&base_branch=``, newest first."""
+        repo = self.access.repository(call)
+        state, base = call.query("state", "all"), call.query("base_branch")
+        pulls = self.pulls.listed(repo.id, state=state, base=base)
         return paged(call, pulls, lambda pull: self._settled_shape(call, repo, pull))
 
     def _settled_shape(self, call: Call, repo: Repository, pull: Pull) -> Json:
@@ -199,10 +187,5 @@ def _refuse_unsupported(body: Fields) -> None:
 
 def _check_ends(repo: Repository, head: str, base: str) -> None:
     git = gitread.open_repository(repo.path)
-    if any(
-        gitread.resolve(git, name) is None and gitread.by_short_id(git, name) is None
-        for name in (head, base)
-    ):
-        raise ApiError(404)
     if any(gitread.branch_commit(git, name) is None for name in (head, base)):
-        raise ApiError(422, NOT_BRANCHES)
+        raise ApiError(404)

@@ -27,7 +27,6 @@ from orderkit.adapters.embedded.forge.api.calls import (
 )
 from orderkit.adapters.embedded.forge.api.routes import API, REPO, route
 from orderkit.adapters.embedded.forge.api.shapes import Shapes
-from orderkit.adapters.embedded.forge.api.webhookevents import WebhookEvents
 from orderkit.adapters.embedded.forge.repositories import (
     DESCRIPTION_MAX,
     NewRepository,
@@ -53,7 +52,6 @@ class RepositoryRoutes:
     repositories: Repositories
     teams: Teams
     shapes: Shapes
-    events: WebhookEvents
     make_first_commit: Callable[[Repository, Account], None]
 
     @route("POST", f"{API}/user/repos", "user repository")
@@ -89,7 +87,6 @@ class RepositoryRoutes:
             self.teams.set_collaborator(repo.id, call.user.id, "admin")
         if body.flag("auto_init"):
             self.make_first_commit(repo, call.user)
-        self.events.repository_changed(repo, "created", by=call.user)
         return self._shown(call, repo, 201)
 
     def _shown(self, call: Call, repo: Repository, status: int = 200) -> Response:
@@ -125,9 +122,7 @@ class RepositoryRoutes:
 
     @route("DELETE", REPO, "repository")
     def delete(self, call: Call) -> Response:
-        repo = self.access.administered(call)
-        self.events.repository_changed(repo, "deleted", by=call.user)
-        self.repositories.delete(repo)
+        self.repositories.delete(self.access.administered(call))
         return empty_answer()
 
     @route("GET", f"{API}/orgs/{{org}}/repos", "organization")

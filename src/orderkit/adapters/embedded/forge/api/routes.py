@@ -119,8 +119,6 @@ class Dispatcher:
             write = request.method not in ("GET", "HEAD")
             if write:
                 require_own_site(request)
-            if request.url.path.startswith(f"{API}/"):
-                call = replace(call, actor=self.access.impersonated(call))
             require_scope(call.actor, scope, write=write)
             return endpoint(call)
         except Exception as error:  # noqa: BLE001  every failure becomes an answer

@@ -30,25 +30,11 @@ from orderkit.adapters.embedded.forge.statuses import Status
 Json = dict[str, Any]
 MERGE_STYLES = ("merge", "squash")
 """The styles in which this forge merges; it answers as a Gitea that has the others switched off."""
-_SWITCHES = {
-    "allow_merge_commits": "merge",
-    "allow_squash_merge": "squash",
-    "allow_rebase": "rebase",
-    "allow_rebase_explicit": "rebase-merge",
-    "allow_fast_forward_only_merge": "fast-forward-only",
-}
 _MERGEABLE = ("mergeable", "empty", "ancestor")
 """States in which the API says ``mergeable``; only the first two can be merged."""
 _FIRST_STAMP, _LAST_STAMP = -62_135_510_400, 253_402_214_400
 """A day after the calendar of Python begins, and a day before it ends."""
 BLOB_MAX_BYTES = 10 * 1024 * 1024
-UNSIGNED: Json = {
-    "verified": False,
-    "reason": "gpg.error.not_signed_commit",
-    "signature": "",
-    "signer": None,
-    "payload": "",
-}
 
 
 def organisation_shape(org: Account) -> Json:
@@ -57,7 +43,6 @@ def organisation_shape(org: Account) -> Json:
         "id": org.id,
         "name": org.name,
         "username": org.name,
-        "full_name": "",
         "description": org.description,
         "visibility": org.visibility,
     }
@@ -78,7 +63,6 @@ class Shapes:
             "id": account.id,
             "login": account.name,
             "username": account.name,
-            "full_name": "",
             "email": account.email,
             "html_url": f"{self.root_url}/{account.name}",
             "is_admin": account.admin,
@@ -101,16 +85,15 @@ class Shapes:
 
     def repository(self, repo: Repository, right: Right) -> Json:
         """Return a repository as somebody with this right sees it."""
-        owner, html_url = self.accounts.by_id(repo.owner_id), self.page(repo)
+        html_url = self.page(repo)
         return {
             "id": repo.id,
-            "owner": self.account(owner),
+            "owner": self.account_by_id(repo.owner_id),
             "name": repo.repo.name,
             "full_name": repo.full_name,
             "description": repo.description,
             "empty": not gitread.branch_names(gitread.open_repository(repo.path)),
             "private": repo.private,
-            "fork": False,
             "archived": repo.archived,
             "url": self.api(repo),
             "html_url": html_url,
@@ -123,20 +106,11 @@ class Shapes:
                 "push": right >= Right.WRITE,
                 "pull": right >= Right.READ,
             },
-            "has_code": True,
-            "has_issues": True,
-            "has_pull_requests": True,
-            "internal": not repo.private and owner.visibility == "private",
-            "object_format_name": "sha1",
-            "default_merge_style": MERGE_STYLES[0],
-            **{switch: style in MERGE_STYLES for switch, style in _SWITCHES.items()},
         }
 
     # Git
 
-    def commit(
-        self, repo: Repository, commit: pygit2.Commit, *, files: list[Json] | None = None
-    ) -> Json:
+    def commit(self, repo: Repository, commit: pygit2.Commit) -> Json:
         """Return a commit as ``/commits`` and ``/git/commits`` show it."""
         api, created = self.api(repo), when(commit.commit_time, commit.commit_time_offset)
         return {
@@ -154,13 +128,11 @@ class Shapes:
                     "sha": str(commit.tree_id),
                     "created": created,
                 },
-                "verification": UNSIGNED,
             },
             "parents": [
                 {"url": f"{api}/git/commits/{parent}", "sha": str(parent)}
                 for parent in commit.parent_ids
             ],
-            "files": files,
         }
 
     def file_commit(self, repo: Repository, commit: pygit2.Commit) -> Json:
@@ -178,7 +150,6 @@ class Shapes:
             "url": f"{self.page(repo)}/commit/{commit.id}",
             "author": self._named(commit.author),
             "committer": self._named(commit.committer),
-            "verification": UNSIGNED,
             "timestamp": when(commit.commit_time, commit.commit_time_offset),
         }
 
@@ -226,8 +197,6 @@ class Shapes:
             "path": entry.path,
             "sha": entry.id,
             "last_commit_sha": str(last.id),
-            "last_committer_date": when(last.commit_time, last.commit_time_offset),
-            "last_author_date": when(last.author.time, last.author.offset),
             "type": entry.type,
             "size": blob.size if blob is not None else 0,
             "encoding": "base64" if is_file else None,
@@ -291,12 +260,6 @@ class Shapes:
             **self._common(repo, issue),
             "url": f"{self.api(repo)}/issues/{issue.number}",
             "pull_request": half,
-            "repository": {
-                "id": repo.id,
-                "name": repo.repo.name,
-                "owner": repo.repo.owner,
-                "full_name": repo.full_name,
-            },
         }
 
     def comment(self, repo: Repository, comment: Comment) -> Json:
@@ -306,8 +269,6 @@ class Shapes:
         return {
             "id": comment.id,
             "html_url": f"{page}#issuecomment-{comment.id}",
-            "pull_request_url": page if issue.is_pull else "",
-            "issue_url": "" if issue.is_pull else page,
             "user": self.account_by_id(comment.poster_id),
             "body": comment.body,
             "created_at": comment.created,

@@ -18,6 +18,7 @@ import tempfile
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import IO
 
 from starlette.concurrency import run_in_threadpool
@@ -33,9 +34,10 @@ from orderkit.adapters.embedded.forge.api.access import (
     require_own_site,
     require_scope,
 )
+from orderkit.adapters.embedded.forge.api.branchrules import BranchRules
 from orderkit.adapters.embedded.forge.api.branchupdates import BranchUpdates
 from orderkit.adapters.embedded.forge.api.calls import ApiError
-from orderkit.adapters.embedded.forge.api.pushcheck import PushCheck, declined, packet
+from orderkit.adapters.embedded.forge.api.pushcheck import check_push, declined, packet
 from orderkit.adapters.embedded.forge.gitprogram import GitProgram
 from orderkit.adapters.embedded.forge.repositories import Repositories, Repository
 from orderkit.core.errors import shorten
@@ -68,7 +70,7 @@ class SmartHttp:
     access: Access
     repositories: Repositories
     updates: BranchUpdates
-    check: PushCheck
+    rules: BranchRules
     git: GitProgram
 
     def routes(self) -> list[Route]:
@@ -136,22 +138,29 @@ class SmartHttp:
         self, request: Request, repo: Repository, spool: IO[bytes], account: Account
     ) -> Response:
         service = "git-receive-pack"
-        commands, reason = self.check.why_refused(repo, account, spool)
-        if reason:
-            return Response(declined(spool, commands, reason), 200, _NO_CACHE, _result(service))
-        before = gitread.targets(repo.path, [command.ref for command in commands])
-        process = self._start(request, service, repo, spool)
+        verdict = check_push(self.rules, repo, account, spool)
+        if verdict.reason:
+            body = declined(spool, verdict.commands, verdict.reason)
+            return Response(body, 200, _NO_CACHE, _result(service))
+        before = gitread.targets(repo.path, [command.ref for command in verdict.commands])
+        rewrites = {"receive.denyNonFastForwards": str(verdict.protected).lower()}
+        process = self._start(request, service, repo, spool, rewrites)
         output, _ = process.communicate(timeout=PROCESS_TIMEOUT_S)
         self._announce(repo, account, before)
         return Response(output, 200, _NO_CACHE, _result(service))
 
     def _start(
-        self, request: Request, service: str, repo: Repository, spool: IO[bytes]
+        self,
+        request: Request,
+        service: str,
+        repo: Repository,
+        spool: IO[bytes],
+        config: Mapping[str, str] = MappingProxyType({}),
     ) -> subprocess.Popen[bytes]:
         spool.seek(0)
         return self.git.start(
             *_command(service, repo),
-            config=_CONFIG,
+            config={**_CONFIG, **config},
             environment=_protocol(request),
             stdin=spool.fileno(),
         )
@@ -160,14 +169,9 @@ class SmartHttp:
         after = gitread.targets(repo.path, before)
         repo = self.repositories.adopt_first_branch(repo)
         for ref, old in before.items():
-            new = after[ref]
-            if new == old:
-                continue
-            if ref.startswith(gitread.HEADS):
+            if after[ref] != old and ref.startswith(gitread.HEADS):
                 branch = ref.removeprefix(gitread.HEADS)
-                self.updates.branch_moved(repo, branch, new, by=by, before=old)
-            elif ref.startswith(gitread.TAGS):
-                self.updates.reference_moved(repo, ref, old, new, by=by)
+                self.updates.branch_moved(repo, branch, after[ref], by=by, before=old)
 
     def _admit(self, request: Request, service: str) -> tuple[Repository, Actor]:
         writes = service == "git-receive-pack"
@@ -190,8 +194,6 @@ class SmartHttp:
             raise _unauthorized("Unauthorized")
         if repo is None or right < Right.READ:
             raise ApiError(404, "Repository not found")
-        if actor.public_only and self.access.is_hidden(repo):
-            raise ApiError(403, "token scope is limited to public repos")
         if writes and right < Right.WRITE:
             raise ApiError(403, "User permission denied for writing.")
         if writes and repo.archived:

@@ -19,8 +19,7 @@ from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, json_answ
 from orderkit.adapters.embedded.forge.api.contentroutes import commit_at
 from orderkit.adapters.embedded.forge.api.routes import REPO, route
 from orderkit.adapters.embedded.forge.api.shapes import Shapes
-from orderkit.adapters.embedded.forge.api.webhookevents import WebhookEvents
-from orderkit.adapters.embedded.forge.statuses import NewStatus, Statuses, combined
+from orderkit.adapters.embedded.forge.statuses import TEXTS, Statuses, combined
 
 _STATUSES = f"{REPO}/statuses/{{sha:path}}"
 
@@ -31,7 +30,6 @@ class StatusRoutes:
 
     access: Access
     statuses: Statuses
-    events: WebhookEvents
     shapes: Shapes
 
     @route("POST", _STATUSES, "repository")
@@ -41,16 +39,14 @@ class StatusRoutes:
         if self.access.right_on(call.actor, repo) < Right.WRITE:
             raise ApiError(403, "user should have a permission to write to a repo")
         body, sha = call.fields(), call.param("sha")
-        texts = (body.text(key) for key in ("context", "state", "description", "target_url"))
-        new = NewStatus(*texts)
+        texts = {key: body.text(key) for key in TEXTS}
         git = gitread.open_repository(repo.path)
         try:
             commit = commit_at(git, sha, short_ids=True)
         except ApiError as error:
             text = f"GetCommit[{sha}]: object does not exist [id: {sha}, rel_path: ]"
             raise ApiError(500, text) from error
-        status = self.statuses.add(repo.id, str(commit.id), new, creator_id=user.id)
-        self.events.status_set(repo, commit, status, by=user)
+        status = self.statuses.add(repo.id, str(commit.id), texts, creator_id=user.id)
         return json_answer(self.shapes.status(repo, status), 201)
 
     @route("GET", _STATUSES, "repository")

@@ -43,10 +43,6 @@ class UserRoutes:
     def current(self, call: Call) -> Response:
         return json_answer(self.shapes.account(call.user))
 
-    @route("GET", f"{API}/users/{{name}}", "user")
-    def show(self, call: Call) -> Response:
-        return json_answer(self.shapes.account(self.access.account(call)))
-
     @route("POST", f"{API}/admin/users", "admin")
     def create_user(self, call: Call) -> Response:
         """Create a user, for site admins."""

@@ -2,8 +2,9 @@
 Endpoints of webhooks: of repositories, for their admins, and of organisations, for owners.
 
 Observed on Gitea 1.26.0: `active` is false unless asked for; a change without a list of events
-falls back to ``push``, without a filter or authorization header to none; two webhooks may have
-one address. Types other than ``gitea`` and ``gogs`` are refused: they have payloads of their own.
+falls back to ``push``; two webhooks may have
+one address. Only JSON of type ``gitea`` is sent; names,
+authorization headers and branch filters are refused as unsupported.
 
 Called through their routes.
 """
@@ -34,12 +35,7 @@ from orderkit.adapters.embedded.forge.webhooks import (
     WebhookSettings,
     events_named,
 )
-from orderkit.adapters.embedded.globs import compile_glob
-from orderkit.core.errors import InvalidInputError
 
-TYPES = ("gitea", "gogs")
-CONTENT_TYPES = ("json", "form")
-NAME_MAX = 255
 _OF_REPO, _OF_ORG = f"{REPO}/hooks", f"{API}/orgs/{{org}}/hooks"
 
 
@@ -62,7 +58,7 @@ class WebhookRoutes:
         kind = body.required("type")
         if body.get("config") is None:
             raise ApiError(422, "[Config]: Required")
-        if kind not in TYPES:
+        if kind != "gitea":
             raise ApiError(422, f"Invalid hook type: {kind}")
         config = body.text_mapping("config")
         for key in ("url", "content_type"):
@@ -84,8 +80,6 @@ class WebhookRoutes:
         owner, body = self._owner(call), call.fields()
         webhook = self._webhook(call, owner)
         config, common = body.text_mapping("config"), _common(body)
-        if body.get("name") is None:
-            del common["name"]
         active = body.optional("active", bool)
         common |= {key: config[key] for key in ("url", "content_type") if key in config}
         common |= {"active": active} if active is not None else {}
@@ -116,12 +110,10 @@ def webhook_shape(webhook: Webhook) -> Json:
     settings = webhook.settings
     return {
         "id": webhook.id,
-        "name": settings.name,
         "type": "gitea",
-        "branch_filter": settings.branch_filter,
+        "branch_filter": "",
         "config": {"content_type": settings.content_type, "url": settings.url},
         "events": sorted(settings.events),
-        "authorization_header": settings.authorization,
         "active": settings.active,
         "updated_at": webhook.updated,
         "created_at": webhook.created,
@@ -129,23 +121,14 @@ def webhook_shape(webhook: Webhook) -> Json:
 
 
 def _common(body: Fields) -> dict[str, Any]:
-    name, branches = body.text("name").strip(), body.text("branch_filter")
-    if len(name) > NAME_MAX:
-        raise ApiError(422, f"[Name]: MaxSize {NAME_MAX}")
-    try:
-        compile_glob(branches)
-    except InvalidInputError as error:
-        raise ApiError(422, f"[BranchFilter]: {error}") from error
-    return {
-        "name": name,
-        "branch_filter": branches,
-        "events": events_named(body.texts("events")),
-        "authorization": body.text("authorization_header"),
-    }
+    body.refuse_unsupported("name", "authorization_header")
+    if body.text("branch_filter") not in ("", "*"):
+        body.refuse_unsupported("branch_filter")
+    return {"events": events_named(body.texts("events"))}
 
 
 def _checked(settings: WebhookSettings) -> WebhookSettings:
-    if settings.content_type not in CONTENT_TYPES:
+    if settings.content_type != "json":
         raise ApiError(422, "Invalid content type")
     if not _is_url(settings.url):
         raise ApiError(422, "Invalid url")

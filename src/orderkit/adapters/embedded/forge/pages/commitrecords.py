@@ -1,5 +1,5 @@
 """
-Commits as people read them: summary, text, trailers, who and when.
+Commits as people read them: summary, text, trailers, who and when, and their statuses.
 
 Called by the modules that make pages.
 """
@@ -7,11 +7,14 @@ Called by the modules that make pages.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import pygit2
 
 from orderkit.adapters.embedded.forge import gitread
+from orderkit.adapters.embedded.forge.statuses import Status
 from orderkit.ports.forge import OPERATION_TRAILER, PROOF_TRAILER, REQUESTER_TRAILER
 
 _TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*): (\S.*)\Z")
@@ -75,3 +78,36 @@ def split_trailers(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     if not matches or len(trailers) < len(matches):
         return text, ()
     return head.strip(), trailers
+
+
+_BADGES = {"success": "good", "skipped": "good", "failure": "bad", "error": "bad"}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStatus:
+    """One status. `link` is empty where there is no address that a browser may open."""
+
+    context: str
+    state: str
+    badge: str
+    description: str
+    link: str
+
+
+def shown_statuses(latest: Iterable[Status]) -> list[ShownStatus]:
+    """Return the newest statuses of a commit by context."""
+    return sorted(map(_shown, latest), key=lambda status: status.context)
+
+
+def _shown(status: Status) -> ShownStatus:
+    link = status.target_url if _opens(status.target_url) else ""
+    badge = _BADGES.get(status.state, "warn")
+    return ShownStatus(status.context, status.state, badge, status.description, link)
+
+
+def _opens(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 
 import pygit2
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.api.access import Access
@@ -18,9 +18,12 @@ from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.api.routes import route
 from orderkit.adapters.embedded.forge.gitprogram import GitProgram
 from orderkit.adapters.embedded.forge.pages import changes, locations, rawdiff, site
-from orderkit.adapters.embedded.forge.pages.commitrecords import CommitRecord, record
+from orderkit.adapters.embedded.forge.pages.commitrecords import (
+    CommitRecord,
+    record,
+    shown_statuses,
+)
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
-from orderkit.adapters.embedded.forge.pages.statuslist import shown_statuses
 from orderkit.adapters.embedded.forge.statuses import Statuses
 
 PAGE = 50
@@ -50,9 +53,6 @@ class HistoryPages:
     @route("GET", f"{REPO}/commits/{{kind}}/{{rest:path}}", "repository")
     def commits(self, call: Call) -> Response:
         """Return the commits of ``{branch|commit|tag}/{ref}[/{path}]``, 50 a page."""
-        if call.param("kind") not in locations.KINDS:
-            location = locations.location_without_kind(self.access, call)
-            return RedirectResponse(location.at("commits"), 303)
         location = locations.location_of(self.access, call)
         home = location.home
         page = min(max(call.query_number("page", 1), 1), PAGES_MAX)

@@ -9,7 +9,7 @@ Called by the modules that make pages of a repository.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import quote
 
 import pygit2
@@ -147,24 +147,6 @@ def location_of(access: Access, call: Call) -> Location:
     if location is None:
         raise ApiError(404)
     return location
-
-
-def location_without_kind(access: Access, call: Call) -> Location:
-    """
-    Return the location that an address without ``branch`` and the like means.
-
-    Raises:
-        ApiError: 404, no such repository, or it is empty.
-    """
-    home, parts = repository_of(access, call), [call.param("kind"), *_parts(call)]
-    for kind in KINDS:
-        location = _split(home, kind, parts)
-        if location:
-            return location
-    top = top_of_default_branch(home)
-    if top is None:
-        raise ApiError(404)
-    return replace(top, path="/".join(parts))
 
 
 def _parts(call: Call) -> list[str]:

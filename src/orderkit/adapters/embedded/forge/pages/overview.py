@@ -16,13 +16,11 @@ from starlette.responses import RedirectResponse, Response
 from orderkit.adapters.embedded.forge import gitread
 from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.api.access import Access
-from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, Window
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.api.routes import route
 from orderkit.adapters.embedded.forge.pages import site
 from orderkit.adapters.embedded.forge.pages.refusals import CHALLENGE
 from orderkit.adapters.embedded.forge.repositories import Repositories, Repository
-
-PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +31,6 @@ class ListedRepository:
     address: str
     last: int | None
     """When its default branch last moved; None: it is empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListPage:
-    """One page of a longer list."""
-
-    number: int
-    last: int
-    total: int
-    before: str
-    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +102,6 @@ def _listed(call: Call, row: Repository) -> ListedRepository:
     return ListedRepository(row, address, tip.commit_time if tip else None)
 
 
-def _page_of(call: Call, rows: list[Repository]) -> tuple[list[ListedRepository], ListPage]:
-    rows = sorted(rows, key=lambda row: row.full_name.lower())
-    last = Window(1, PAGE).pages(len(rows))
-    number = min(max(call.query_number("page", 1), 1), last)
-    part = ListPage(
-        number,
-        last,
-        len(rows),
-        before=_page_address(call, number - 1) if number > 1 else "",
-        after=_page_address(call, number + 1) if number < last else "",
-    )
-    return [_listed(call, row) for row in rows[Window(number, PAGE).part]], part
-
-
-def _page_address(call: Call, number: int) -> str:
-    query = {"q": call.query("q"), "page": str(number)}
-    return "?" + urlencode({key: value for key, value in query.items() if value})
+def _page_of(call: Call, rows: list[Repository]) -> tuple[list[ListedRepository], site.ListPage]:
+    shown, part = site.page_of(call, sorted(rows, key=lambda row: row.full_name.lower()))
+    return [_listed(call, row) for row in shown], part

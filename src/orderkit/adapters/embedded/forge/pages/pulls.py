@@ -18,18 +18,16 @@ from starlette.responses import RedirectResponse, Response
 from orderkit.adapters.embedded.forge import gitmerge, gitread, pullgit
 from orderkit.adapters.embedded.forge.accounts import Accounts
 from orderkit.adapters.embedded.forge.api.access import Access
-from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, Window
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call
 from orderkit.adapters.embedded.forge.gitprogram import GitProgram
 from orderkit.adapters.embedded.forge.issues import Issue, Issues
 from orderkit.adapters.embedded.forge.pages import changes, locations, rawdiff, site
-from orderkit.adapters.embedded.forge.pages.commitrecords import record
+from orderkit.adapters.embedded.forge.pages.commitrecords import record, shown_statuses
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
-from orderkit.adapters.embedded.forge.pages.statuslist import shown_statuses
 from orderkit.adapters.embedded.forge.pullgit import Pull
-from orderkit.adapters.embedded.forge.pulls import PullFilter, Pulls
+from orderkit.adapters.embedded.forge.pulls import Pulls
 from orderkit.adapters.embedded.forge.statuses import Statuses
 
-PAGE = 50
 COMMITS_MAX = 250
 STATES = ("open", "closed", "all")
 _MARKER = re.compile(r"<!--\s*orderkit-operation:\s*(\S+)\s+requester:\s*(.*?)\s*-->")
@@ -94,8 +92,7 @@ class PullPages:
         home = locations.filled_repository(self.access, call)
         state = call.query("state", "open")
         state = state if state in STATES else "open"
-        pulls = self.pulls.listed(home.row.id, PullFilter(state="" if state == "all" else state))
-        page = min(max(call.query_number("page", 1), 1), Window(1, PAGE).pages(len(pulls)))
+        pulls, part = site.page_of(call, self.pulls.listed(home.row.id, state=state))
         return site.page(
             call,
             "pulls.html",
@@ -104,9 +101,8 @@ class PullPages:
             tab="pulls",
             state=state,
             states=STATES,
-            pulls=[self._shown(pull) for pull in pulls[Window(page, PAGE).part]],
-            before=f"?state={state}&page={page - 1}" if page > 1 else "",
-            after=f"?state={state}&page={page + 1}" if len(pulls) > page * PAGE else "",
+            pulls=[self._shown(pull) for pull in pulls],
+            part=part,
         )
 
     @site.page_route(f"{REPO}/pulls/{{number}}")

@@ -43,7 +43,6 @@ _ADVICE = {
         "The address is wrong, or it was moved or deleted, or it is private and you may not see "
         "it. Check the spelling of owner, repository, branch and path.",
     ),
-    410: Advice("Gone", "It was here once and was removed for good."),
 }
 _OTHER = Advice(
     "The forge failed",

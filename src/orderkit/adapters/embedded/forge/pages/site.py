@@ -10,7 +10,8 @@ Called by the modules that make pages.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -20,7 +21,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
-from orderkit.adapters.embedded.forge.api.calls import VERSION, ApiError, Call
+from orderkit.adapters.embedded.forge.api.calls import VERSION, ApiError, Call, Window
 from orderkit.adapters.embedded.forge.api.routes import route
 from orderkit.adapters.embedded.forge.pages.visible import cut, path, plain, visible, words
 
@@ -31,6 +32,9 @@ HEADERS: Mapping[str, str] = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
+PAGE = 50
+"""Entries on one page of a list."""
+_Item = TypeVar("_Item")
 _Page = TypeVar("_Page", bound=Callable[..., Response])
 _PACKAGE = "orderkit.adapters.embedded.forge.pages"
 _STYLE_FILE = "style.css"
@@ -83,6 +87,33 @@ def page(
         )
     )
     return HTMLResponse(html, status, {**HEADERS, **(headers or {})})
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page of a longer list; the addresses of its neighbours are empty where there is none."""
+
+    number: int
+    last: int
+    total: int
+    before: str
+    after: str
+
+
+def page_of(call: Call, items: Sequence[_Item]) -> tuple[Sequence[_Item], ListPage]:
+    """Return the page of a list that ``?page=`` asks for."""
+    last = Window(1, PAGE).pages(len(items))
+    number = min(max(call.query_number("page", 1), 1), last)
+    query = {key: value for key, value in call.request.query_params.items() if value}
+    before, after = (f"?{urlencode({**query, 'page': n})}" for n in (number - 1, number + 1))
+    part = ListPage(
+        number,
+        last,
+        len(items),
+        before if number > 1 else "",
+        after if number < last else "",
+    )
+    return items[Window(number, PAGE).part], part
 
 
 def root(call: Call) -> str:

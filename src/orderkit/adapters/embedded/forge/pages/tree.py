@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 import pygit2
-from pygit2.enums import FileMode, SortMode
-from starlette.responses import RedirectResponse, Response
+from pygit2.enums import FileMode
+from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import gitread, mediatypes
 from orderkit.adapters.embedded.forge.api.access import Access
@@ -25,7 +25,6 @@ from orderkit.adapters.embedded.forge.api.routes import route
 from orderkit.adapters.embedded.forge.pages import locations, site, texts
 from orderkit.adapters.embedded.forge.pages.commitrecords import CommitRecord, record
 from orderkit.adapters.embedded.forge.pages.locations import REPO, Location, RepositoryView
-from orderkit.adapters.embedded.forge.pages.visible import decode
 
 ENTRIES_MAX = 1_000
 COMMITS_SEARCHED_MAX = 1_000
@@ -56,21 +55,13 @@ class TreePages:
         top = locations.top_of_default_branch(home)
         return _folder(top) if top else _empty(home)
 
-    @site.page_route(f"{REPO}/src")
-    def top(self, call: Call) -> Response:
-        """Lead to the repository."""
-        return RedirectResponse(locations.repository_of(self.access, call).address(), 303)
-
     @site.page_route(f"{REPO}/src/{{kind}}")
     @route("GET", f"{REPO}/src/{{kind}}/{{rest:path}}", "repository")
     def source(self, call: Call) -> Response:
-        """Return ``{branch|commit|tag}/{ref}[/{path}]``; older forms lead there."""
+        """Return ``{branch|commit|tag}/{ref}[/{path}]``."""
         home = locations.repository_of(self.access, call)
         if home.empty:
             return _empty(home)
-        if call.param("kind") not in locations.KINDS:
-            location = locations.location_without_kind(self.access, call)
-            return RedirectResponse(location.at("src"), 303)
         location = locations.location_of(self.access, call)
         entry = gitread.entry_at(location.commit.tree, location.path)
         if entry is None:
@@ -79,10 +70,7 @@ class TreePages:
 
     @route("GET", f"{REPO}/raw/{{kind}}/{{rest:path}}", "repository")
     def raw(self, call: Call) -> Response:
-        """Return the bytes at ``{branch|commit|tag}/{ref}/{path}``; older forms lead there."""
-        if call.param("kind") not in locations.KINDS:
-            location = locations.location_without_kind(self.access, call)
-            return RedirectResponse(location.at("raw"), 303)
+        """Return the bytes at ``{branch|commit|tag}/{ref}/{path}``."""
         location = locations.location_of(self.access, call)
         return raw_answer(location.home.git, location.commit, location.path)
 
@@ -97,7 +85,8 @@ def _folder(location: Location) -> Response:
     entries = gitread.children(home.git, entry.id, path) if entry else []
     entries.sort(key=lambda entry: (entry.type != "dir", entry.name))
     shown = entries[:ENTRIES_MAX]
-    last = _last_changes(location, {entry.name: entry.id for entry in shown})
+    ids = {entry.path: entry.id for entry in shown}
+    last = gitread.last_commits(location.commit, ids, at_most=COMMITS_SEARCHED_MAX)
     return site.page(
         home.call,
         "folder.html",
@@ -107,12 +96,17 @@ def _folder(location: Location) -> Response:
         tab="files",
         head=record(location.commit),
         rows=[
-            FolderEntry(e.name, e.type, location.at("src", e.path), last.get(e.name)) for e in shown
+            FolderEntry(e.name, e.type, location.at("src", e.path), _record(last, e.path))
+            for e in shown
         ],
         more=len(entries) - len(shown),
         readme=_readme(location, entries),
         branches=gitread.branch_names(home.git),
     )
+
+
+def _record(last: Mapping[str, pygit2.Commit], path: str) -> CommitRecord | None:
+    return record(last[path]) if path in last else None
 
 
 def _readme(location: Location, entries: Sequence[gitread.Entry]) -> tuple[str, str] | None:
@@ -124,37 +118,6 @@ def _readme(location: Location, entries: Sequence[gitread.Entry]) -> tuple[str, 
             text = texts.readme_text(blob)
             return (files[name].name, text) if text else None
     return None
-
-
-def _last_changes(location: Location, ids: Mapping[str, str]) -> dict[str, CommitRecord]:
-    """Return the newest commit that gave each entry its id, as far back as is searched."""
-    trees: dict[str, dict[str, str]] = {}
-    pending, last = dict(ids), dict[str, CommitRecord]()
-    walk = location.home.git.walk(location.commit.id, SortMode.TOPOLOGICAL | SortMode.TIME)
-    for commit in islice(walk, COMMITS_SEARCHED_MAX):
-        after = _ids(commit, location.path, trees)
-        before = [_ids(parent, location.path, trees) for parent in commit.parents]
-        if after in before:
-            continue
-        for name, id_ in list(pending.items()):
-            if after.get(name) == id_ and all(parent.get(name) != id_ for parent in before):
-                last[name] = record(commit)
-                del pending[name]
-        if not pending:
-            break
-    return last
-
-
-def _ids(commit: pygit2.Commit, path: str, trees: dict[str, dict[str, str]]) -> Mapping[str, str]:
-    entry = gitread.entry_at(commit.tree, path)
-    if entry is None or entry.mode != FileMode.TREE:
-        return {}
-    if entry.id not in trees:
-        tree = commit.tree[path] if path else commit.tree
-        trees[entry.id] = {
-            decode(item.raw_name or b""): str(item.id) for item in tree.peel(pygit2.Tree)
-        }
-    return trees[entry.id]
 
 
 def _file(location: Location, entry: gitread.Entry) -> Response:

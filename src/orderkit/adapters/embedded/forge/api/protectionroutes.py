@@ -134,8 +134,8 @@ class ProtectionRoutes:
         return team.id
 
     def _shape(self, rule: Rule) -> Json:
-        settings: Json = {}
-        for key, value in dataclasses.asdict(rule.settings).items():
+        settings: Json = dataclasses.asdict(rule.settings)
+        for key, value in settings.items():
             if key.endswith("_usernames"):
                 settings[key] = [self.accounts.by_id(user_id).name for user_id in value]
             elif key.endswith("_teams"):

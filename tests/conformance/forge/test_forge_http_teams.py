@@ -381,7 +381,6 @@ def test_a71_what_is_no_collaborator(shop: Workshop, org: Org) -> None:
     nobody = f"{org.repo}/collaborators/nobody-1"
     somebody = f"{org.repo}/collaborators/{shop.outsider[0]}"
 
-    assert shop.api("GET", f"{nobody}/permission").status_code == 422
     assert shop.api("PUT", nobody, {}).status_code == 422
     assert shop.api("DELETE", nobody).status_code == 422
     assert shop.api("PUT", somebody, {"permission": "boss"}).status_code == 500

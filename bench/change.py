@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bench.figure import Figure, timed_s
 from bench.platform import REQUESTER, running
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.core.kit.model import How
 from orderkit.core.names import RepoId

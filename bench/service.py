@@ -25,7 +25,7 @@ import requests
 
 from bench.figure import Figure
 from bench.platform import REQUESTER, rss_mb, running
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, load_settings, token
 from orderkit.core.platform.access import AccessSettings
 from orderkit.core.platform.settings import PlatformSettings

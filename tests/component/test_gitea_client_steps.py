@@ -18,7 +18,7 @@ from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge, transport, turns
 from orderkit.adapters.gitea.answers import LostAnswerError
-from orderkit.core.errors import BusyError, RefusedError
+from orderkit.core.errors import InProgressError, RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import (
     CommitStatus,
@@ -26,7 +26,7 @@ from orderkit.ports.forge import (
     MergeStyle,
     Operation,
     PullDraft,
-    Right,
+    TeamRight,
     Webhook,
 )
 
@@ -182,7 +182,7 @@ STEPS = [
     Step(
         "team",
         lambda w, _: w.client.ensure_access(
-            w.repo.owner, "devs", right=Right.WRITE, members=[USER]
+            w.repo.owner, "devs", right=TeamRight.WRITE, members=[USER]
         ),
         team_is_right,
     ),
@@ -273,7 +273,7 @@ def test_a_merge_that_is_checked_for_too_long_is_busy_and_can_be_repeated(world:
     number = world.open()
     world.proxy.plan = Listed([Decision(Fault.REFUSE_BEFORE, CHECKING)] * 1000)
 
-    with pytest.raises(BusyError, match="still checking") as caught:
+    with pytest.raises(InProgressError, match="still checking") as caught:
         merge(world, number, deadline_s=0.3)
 
     assert caught.value.retryable

@@ -14,9 +14,9 @@ from typing import Any
 
 import requests
 from commands import Command
+from lab.realbackstage import GUEST, Backstage
 from ordered import TEMPLATE, Ordered
 from published import Up, read_kit, wanted_repository
-from realbackstage import GUEST, Backstage
 from scaffolderapi import Scaffolder
 
 from orderkit.core.names import RepoId
@@ -194,4 +194,4 @@ def test_a_service_token_of_the_portal_orders_for_nobody(
     status, found = _through_the_proxy(backstage, static, body)
 
     assert status == 401
-    assert "who asks is not proved" in json.dumps(found)
+    assert "the requester is not proved" in json.dumps(found)

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from commands import Command
+from lab.realbackstage import GUEST, Backstage
 from ordered import TEMPLATE, Ordered
 from published import Up, read_kit, wanted_repository
-from realbackstage import GUEST, Backstage
 from scaffolderapi import Scaffolder
 
 from orderkit.core.names import RepoId

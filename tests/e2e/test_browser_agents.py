@@ -12,9 +12,9 @@ import pytest
 import requests
 from browsing import browse
 from commands import Command
-from daemons import Daemon
+from lab.daemons import Daemon
+from lab.realbackstage import Backstage
 from published import Up
-from realbackstage import Backstage
 
 from orderkit.cli.connecting import token
 from orderkit.core.objects.kube_objects import (
@@ -156,7 +156,7 @@ def test_the_budget_is_raised(changed: Any) -> None:
 
 
 def test_a_swap_to_itself_is_refused_in_words(changed: Any) -> None:
-    assert "is california-housing already: nothing would change" in changed["itself"]
+    assert "is already california-housing: nothing would change" in changed["itself"]
 
 
 def test_a_swap_to_what_is_not_ready_is_refused_in_words(changed: Any) -> None:

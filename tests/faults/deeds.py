@@ -27,7 +27,7 @@ from orderkit.ports.forge import (
     MergeStyle,
     Operation,
     PullDraft,
-    Right,
+    TeamRight,
     Webhook,
 )
 
@@ -150,7 +150,7 @@ def _status(spec: Spec) -> CommitStatus:
 
 def _access(forge: GiteaForge, spec: Spec) -> None:
     forge.ensure_access(
-        spec.org, f"t-{spec.name}", right=Right.WRITE, members=[], repositories=[spec.name]
+        spec.org, f"t-{spec.name}", right=TeamRight.WRITE, members=[], repositories=[spec.name]
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.generate.kit_files import generate
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.model import Kit

@@ -34,7 +34,7 @@ from orderkit.core.crossplane.composed_metadata import (
     root_labelled,
 )
 from orderkit.core.crossplane.pipeline import compose
-from orderkit.core.crossplane.simulation import finder, is_namespaced
+from orderkit.core.crossplane.simulation import lookup_in
 from orderkit.core.crossplane.station import (
     Ready,
     Result,
@@ -45,6 +45,7 @@ from orderkit.core.crossplane.station import (
 from orderkit.core.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, reconcile_error
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
 from orderkit.core.objects.plain_data import copied
+from orderkit.core.objects.scopes import is_namespaced
 
 FOLDER = Path(__file__).parents[1] / "conformance" / "functions"
 FUNCTION = "function-script"
@@ -189,8 +190,8 @@ def our_round(case: EngineCase) -> dict[str, Any]:
     xr = root_labelled(copied(dict(case.xr)))
     xr["metadata"].setdefault("uid", preview_uid(xr))
     observed = {annotations_of(each)[RESOURCE_NAME_ANNOTATION]: each for each in case.observed}
-    fetch = finder([*case.required, *case.observed])
-    world = World({FUNCTION: script}, observed, fetch=fetch, scope_of=is_namespaced)
+    fetch = lookup_in([*case.required, *case.observed])
+    world = World({FUNCTION: script}, observed, lookup=fetch, scope_of=is_namespaced)
     found = compose(xr, steps_of(case.composition["spec"]), world)
     return {
         "error": found.error,

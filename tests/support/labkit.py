@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from orderkit.core.check import PackFacts, Subject
+from orderkit.core.check import KitUnderCheck, PackFacts
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.errors import OrderkitError
 from orderkit.core.generate.kit_files import projected
@@ -130,7 +130,7 @@ spec:
   package: registry.example.org/crossplane-contrib/function-auto-ready:v0.7.0
 """
 STATION = """\
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
 
 def station(request: StationRequest) -> StationResponse:
@@ -197,7 +197,7 @@ def generated(texts: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
 
 def subject(
     changes: Mapping[str, str | None] | None = None, stations: Mapping[str, Station] | None = None
-) -> Subject:
+) -> KitUnderCheck:
     """Return the kit under check."""
     files = generated(texts_with(changes or {}))
-    return Subject("lab", PackFacts(files, stations or {"lab": station}))
+    return KitUnderCheck("lab", PackFacts(files, stations or {"lab": station}))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from orderkit.adapters.processes.confined_rendering import judge_confined
 from orderkit.core.kit.pack import Files
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.portal.profile import natural_path
@@ -82,6 +83,7 @@ def wanted_repository(up: Up, kit: Kit, *, requester: str) -> PublishRequest:
         cluster=platform.cluster,
         portal=platform.portal,
         publish=publish,
+        confined=judge_confined,
     )
     with pytest.raises(_Seen) as seen:
         scaffolder.run(

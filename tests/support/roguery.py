@@ -152,7 +152,7 @@ def wait_for(
         lambda: listing.status(platform, entry.order),
         done,
         timeout_s=WAIT_S,
-        what=f"{entry.order} {what}",
+        goal=f"{entry.order} {what}",
         why_not=lambda report: f"{report.state}",
     )
 

@@ -11,7 +11,7 @@ Errors a caller can act on.
       NotFoundError          exit 1    what was asked for does not exist
       RemoteError            exit 1    a forge, cluster or portal failed; retry if `retryable`
         UnreachableError     exit 1    nobody answers there; a retry can help
-        BusyError            exit 1    it is still at work on something; a retry can help
+        InProgressError      exit 1    it is still at work on something; a retry can help
         AccessError          exit 1    it answered that we may not
 
 Each class fixes four facts: exit code, whether a retry can help, the status of the service's
@@ -24,6 +24,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 EXIT_DONE = 0
+EXIT_DIFFERS = 10
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 """Exit codes without an exception class of ours."""
@@ -108,7 +109,7 @@ class UnreachableError(RemoteError):
     http_status = 503
 
 
-class BusyError(RemoteError):
+class InProgressError(RemoteError):
     """The other side is still at work on what has to come first. Nothing was done."""
 
     retryable = True

@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.access import ForgeAccess, Right, Webhook
+from orderkit.ports.access import ForgeAccess, TeamRight, Webhook
 from orderkit.ports.pulls import (
     CommitStatus,
     ForgePulls,
@@ -64,8 +64,8 @@ __all__ = [
     "PullRequest",
     "PullState",
     "Repository",
-    "Right",
     "StatusState",
+    "TeamRight",
     "Webhook",
     "Written",
     "trailers",

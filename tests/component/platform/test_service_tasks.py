@@ -14,14 +14,14 @@ import requests
 from signer import EVE, Signer, signing
 
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.packfolder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
 from orderkit.core.order.order_file import PATH as RECORD
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.order import placing
-from orderkit.flows.order.placing import RunRequest
+from orderkit.flows.order.placing import TemplateRunRequest
 from orderkit.flows.order.publishing import publish
 from orderkit.flows.platform import Platform
 from orderkit.flows.template.actions.action_context import PublishRequest
@@ -105,7 +105,7 @@ def written(platform: Platform, team: str) -> dict[str, Any]:
 
 def run_naturally(platform: Platform, team: str) -> Mapping[str, Any]:
     source = published_template(platform, "garage")
-    wanted = RunRequest({"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions())
+    wanted = TemplateRunRequest({"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions())
     return placing.run(source, wanted, platform, on_step=lambda _event: None).outputs
 
 
@@ -182,7 +182,7 @@ def test_an_order_that_was_published_and_not_registered_is_finished(
 ) -> None:
     """As a crash between the two steps leaves it."""
     source = published_template(platform.platform, "garage")
-    wanted = RunRequest(
+    wanted = TemplateRunRequest(
         {"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions(dry_run=True)
     )
     rendered = placing.run(source, wanted, platform.platform, on_step=lambda _event: None)
@@ -321,7 +321,7 @@ def test_who_proves_nothing_gets_nothing_where_signatures_are_checked(
     done = signed(task(team), **header)
 
     assert done.status == 401
-    assert "who asks is not proved" in done.error
+    assert "the requester is not proved" in done.error
     assert platform.platform.forge.head(repository(team)) is None
 
 

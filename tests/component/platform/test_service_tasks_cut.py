@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
 from orderkit.core.portal.profile import Profile

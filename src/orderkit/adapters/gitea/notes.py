@@ -21,7 +21,7 @@ from orderkit.adapters.gitea.calls import (
     number_in,
     text_in,
 )
-from orderkit.adapters.gitea.reading import Reading
+from orderkit.adapters.gitea.reading import GiteaReading
 from orderkit.adapters.gitea.turns import settle
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import CommitSha, RepoId
@@ -31,7 +31,7 @@ _MARKER = re.compile(r"[A-Za-z0-9._:/-]+")
 _STATES: Mapping[str, StatusState] = {state: state for state in get_args(StatusState)}
 
 
-class Notes(Reading):
+class Notes(GiteaReading):
     """The part of the port about comments and statuses."""
 
     def comment(self, repo: RepoId, number: int, text: str, *, marker: str) -> None:

@@ -33,7 +33,7 @@ from orderkit.ports.forge import Operation, PullDraft, PullRequest, PullState
 _LINE = re.compile(r"\s*<!-- orderkit-operation: (\S+) requester: (.*?) -->\s*\Z")
 
 
-class Pulls(Branches, Notes):
+class GiteaPulls(Branches, Notes):
     """The part of the port about pull requests, without merging."""
 
     def open_pull(self, repo: RepoId, draft: PullDraft, operation: Operation) -> PullRequest:

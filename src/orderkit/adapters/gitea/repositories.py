@@ -19,7 +19,7 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, Reading
+from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, GiteaReading
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.turns import settle
 from orderkit.core.errors import InvalidInputError, NotFoundError
@@ -27,7 +27,7 @@ from orderkit.core.names import RepoId
 from orderkit.ports.forge import Repository
 
 
-class Repositories(Reading):
+class Repositories(GiteaReading):
     """The part of the port about organisations and repositories."""
 
     def ensure_org(self, name: str) -> bool:

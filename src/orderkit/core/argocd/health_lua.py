@@ -1,5 +1,5 @@
 """
-The health checks that Argo CD runs on what a pack delivers, as Lua.
+The health checks that Argo CD runs for a pack's objects, in Lua.
 
 Argo CD runs a check without Lua's libraries for text and numbers and gives it the object as
 ``obj``. One that is being deleted never gets here: Argo CD says Progressing itself. A layer's

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.consistency import Problem, problems
+from orderkit.core.kit.consistency import KitProblem, problems
 from orderkit.core.kit.kit_reader import definition_path, kit_path, kit_spec, read_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
@@ -49,11 +49,13 @@ def refusals(name: str, files: Files) -> Iterator[InvalidInputError]:
         for problem in problems(read_kit(name, files), kit_spec(name, files)):
             yield _refusal(problem, name, files)
     except BrokenXrdError as error:
-        place = yaml11.place(str(path), files[path], error.steps)
+        place = yaml11.field_location(str(path), files[path], error.steps)
         raise InvalidInputError(place, None, f"is refused: {error}", hint=error.hint) from error
 
 
-def _refusal(problem: Problem, name: str, files: Files) -> InvalidInputError:
+def _refusal(problem: KitProblem, name: str, files: Files) -> InvalidInputError:
     path = definition_path(name) if problem.file == "xrd" else kit_path(name)
-    place = yaml11.place(str(path), files[path], problem.steps) if path in files else str(path)
+    place = (
+        yaml11.field_location(str(path), files[path], problem.steps) if path in files else str(path)
+    )
     return InvalidInputError(place, problem.value, problem.rule, hint=problem.hint)

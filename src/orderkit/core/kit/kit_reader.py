@@ -15,7 +15,6 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import (
-    Change,
     Direction,
     End,
     Example,
@@ -26,6 +25,7 @@ from orderkit.core.kit.model import (
     How,
     KindRef,
     Kit,
+    KitChange,
     Lease,
     Link,
     Page,
@@ -204,8 +204,8 @@ def _link(found: Mapping[str, Any]) -> Link:
     )
 
 
-def _change(found: Mapping[str, Any]) -> Change:
-    return Change(
+def _change(found: Mapping[str, Any]) -> KitChange:
+    return KitChange(
         name=found["name"],
         title=found.get("title") or spelt_out(found["name"]),
         fields=tuple(found["fields"]),

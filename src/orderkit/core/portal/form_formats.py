@@ -4,7 +4,7 @@ The values of JSON Schema's ``format`` that a form may use, as form and backend 
 The form asks ajv with ajv-formats, the backend npm's jsonschema; they read most formats
 differently, so each has a side of its own in `FORMATS`. What only one of them knows, or what is
 not exact here, is in `REFUSED`: a pattern says the same to both. Any other name is ignored by
-both, and so here. A URI with an IPv6 host is refused. Called by ``formschema``.
+both, and so here. A URI with an IPv6 host is refused. Called by ``form_schema``.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def _matches(pattern: str) -> Obeys:
 
 
 def _is_date(text: str) -> bool:
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return False
-    year, month, day = map(int, found.groups())
+    year, month, day = map(int, match.groups())
     leap_or_plain = year or 2000  # the calendar has no year 0; like 2000 it is a leap year
     return 1 <= month <= 12 and 1 <= day <= monthrange(leap_or_plain, month)[1]  # noqa: PLR2004
 

@@ -5,7 +5,7 @@ For actions whose result is a file: the same bytes or an error. Block style, two
 plain text where YAML 1.2 reads it as text, else quotes, lines folded at 80 columns, several
 lines as a literal block. Refused, because the library's rules there are not followed: lines
 that cannot be folded in double quotes, blocks with long lines or with blanks around line
-ends, very long keys. Compared with the library in ``tests/unit/test_yamlprint.py``.
+ends, very long keys. Compared with the library in ``tests/unit/portal/test_yamlprint.py``.
 """
 
 from __future__ import annotations
@@ -131,13 +131,13 @@ def _double_quoted(value: str) -> str:
     return re.sub(r"\\(u([0-9a-f]{4})|.)", _escape, encoded)
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = found[2]
+def _escape(match: re.Match[str]) -> str:
+    code = match[2]
     if code is None:
-        return found[0]
+        return match[0]
     if code in _SHORT_ESCAPES:
         return f"\\{_SHORT_ESCAPES[code]}"
-    return f"\\x{code[2:]}" if code.startswith("00") else found[0]
+    return f"\\x{code[2:]}" if code.startswith("00") else match[0]
 
 
 def _fold(text: str, indent: str, column: int | None) -> str:

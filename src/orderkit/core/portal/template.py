@@ -74,7 +74,7 @@ _TEMPLATE: Schema = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TemplateStep:
     """One step as written; `each` and `condition` are None where absent."""
 
     id: str
@@ -92,7 +92,7 @@ class Template:
     name: str
     title: str
     pages: tuple[Schema, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[TemplateStep, ...]
     output: Mapping[str, Any]
     entity: Mapping[str, Any]
     secrets: Schema
@@ -169,9 +169,9 @@ def parse_template(data: bytes, *, name: str) -> Template:
     return template
 
 
-def _step(step: Mapping[str, Any], number: int) -> Step:
+def _step(step: Mapping[str, Any], number: int) -> TemplateStep:
     identifier = step.get("id", f"step-{number}")
-    return Step(
+    return TemplateStep(
         id=identifier,
         name=step.get("name", identifier),
         action=step["action"],

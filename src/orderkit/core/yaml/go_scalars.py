@@ -1,10 +1,11 @@
 """
 What a plain YAML scalar means to Kubernetes.
 
-``kubectl``, Argo CD and the API server read YAML with one Go library whose dialect is neither
-YAML 1.1 nor 1.2: ``yes`` and ``y`` are true, ``1e3`` is a number, ``0o17`` and ``017`` are 15,
-``1:20`` is text. So neither PyYAML's nor ruamel's resolver will do; this one follows Go's, except
-that timestamps stay text (JSON has none). Called by ``core.yaml.manifests``.
+``kubectl``, Argo CD and the API server read YAML with one Go library whose dialect is neither YAML
+1.1 nor 1.2: ``yes`` and ``y`` are true, ``1e3`` is a number, ``0o17`` and ``017`` are 15, ``1:20``
+is text. So neither PyYAML's nor ruamel's resolver will do; this one follows Go's, except that
+timestamps stay text (JSON has none). Called by ``core.yaml.manifests`` and
+``core.yaml.edit.readers``.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def resolve(text: str) -> Scalar:
     if text[0] not in "+-.0123456789" or len(text) > _MAX_DIGITS:
         return text
     plain = text if text.startswith(".") else text.replace("_", "")
-    whole = _whole(plain)
-    if whole is not None and _INT_MIN <= whole <= _UINT_MAX:
-        return whole
+    integer = _whole(plain)
+    if integer is not None and _INT_MIN <= integer <= _UINT_MAX:
+        return integer
     if _FLOAT.fullmatch(plain):
         return _finite(plain)
     return text

@@ -3,8 +3,8 @@ Render a pack for one platform: what publishing puts into the platform's own pac
 
 The delivery tree is fitted to the installation, the portal's profile is applied to the templates,
 then the platform's values are baked; a sentinel that would be left is refused. Writes nothing.
-Called by ``flows.install.bootstrapping``, ``flows.install.upgrading`` and ``orderkit platform
-render``, so that a person can look before anything is published.
+Called by ``flows.install.bootstrapping`` and by ``orderkit platform render`` and ``orderkit
+platform upgrade``, so that a person can look before anything is published.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.checked_kits import checked_kits
-from orderkit.core.kit.hidden_fields import guard
+from orderkit.core.kit.hidden_fields import guard_pattern
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Files, read_pack
 from orderkit.core.kit.xrd_fields import fields_of
@@ -36,7 +36,7 @@ SERVICE_URL = PORTAL_URL = "http://127.0.0.1:7399"
 
 @dataclass(frozen=True, slots=True)
 class PlatformValues:
-    """What a pack gets to know of the platform it is published to."""
+    """The values of a platform that are written into its pack."""
 
     forge_url: str
     pack_commit: str
@@ -114,17 +114,17 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
 
 
 def _check_values(kit: Kit, baked: Mapping[str, str]) -> None:
-    """Refuse a value that the kit's form would refuse from everybody."""
+    """Refuse a value that the kit's form would always refuse."""
     for path, hidden in kit.hidden.items():
         if hidden.value not in baked:
             raise InvalidInputError(
                 f"spec.values.{hidden.value}",
                 None,
-                f"is missing: kit '{kit.name}' bakes it into '{path}'",
+                f"is missing: kit '{kit.name}' needs it for '{path}'",
                 hint="give it in platform.yaml, or to 'orderkit up' as --value NAME=TEXT",
             )
         field = fields_of(kit).find(path)
-        pattern = guard(hidden, field) if field else ""
+        pattern = guard_pattern(hidden, field) if field else ""
         if not compile_pattern(pattern).search(baked[hidden.value]):
             raise InvalidInputError(
                 f"spec.values.{hidden.value}",

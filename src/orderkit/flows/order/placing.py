@@ -36,7 +36,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.portal.template import Template
 from orderkit.core.suggestions import did_you_mean
-from orderkit.flows.argocd.refreshing import Asking
+from orderkit.flows.argocd.refreshing import RepeatedRefresh
 from orderkit.flows.order import listing
 from orderkit.flows.order.listing import OrderReport
 from orderkit.flows.order.publishing import operation, publish
@@ -49,7 +49,11 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder
-from orderkit.flows.template.published_templates import Source, kit_template, published_template
+from orderkit.flows.template.published_templates import (
+    TemplateSource,
+    kit_template,
+    published_template,
+)
 from orderkit.flows.template.scaffolder import StepEvent, TaskOptions, TaskResult
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Forge
@@ -90,7 +94,7 @@ class Ordered:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
+class TemplateRunRequest:
     """What a person asks for. `values` come from a file; `assignments` win over them."""
 
     assignments: Mapping[str, str]
@@ -132,7 +136,7 @@ class TaskDone:
 class _Task:
     """A template with checked values, and whoever runs it. Nothing is written yet."""
 
-    source: Source
+    source: TemplateSource
     parameters: Mapping[str, Any]
     requester: Requester
     portal: Portal
@@ -142,7 +146,7 @@ class _Task:
     on_step: OnStep = lambda _event: None
 
 
-def _entry_of(source: Source, parameters: Mapping[str, Any]) -> OrderEntry | None:
+def _entry_of(source: TemplateSource, parameters: Mapping[str, Any]) -> OrderEntry | None:
     """Name the order of a kit's template by its values."""
     if source.kit is None:
         return None
@@ -197,7 +201,11 @@ def order(
 
 
 def run(
-    source: Source, request: RunRequest, platform: Platform | None, *, on_step: OnStep
+    source: TemplateSource,
+    request: TemplateRunRequest,
+    platform: Platform | None,
+    *,
+    on_step: OnStep,
 ) -> TaskResult:
     """
     Run a template as its form would be answered; without a platform if its steps need none.
@@ -333,6 +341,7 @@ def _run(
             catalog=platform.catalog,
             cluster=platform.cluster,
             portal=task.portal,
+            confined=platform.confined,
             publish=publish_files,
         ),
         user=scaffolder.User(task.requester.ref, proof=task.requester.proof),
@@ -374,7 +383,7 @@ def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> Order
 
     if not request.wait:
         return look()
-    asking = Asking(platform)
+    asking = RepeatedRefresh(platform)
 
     def ask(report: OrderReport) -> None:
         """The ledger's team has not taken the order up: its refresh may have been lost."""
@@ -386,7 +395,7 @@ def _wait(platform: Platform, entry: OrderEntry, request: OrderRequest) -> Order
         look,
         lambda report: report.state.ready,
         timeout_s=request.timeout_s,
-        what=f"{entry.order}: becoming Ready",
+        goal=f"{entry.order}: becoming Ready",
         why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
         on_look=ask,
     )
@@ -425,7 +434,7 @@ def _typed(name: str, text: str, type_: str) -> object:
         ) from error
 
 
-def _parameters(template: Template, request: RunRequest) -> dict[str, Any]:
+def _parameters(template: Template, request: TemplateRunRequest) -> dict[str, Any]:
     """Put values, assignments and the asterisks of secret fields together."""
     parameters = {**request.values, **read_assignments(template, request.assignments)}
     for name, schema in template.properties.items():

@@ -16,13 +16,13 @@ from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.kit.model import Kit
 from orderkit.core.portal.profile import TEMPLATES, natural_path
 from orderkit.core.portal.template import Template, parse_template
-from orderkit.flows.platform import Platform, Snapshot, pack_snapshot, published_pack
+from orderkit.flows.platform import Platform, RepositorySnapshot, pack_snapshot, published_pack
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.actions.file_sources import ForgeFolder
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TemplateSource:
     """A template, the folder it lies in, and the kit it orders if it is a kit's."""
 
     template: Template
@@ -30,7 +30,7 @@ class Source:
     kit: Kit | None = None
 
 
-def kit_template(platform: Platform, name: str) -> Source:
+def kit_template(platform: Platform, name: str) -> TemplateSource:
     """
     Return the template of a kit of the published pack, its natural steps.
 
@@ -45,10 +45,10 @@ def kit_template(platform: Platform, name: str) -> Source:
     if template is None:
         path = natural_path(folder, pack_files.blobs)
         raise InvalidInputError(str(path), None, f"is missing in pack '{pack.name}'")
-    return Source(template, _folder(platform, pack_files, folder), kit)
+    return TemplateSource(template, _folder(platform, pack_files, folder), kit)
 
 
-def published_template(platform: Platform, name: str) -> Source:
+def published_template(platform: Platform, name: str) -> TemplateSource:
     """
     Find a template of the published pack, its natural steps, by its kit's name or its own.
 
@@ -64,7 +64,7 @@ def published_template(platform: Platform, name: str) -> Source:
         if name in {folder.name, template.name}:
             pack = published_pack(platform, pack_files)
             kit = pack.kit(folder.name) if folder.name in pack.kit_names else None
-            return Source(template, _folder(platform, pack_files, folder), kit)
+            return TemplateSource(template, _folder(platform, pack_files, folder), kit)
         templates[template.name] = folder.name
     raise NotFoundError(
         f"template '{name}' is neither a file nor in the published pack",
@@ -73,29 +73,33 @@ def published_template(platform: Platform, name: str) -> Source:
     )
 
 
-def _template_folders(pack_files: Snapshot, *, first: str) -> Iterator[PurePosixPath]:
+def _template_folders(pack_files: RepositorySnapshot, *, first: str) -> Iterator[PurePosixPath]:
     paths = [path for path in pack_files.blobs if path.match(TEMPLATES)]
     for path in sorted(paths, key=lambda path: (path.parent.name != first, path)):
         yield path.parent
 
 
-def _natural(platform: Platform, pack_files: Snapshot, folder: PurePosixPath) -> Template | None:
+def _natural(
+    platform: Platform, pack_files: RepositorySnapshot, folder: PurePosixPath
+) -> Template | None:
     path = natural_path(folder, pack_files.blobs)
     revision = platform.forge.read(platform.pack_repo, path, pack_files.commit)
     return None if revision is None else parse_template(revision.data, name=str(path))
 
 
-def _folder(platform: Platform, pack_files: Snapshot, folder: PurePosixPath) -> ForgeFolder:
+def _folder(
+    platform: Platform, pack_files: RepositorySnapshot, folder: PurePosixPath
+) -> ForgeFolder:
     return ForgeFolder(platform.forge, platform.pack_repo, pack_files.commit, folder, trusted=True)
 
 
 def template_of(
     path: PurePosixPath | str, data: bytes, folder: scaffolder.TemplateFolder
-) -> Source:
+) -> TemplateSource:
     """
     Read a template that is no part of a published pack.
 
     Raises:
         InvalidInputError: It is no v1beta3 Template.
     """
-    return Source(parse_template(data, name=str(path)), folder)
+    return TemplateSource(parse_template(data, name=str(path)), folder)

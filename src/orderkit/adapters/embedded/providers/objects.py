@@ -18,13 +18,13 @@ import copy
 import threading
 from collections.abc import Iterable
 
-from orderkit.adapters.embedded.assembly.site import Site
+from orderkit.adapters.embedded.assembly.site import ReconcilerContext
 from orderkit.adapters.embedded.providers.managed import (
     UNAVAILABLE,
     Allowed,
     ManagedError,
-    Outcome,
     Twin,
+    VisitOutcome,
 )
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.conditions import AVAILABLE, Condition
@@ -39,14 +39,14 @@ CONFIG_VERSION = "v1alpha1"
 class ObjectTwin(Twin):
     """The controllers of both flavours of Object."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ReconcilerContext) -> None:
         super().__init__(site)
         self._lock = threading.Lock()
         self._targets: dict[ObjectKey, set[ObjectKey]] = {}
         """Target: the Objects that are about it."""
         self._look_after({f"object/{kind.group}": kind for kind in (LEGACY, MODERN)})
 
-    def _visit(self, managed: Manifest, allowed: Allowed) -> Outcome:
+    def _visit(self, managed: Manifest, allowed: Allowed) -> VisitOutcome:
         _refuse_what_is_not_done(managed)
         wanted = target_of(managed)
         self._follow(managed, wanted)
@@ -54,8 +54,8 @@ class ObjectTwin(Twin):
         if (seen is None and allowed.create) or (seen is not None and allowed.update):
             seen = self._applied(managed, wanted, new=seen is None)
         if seen is None:
-            return Outcome(UNAVAILABLE, status={"atProvider": {}})
-        return Outcome(_readiness(managed, seen), status={"atProvider": {"manifest": seen}})
+            return VisitOutcome(UNAVAILABLE, status={"atProvider": {}})
+        return VisitOutcome(_readiness(managed, seen), status={"atProvider": {"manifest": seen}})
 
     def _applied(self, managed: Manifest, wanted: Manifest, *, new: bool) -> Manifest:
         owner = f"provider-kubernetes/{metadata(managed)['name']}"

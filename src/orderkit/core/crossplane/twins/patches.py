@@ -4,7 +4,8 @@ Patches of function-patch-and-transform: from where, through which transforms, t
 Read at v0.10.8. Sources are observed objects, targets desired ones and the environment. A target
 goes through JSON after each patch, so its whole numbers become integers, as in the function.
 
-Called by ``patchandtransform``, with patches that ``ptinput`` has passed.
+Called by ``patch_and_transform`` and ``patched_resources``, with patches that ``patch_input`` has
+passed.
 """
 
 from __future__ import annotations
@@ -120,14 +121,14 @@ def patched(patch: Patch, source: Data, target: Data) -> Data:
         raise PatchError(str(error)) from error
     if not target.get("kind"):
         raise PatchError("cannot patch to object: Object 'Kind' is missing")
-    found: Data = from_json(target)
-    return found
+    manifest: Data = from_json(target)
+    return manifest
 
 
 def target_of(patch: Patch) -> str:
     """Return where a patch writes; where it reads unless it says otherwise."""
-    wanted = patch.get("toFieldPath")
-    return str(patch.get("fromFieldPath") or "") if wanted is None else str(wanted)
+    path = patch.get("toFieldPath")
+    return str(patch.get("fromFieldPath") or "") if path is None else str(path)
 
 
 def _taken(patch: Patch, source: Data) -> Any:
@@ -159,12 +160,12 @@ def _write(patch: Patch, target: Data, value: Any, *, single: bool) -> None:
     paths = field_paths.expand(target, path)
     if not paths:
         raise PatchError(f"cannot expand ToFieldPath {path}")
-    for each in paths:
-        merge_at(target, each, value, how)
+    for expanded_path in paths:
+        merge_at(target, expanded_path, value, how)
 
 
 def _merge(patch: Patch) -> Merge | None:
-    wanted = (patch.get("policy") or {}).get("toFieldPath") or "Replace"
-    if wanted not in POLICIES:
-        raise PatchError(f"invalid patch policy {wanted}")
-    return POLICIES[wanted]
+    policy = (patch.get("policy") or {}).get("toFieldPath") or "Replace"
+    if policy not in POLICIES:
+        raise PatchError(f"invalid patch policy {policy}")
+    return POLICIES[policy]

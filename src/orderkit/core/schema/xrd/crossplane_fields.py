@@ -2,8 +2,8 @@
 The fields that Crossplane itself adds to every composite resource, as schemas.
 
 A modern XR has them under ``spec.crossplane``, a legacy one directly in ``spec``; the author's
-fields of the same names lose. A claim has its own set, directly in ``spec``. Called by
-``core.schema.xrd.derived_crds`` and ``core.schema.xrd.dropped_keywords``.
+fields of the same names lose. A claim has its own set, directly in ``spec``. Called by the modules
+of this package and by ``core.kit.xrd_fields``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ LEGACY = "LegacyCluster"
 """The scope of XRs as they were before Crossplane 2."""
 
 
-def _text(**more: Any) -> dict[str, Any]:
-    return {"type": "string", **more}
+def _text(**keywords: Any) -> dict[str, Any]:
+    return {"type": "string", **keywords}
 
 
 def _map(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -102,8 +102,8 @@ def status_fields(*, legacy: bool) -> dict[str, Any]:
     return fields
 
 
-def _column(name: str, path: str, type_: str = "string", **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": type_, "jsonPath": path, **more}
+def _column(name: str, path: str, type_: str = "string", **keywords: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, "jsonPath": path, **keywords}
 
 
 def _state_columns() -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from orderkit.adapters.embedded.cluster.documents import encode
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
-from orderkit.adapters.embedded.cluster.registry import Registry
+from orderkit.adapters.embedded.cluster.registry import KindRegistry
 from orderkit.core.objects.kube_objects import Manifest
 
 _TITLE = "Orderkit embedded cluster"
@@ -34,7 +34,7 @@ def _tag(served: ServedKind) -> Manifest:
     return {"group": kind.group, "kind": kind.kind, "version": kind.version}
 
 
-def index_v3(registry: Registry) -> Manifest:
+def index_v3(registry: KindRegistry) -> Manifest:
     """Answer ``/openapi/v3``; the hash changes with the content, so clients may cache."""
     paths = {}
     for group, version in dict.fromkeys((s.kind.group, s.kind.version) for s in registry.all()):
@@ -45,7 +45,7 @@ def index_v3(registry: Registry) -> Manifest:
     return {"paths": paths}
 
 
-def document_v3(registry: Registry, group: str, version: str) -> Manifest | None:
+def document_v3(registry: KindRegistry, group: str, version: str) -> Manifest | None:
     """Answer ``/openapi/v3/apis/<group>/<version>``."""
     kinds = [s for s in registry.all() if (s.kind.group, s.kind.version) == (group, version)]
     if not kinds:

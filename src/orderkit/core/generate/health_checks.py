@@ -1,0 +1,173 @@
+"""
+Argo CD settings for a pack: health checks, and kinds that are not watched.
+
+``gitops/argocd/argocd-cm.yaml`` is generated: checks of what packs are made of, one check per
+kind that the kits define (without one, Argo CD counts an order as healthy before it is begun),
+and the pack's own keys, one file each in ``gitops/argocd/own/``. A kit knows no installation, so
+neither does this file. ``core.argocd.health`` judges in the same way.
+
+Called by ``flows.kit.generate_kits``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.core.argocd.health_lua import (
+    APPLICATION,
+    CONFIGURED,
+    DEFINITION,
+    PACKAGE,
+    RECONCILED,
+    REVISION,
+)
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.deliverable_kinds import kinds_of
+from orderkit.core.kit.generated_mark import pack_comment
+from orderkit.core.kit.model import Kit
+from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, CONFIG_MAP, Manifest
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.documents import Files
+
+FOLDER = PurePosixPath("gitops", "argocd")
+SETTINGS = FOLDER / "argocd-cm.yaml"
+OWN = FOLDER / "own"
+"""The pack's own keys: a file each, named like the key; ``.lua`` and ``.yaml`` may follow."""
+KEY = "resource.customizations.health.{group}_{kind}"
+
+CHECKS: dict[tuple[str, str], str] = {
+    ("argoproj.io", "Application"): APPLICATION,
+    ("apiextensions.crossplane.io", "CompositeResourceDefinition"): DEFINITION,
+    ("apiextensions.crossplane.io", "CompositionRevision"): REVISION,
+    ("pkg.crossplane.io", "Provider"): PACKAGE,
+    ("pkg.crossplane.io", "Function"): PACKAGE,
+    ("pkg.crossplane.io", "Configuration"): PACKAGE,
+    ("kubernetes.crossplane.io", "Object"): RECONCILED,
+    ("kubernetes.m.crossplane.io", "Object"): RECONCILED,
+}
+"""The check of each kind, by group and kind."""
+WILDCARDS: dict[str, str] = {"*/ClusterProviderConfig": CONFIGURED, "*/ProviderConfig": CONFIGURED}
+"""Checks of kinds in any group. Two must not match one kind: Argo CD would pick either."""
+
+_DEFAULT_EXCLUSIONS = (
+    (("", "discovery.k8s.io"), ("Endpoints", "EndpointSlice")),
+    (("coordination.k8s.io",), ("Lease",)),
+    (
+        ("authentication.k8s.io", "authorization.k8s.io"),
+        (
+            "SelfSubjectReview",
+            "TokenReview",
+            "LocalSubjectAccessReview",
+            "SelfSubjectAccessReview",
+            "SelfSubjectRulesReview",
+            "SubjectAccessReview",
+        ),
+    ),
+    (("certificates.k8s.io",), ("CertificateSigningRequest",)),
+    (("cert-manager.io",), ("CertificateRequest",)),
+    (("cilium.io",), ("CiliumIdentity", "CiliumEndpoint", "CiliumEndpointSlice")),
+    (
+        ("kyverno.io", "reports.kyverno.io", "wgpolicyk8s.io"),
+        (
+            "PolicyReport",
+            "ClusterPolicyReport",
+            "EphemeralReport",
+            "ClusterEphemeralReport",
+            "AdmissionReport",
+            "ClusterAdmissionReport",
+            "BackgroundScanReport",
+            "ClusterBackgroundScanReport",
+            "UpdateRequest",
+        ),
+    ),
+)
+"""Kinds that Argo CD 3.0 to 3.2 exclude by default; the key replaces that list."""
+EXCLUSIONS = (*_DEFAULT_EXCLUSIONS, (("*",), ("ProviderConfigUsage", "ClusterProviderConfigUsage")))
+
+_HEAD = """\
+# Argo CD's settings for this pack: how the health of what it delivers is judged. Only these keys
+# are ours; server-side apply leaves the others of this ConfigMap alone. To add or replace a key,
+# write a file of its name into own/.
+"""
+
+
+def settings(files: Files, kits: Iterable[Kit]) -> dict[PurePosixPath, bytes]:
+    """
+    Return ``gitops/argocd/argocd-cm.yaml``. Deterministic.
+
+    Raises:
+        InvalidInputError: An own key is not UTF-8, empty, or given by two files.
+    """
+    data = {**_common(), **_of_kits(kits), **own_keys(files)}
+    text = pack_comment() + _HEAD + yaml11.dump(config_map(data))
+    return {SETTINGS: text.encode()}
+
+
+def config_map(data: dict[str, str]) -> Manifest:
+    """Return the ConfigMap that Argo CD reads; it is never pruned."""
+    labels = {"name": "argocd-cm", "part-of": "argocd"}
+    options = "ServerSideApply=true,Prune=false,Delete=false"
+    return {
+        "apiVersion": CONFIG_MAP.api_version,
+        "kind": CONFIG_MAP.kind,
+        "metadata": {
+            "name": "argocd-cm",
+            "namespace": ARGOCD_NAMESPACE,
+            "labels": {f"app.kubernetes.io/{key}": value for key, value in labels.items()},
+            "annotations": {"argocd.argoproj.io/sync-options": options},
+        },
+        "data": data,
+    }
+
+
+def own_keys(files: Files) -> dict[str, str]:
+    """
+    Return what the pack says itself, by key.
+
+    Raises:
+        InvalidInputError: A file is not UTF-8, empty, or the second of its key.
+    """
+    keys: dict[str, str] = {}
+    for path in sorted(files):
+        if path.parent != OWN or path.name == "README.md":
+            continue
+        key = path.name.removesuffix(path.suffix) if path.suffix in (".lua", ".yaml") else path.name
+        if key in keys:
+            raise InvalidInputError(str(path), key, "is a key that another file gives, too")
+        try:
+            keys[key] = files[path].decode()
+        except UnicodeDecodeError as error:
+            raise InvalidInputError(str(path), key, "is not UTF-8") from error
+        if not keys[key].strip():
+            raise InvalidInputError(str(path), key, "is empty", hint="delete the file")
+    return keys
+
+
+def _common() -> dict[str, str]:
+    wildcards = {kind: {"health.lua": lua} for kind, lua in WILDCARDS.items()}
+    return {
+        "application.resourceTrackingMethod": "annotation",
+        # a ClusterRole that collects others is filled in by Kubernetes: no difference from Git
+        "resource.compareoptions": _yaml({"ignoreAggregatedRoles": True}),
+        "resource.exclusions": _yaml(
+            [{"apiGroups": list(groups), "kinds": list(kinds)} for groups, kinds in EXCLUSIONS]
+        ),
+        "resource.customizations": _yaml(wildcards),
+        **{
+            KEY.format(group=group, kind=kind): lua for (group, kind), lua in sorted(CHECKS.items())
+        },
+    }
+
+
+def _of_kits(kits: Iterable[Kit]) -> dict[str, str]:
+    kinds = kinds_of(kits)
+    return {
+        KEY.format(group=group, kind=kind): RECONCILED
+        for group, kind in sorted({*kinds.cluster, *kinds.namespaced})
+    }
+
+
+def _yaml(value: Any) -> str:
+    return yaml11.dump(value).removeprefix("---\n")

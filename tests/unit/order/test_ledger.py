@@ -1,0 +1,136 @@
+"""The ledger's file names and contents."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orderkit.core.kit.deliverable_kinds import OrderKinds
+from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.objects.kube_objects import Kind, ObjectKey
+from orderkit.core.order import end_record, ledger
+from orderkit.core.order.end_record import EndRecord
+from orderkit.core.order.ledger import OrderEntry
+
+ENTRY = OrderEntry(TeamName("ae86"), OrderId("garage-ae86"))
+PATHS = [
+    PurePosixPath(p)
+    for p in (
+        "README.md",
+        "apps/ae86/.gitkeep",
+        "apps/ae86/garage-ae86.yaml",
+        "apps/rx7/garage-rx7.yaml",
+        "data/ae86/garage-old/tombstone-20260101T000000.yaml",
+        "data/rx7/garage-rx7/end.yaml",
+        "teams/ae86.yaml",
+        "teams/.gitkeep",
+    )
+]
+
+
+def test_orders_and_teams_are_found_by_their_paths() -> None:
+    assert [e.order for e in ledger.entries(PATHS)] == ["garage-ae86", "garage-rx7"]
+    assert list(ledger.teams(PATHS)) == ["ae86"]
+    assert ledger.ending_order(PATHS, "garage-rx7") == OrderEntry(
+        TeamName("rx7"), OrderId("garage-rx7")
+    )
+    assert ledger.ending_order(PATHS, "garage-ae86") is None
+    assert len(ledger.tombstones(PATHS, "garage-old")) == 1
+
+
+@pytest.mark.parametrize(
+    ("order", "team", "reason"),
+    [
+        ("garage-ae86", "ae86", "its Application is there"),
+        ("ae86", None, "the end of a name is no name, and a team's file no order"),
+        ("ae86/garage-ae86", None, "a path is no name"),
+        ("garage-old", None, "only its tombstone is there"),
+        ("", None, "nothing is no name"),
+    ],
+)
+def test_the_holder_of_an_order_is_found_by_its_whole_name(
+    order: str, team: str | None, reason: str
+) -> None:
+    found = ledger.living_order(PATHS, order)
+    assert (found.team if found else None) == team, reason
+
+
+def place(kinds: OrderKinds, *namespaces: str) -> ledger.TeamPlace:
+    home = RepoId("platform", "ledger")
+    return ledger.TeamPlace(TeamName("ae86"), "http://forge", home, kinds, namespaces)
+
+
+def test_a_team_may_deliver_its_own_repositories_and_listed_kinds_only() -> None:
+    text = ledger.team_file(place(OrderKinds(cluster=(("blog.opsbogus.dev", "XGarage"),))))
+    project, application = yaml.safe_load_all(text)
+
+    assert project["spec"]["sourceRepos"] == ["http://forge/ae86/*"]
+    assert project["spec"]["clusterResourceWhitelist"] == [
+        {"group": "blog.opsbogus.dev", "kind": "XGarage"}
+    ]
+    assert project["spec"]["namespaceResourceWhitelist"] == []
+    assert project["spec"]["destinations"] == [
+        {"server": ledger.IN_CLUSTER, "namespace": "team-ae86"}
+    ]
+    assert application["spec"]["source"]["path"] == "apps/ae86"
+
+
+def test_a_team_with_namespaced_kits_gets_a_namespace_and_delivers_nowhere_else() -> None:
+    kinds = OrderKinds(namespaced=(("lab.example.org", "XC"),))
+    namespace, project, _ = yaml.safe_load_all(ledger.team_file(place(kinds, "shop")))
+    order = ledger.order_application(ENTRY, kit="c", forge_url="http://forge")
+
+    assert namespace["metadata"]["name"] == "team-ae86"
+    allowed = [each["namespace"] for each in project["spec"]["destinations"]]
+    assert allowed == ["team-ae86", "shop"]
+    assert order["spec"]["destination"]["namespace"] in allowed
+    assert project["spec"]["clusterResourceWhitelist"] == []
+
+
+def test_an_ending_order_may_become_empty_and_is_not_healed() -> None:
+    living = ledger.order_application(ENTRY, kit="garage", forge_url="http://forge")
+    ending = ledger.order_application(ENTRY, kit="garage", forge_url="http://forge", ending=True)
+
+    assert living["spec"]["syncPolicy"]["automated"] == {"prune": True, "selfHeal": True}
+    assert ending["spec"]["syncPolicy"]["automated"] == {
+        "prune": True,
+        "selfHeal": False,
+        "allowEmpty": True,
+    }
+
+
+names = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1, max_size=30)
+keys = st.builds(
+    ObjectKey,
+    st.builds(Kind, st.sampled_from(["", "blog.opsbogus.dev"]), st.just("v1"), st.just("Thing")),
+    names,
+    st.one_of(st.just(""), names),
+)
+
+
+@given(
+    step=st.sampled_from(end_record.STEPS),
+    requester=st.text(max_size=40).filter(lambda t: t.isprintable()),
+    gone=st.lists(keys, max_size=5),
+    ended=st.sampled_from(["", "2026-11-21T06:00:00+00:00"]),
+)
+def test_an_end_record_reads_back_as_it_was_written(
+    step: end_record.Step, requester: str, gone: list[ObjectKey], ended: str
+) -> None:
+    record = EndRecord(
+        order=OrderId("garage-ae86"),
+        kit="garage",
+        requester=requester or "x",
+        repository="archive",
+        step=step,
+        started_at="2026-11-21T05:59:00+00:00",
+        must_be_gone=tuple(gone),
+        emptied_at="d" * 40,
+        ended_at=ended,
+    )
+
+    assert end_record.parse(record.to_yaml(), name="end.yaml") == record

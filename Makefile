@@ -7,12 +7,12 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help setup demo demo-agents fmt check test e2e soak bench lab lab-down backstage portal portal-agents clean
+.PHONY: help setup demo demo-agents fmt check test test-all e2e soak bench lab lab-down backstage portal portal-agents clean
 
 help: ## say what each verb does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
 
-$(RUN): requirements.lock pyproject.toml
+$(RUN): requirements.lock pyproject.toml packs/agents/controllers/pyproject.toml
 	scripts/install.sh "$(PYTHON)" requirements.lock
 	touch $@
 
@@ -35,7 +35,21 @@ fmt: $(DEV) ## format the code
 check: $(DEV) ## style, types, layers, YAML, generated files
 	scripts/check.sh
 
-test: $(DEV) ## the tests that need Python, git and what scripts/test-tools.sh installs
+# What make test runs: a part of make test-all that answers in minutes. One list, here.
+QUICK := tests/unit \
+  $(addprefix tests/component/,test_kit_test_command.py test_readme.py platform/test_orders.py \
+    platform/test_ending.py changes/test_change_command.py) \
+  $(addprefix tests/conformance/,forge/test_forge_port.py cluster/test_cluster_apply.py \
+    validate delivery/test_delivery_scenarios.py)
+
+test: TESTS = $(QUICK)
+test: $(DEV) ## unit tests, the kits' scenarios, the README's commands, an order's life, some contracts: minutes
+	scripts/test.sh $(ARGS) $(TESTS)
+
+test-all: TESTS = tests
+test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
+	scripts/test-tools.sh
+	scripts/engines.sh
 	scripts/test.sh $(ARGS) $(TESTS)
 
 e2e: TESTS = tests/e2e tests/faults \
@@ -43,22 +57,23 @@ e2e: TESTS = tests/e2e tests/faults \
 e2e: $(DEV) ## whole journeys on a real Backstage, Gitea, Kubernetes API and Argo CD, in a real browser
 	scripts/lab.sh
 	scripts/backstage.sh --front-end
+	scripts/browser.sh
 	scripts/prometheus.sh
 	scripts/test.sh --e2e --only-real $(ARGS) $(TESTS)
 
 soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|edit|forge|plans|rest
-	scripts/soak.sh $(PART)
+	scripts/soak.sh "$(PART)" $(ARGS)
 
 bench: $(DEV) ## measure; one JSON object a line
 	scripts/engines.sh
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(ARGS)
 
 lab: $(DEV) ## bring up a real Gitea, API server and Argo CD and leave them (built once: needs Go and gcc)
 	scripts/lab.sh
-	PYTHONPATH=tests/support $(BIN)/python -m tests.lab.standing up
+	$(BIN)/python -m lab.standing up
 
 lab-down: ## end them
-	PYTHONPATH=tests/support $(BIN)/python -m tests.lab.standing down
+	$(BIN)/python -m lab.standing down
 
 backstage: $(RUN) ## a real Backstage on the embedded platform, without forms (needs npm)
 	scripts/portal.sh

@@ -52,8 +52,8 @@ def figures() -> Iterator[Figure]:
 def _delivering(folder: Path) -> Iterator[Delivery]:
     """Start the lab and deliver a ConfigMap of a repository."""
     from deliveries import Delivery
-    from tests.lab import realargocd, realgitea, realkube
-    from tests.lab.realargocd import Wishes
+    from lab import realargocd, realgitea, realkube
+    from lab.realargocd import Wishes
 
     with contextlib.ExitStack() as undo:
         gitea = undo.enter_context(realgitea.serving(folder / "gitea"))

@@ -24,22 +24,23 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.names import RepoId
 from orderkit.ports.clock import SystemClock
 from whisperops.buckets import FsspecBucket
-from whisperops.catalogrepo import CatalogRepo, Place
+from whisperops.catalogrepo import CatalogFolder, CatalogRepo
 from whisperops.confirming import Confirmation
 from whisperops.records import Origin
 from whisperops.registry import Registry
-from whisperops.watching import Pass, Watcher
+from whisperops.watching import Watcher, WatchResult
 
 BLOBS = 10_000
 RUNS = 5
 TOKEN = "b" * 40
+CATALOG = RepoId("platform", "datasets")
 DEFINITION = Path("packs/agents/gitops/apis/dataset/definition.yaml")
 
 
 def figures() -> Iterator[Figure]:
     """Yield the figures of one registry."""
     with tempfile.TemporaryDirectory() as folder, _watcher(Path(folder)) as watcher:
-        done: list[Pass] = []
+        done: list[WatchResult] = []
         fill_s = timed_s(lambda: done.append(watcher.run_pass()))
         times = sorted(_cpu_s(lambda: done.append(watcher.run_pass())) for _ in range(RUNS))
         assert done[0].registered == BLOBS, done[0].failures
@@ -75,7 +76,9 @@ def _watcher(folder: Path) -> Iterator[Watcher]:
         yield Watcher(
             found,
             Registry(cluster, origin, clock),
-            CatalogRepo(_forge(folder, undo), Place(RepoId("platform", "datasets"), "datasets")),
+            CatalogRepo(
+                _forge(folder, undo), CatalogFolder(RepoId("platform", "datasets"), "datasets")
+            ),
             Confirmation(cluster, clock, namespace="default", source="datasets"),
             origin,
         )

@@ -1,22 +1,26 @@
 #!/bin/sh
-# Install a real Backstage (tests/backstage, npm only) into .cache/backstage. Quick and without a
-# network when nothing changed since. With --front-end: also build the front end, and make sure
-# that there is a browser for the tests.
+# Install a real Backstage (lab/backstage, npm only) into .cache/backstage. Quick and without a
+# network when nothing changed since. With --front-end: also build the front end.
 set -eu
 cd "$(dirname "$0")/.."
-from=tests/backstage to=$PWD/.cache/backstage
+from=lab/backstage to=$PWD/.cache/backstage
 
 if ! command -v npm >/dev/null 2>&1; then
   echo "error: a real Backstage needs npm; on Debian: apt-get install npm" >&2
   exit 1
 fi
 
-# install FOLDER: what the lock file of tests/backstage/FOLDER names, unless it is there already
+# install FOLDER: what the lock file of lab/backstage/FOLDER names, unless it is there already
 install() {
   mkdir -p "$to/$1"
   rm -f "$to/$1/.installed"
   cp $from/"$1"/package.json $from/"$1"/package-lock.json $from/"$1"/.npmrc "$to/$1/"
-  npm --prefix "$to/$1" ci --ignore-scripts --silent --no-progress
+  # In the folder: with --prefix, npm 11 finds no workspace below a symbolic link.
+  if ! (cd "$to/$1" && npm ci --ignore-scripts --loglevel=error --no-progress) >"$to/$1/install.log" 2>&1
+  then
+    tail -n 20 "$to/$1/install.log" >&2
+    exit 1
+  fi
 }
 
 # digest FILE...: what an installation is known by
@@ -54,12 +58,3 @@ if [ "$(cat "$to/frontend/.installed" 2>/dev/null)" != "$wanted" ]; then
   echo "$wanted" >"$to/frontend/.installed"
 fi
 ln -sfn ../frontend/packages/app "$to/node_modules/app"
-
-if ! command -v chromium >/dev/null 2>&1; then
-  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    echo "note: no chromium here and no right to install it; the browser test will fail" >&2
-    exit 0
-  fi
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null
-fi

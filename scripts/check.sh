@@ -33,4 +33,5 @@ check agents $bin/orderkit kit generate --check --pack packs/agents
 check layering scripts/layers.sh --check
 check schema $bin/python scripts/kit_schema.py --check
 $bin/python scripts/sizes.py || failed=1
+$bin/python scripts/names.py
 exit $failed

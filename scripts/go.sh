@@ -20,7 +20,7 @@ done
 
 if ! command -v go >/dev/null 2>&1 && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
   apt-get update -qq >&2
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends golang-go >/dev/null
+  DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -qq -y --no-install-recommends golang-go >/dev/null
 fi
 if ! command -v go >/dev/null 2>&1; then
   echo "error: this needs Go $oldest or newer, or any older Go (Debian: apt-get install golang-go)" >&2

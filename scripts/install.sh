@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install a lock file's packages and Orderkit itself into .venv: install.sh PYTHON LOCKFILE
+# Install a lock file's packages, Orderkit and the agents' controllers into .venv: install.sh PYTHON LOCKFILE
 set -eu
 cd "$(dirname "$0")/.."
 python=$1 lock=$2
@@ -13,4 +13,5 @@ if [ ! -x .venv/bin/pip ] && ! "$python" -m venv .venv; then
   exit 1
 fi
 .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
-.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+.venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
+  --editable . --editable packs/agents/controllers

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Build the real systems that the tests meet (tests/lab, each a Go module) into .cache/lab; at once
+# Build the real systems of lab/, each a Go module, into .cache/lab; at once
 # when they are there. lab.sh [PART...]: all parts, or those named. Needs a C compiler, Go, and
 # redis for Argo CD.
 # With --check: build nothing, fail if a part is not there.
@@ -32,18 +32,18 @@ need() {
     chmod +x $policy
   fi
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >/dev/null ||
+  DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -qq -y --no-install-recommends "$@" >/dev/null ||
     { ! $own || rm $policy; exit 1; }
   ! $own || rm $policy
 }
 
 if [ $# -eq 0 ]; then
-  for file in tests/lab/*/go.mod; do
+  for file in lab/*/go.mod; do
     set -- "$@" "$(basename "$(dirname "$file")")"
   done
 fi
 for part in "$@"; do
-  from=tests/lab/$part
+  from=lab/$part
   own=$(find "$from" -maxdepth 1 -name '*.go' | LC_ALL=C sort)
   # shellcheck disable=SC2086  # the paths are words
   key=$(cat "$from/build.sh" "$from/go.mod" "$from/go.sum" $own | sha256sum | cut -c 1-16)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Write the lock files from pyproject.toml: what users run, what developers add to it, and the image of the controllers.
-# With --check: fail if a dependency of pyproject.toml is not in them. Needs no network then.
+# Write the lock files from the two pyproject.toml, the tool's and the controllers': what users run, what developers add
+# to it, and the image of the controllers. With --check: fail if a dependency is not in them. Needs no network then.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,11 +8,12 @@ if [ "${1:-}" = --check ]; then
   exec .venv/bin/python scripts/locked.py
 fi
 
-compile() {
-  .venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-strip-markers \
-    --python-version 3.11 "$@" pyproject.toml
-}
-compile -o requirements.lock --all-extras
-compile -o requirements-dev.lock --all-extras --group dev --constraint requirements.lock
 controllers=packs/agents/controllers
-compile -o $controllers/requirements.lock --extra datasets $controllers/requirements.in
+# `orderkit` itself, on which the controllers depend, is this checkout (tool.uv.sources) and in no lock.
+compile() {
+  .venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-strip-markers --no-emit-package orderkit \
+    --python-version 3.11 "$@" $controllers/pyproject.toml
+}
+compile -o requirements.lock --all-extras pyproject.toml
+compile -o requirements-dev.lock --all-extras --group dev --constraint requirements.lock pyproject.toml
+compile -o $controllers/requirements.lock $controllers/requirements.in

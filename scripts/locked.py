@@ -1,4 +1,4 @@
-"""Say which dependencies of pyproject.toml the lock files lack; exit 1 if any."""
+"""Print which dependencies of the two pyproject.toml the lock files lack; exit 1 if any."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ import sys
 import tomllib
 from pathlib import Path
 
+_CONTROLLERS = Path("packs/agents/controllers")
+
 
 def main() -> int:
     project = tomllib.loads(Path("pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"].values()
-    runtime = [*project["project"]["dependencies"], *(name for extra in extras for name in extra)]
+    pack = tomllib.loads((_CONTROLLERS / "pyproject.toml").read_text())["project"]["dependencies"]
+    controllers = [name for name in pack if _name(name) != project["project"]["name"]]
+    tool = project["project"]["dependencies"]
+    runtime = [*tool, *(name for extra in extras for name in extra), *controllers]
     missing = [
         f"{name} is not in {lock}: run scripts/lock.sh"
-        for lock, wanted in (
+        for lock, requirements in (
             ("requirements.lock", runtime),
             ("requirements-dev.lock", [*runtime, *project["dependency-groups"]["dev"]]),
+            (_CONTROLLERS / "requirements.lock", [*tool, *controllers]),
         )
-        for name in map(_name, wanted)
+        for name in map(_name, requirements)
         if name not in _locked(Path(lock))
     ]
     print("\n".join(missing))

@@ -6,4 +6,4 @@ case " $* " in
   *" --front-end "*) scripts/backstage.sh --front-end ;;
   *) scripts/backstage.sh ;;
 esac
-PYTHONPATH=tests/support exec .venv/bin/python scripts/portal.py "$@"
+exec .venv/bin/python -m lab.portal "$@"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Run the tests with their full random counts, from a fresh seed that is printed. Parts, because the
-# whole takes hours (docs/conformance.md says how long each takes): soak.sh [PART], else all.
+# whole takes hours (docs/conformance.md says how long each takes): soak.sh [PART [ARGUMENTS]], else all.
 # What needs a real system runs where that is installed: make lab, scripts/backstage.sh --front-end.
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,7 +16,9 @@ else
   real=
   echo "soak: without real systems; for all: make lab, then scripts/backstage.sh --front-end"
 fi
-case ${1:-all} in
+part=${1:-all}
+[ $# -eq 0 ] || shift
+case $part in
   all) paths=tests ;;
   rendering) paths=$rendering ;;
   crash) paths=$crash ;;
@@ -30,9 +32,11 @@ case ${1:-all} in
     done
     ;;
   *)
-    echo "error: no part $1; parts: rendering, crash, edit, forge, plans, rest" >&2
+    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, rest" >&2
     exit 2
     ;;
 esac
+scripts/test-tools.sh
+scripts/engines.sh
 # shellcheck disable=SC2086  # the paths are words
-exec scripts/test.sh --soak $real $paths
+exec scripts/test.sh --soak $real $paths "$@"

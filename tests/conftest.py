@@ -5,21 +5,28 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests.lab import realargocd, realgitea, realkube
-from tests.lab.binaries import NotBuiltError, built
-from tests.lab.realargocd import ArgoCD
-from tests.lab.realgitea import Gitea
-from tests.lab.realkube import Kube
+from lab import realargocd, realgitea, realkube
+from lab.binaries import NotBuiltError, built
+from lab.realargocd import ArgoCD
+from lab.realgitea import Gitea
+from lab.realkube import Kube
+from tests.conformance.forge.coverage import Counting
+from tests.workers import Workers
 
 SOAK_TIMEOUT_S = 7200
 SHORT_SEED = 1
 STAND_INS = frozenset({"embedded", "embedded-http", "ours"})
 """How suites with several implementations name those that are Orderkit's own."""
+REAL = frozenset({"real", "argocd", "embedded-kube"})
+"""How they name those that need a real system."""
+CONFORMANCE, FAULTS = (Path(__file__).parent / name for name in ("conformance", "faults"))
+"""Where those suites are."""
 _seed = pytest.StashKey[int]()
 
 
@@ -30,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--only-real",
         action="store_true",
-        help="leave out what suites say of the embedded stand-ins: `make test` has judged those",
+        help="leave out what suites say of the embedded stand-ins: `make test-all` judges those",
     )
     group.addoption(
         "--orderkit-seed",
@@ -41,6 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Workers())
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Counting())
     given, soak = config.getoption("--orderkit-seed"), config.getoption("--soak")
     fresh = random.SystemRandom().randrange(1_000_000) if soak else SHORT_SEED
     config.stash[_seed] = fresh if given is None else given
@@ -58,24 +68,40 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--only-real"):
-        _leave_out_stand_ins(config, items)
     soak = config.getoption("--soak")
+    if config.getoption("--only-real"):
+        _leave_out(config, items, STAND_INS)
+    elif not (soak or config.getoption("--e2e") or _real_systems_named()):
+        _leave_out(config, items, REAL)
+    if not soak:
+        _deselect(config, items, lambda item: item.get_closest_marker("soak") is not None)
+        return
     for item in items:
-        if soak:
-            item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S), append=False)
-        elif item.get_closest_marker("soak"):
-            item.add_marker(pytest.mark.skip(reason="full random counts: needs --soak"))
+        item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S), append=False)
 
 
-def _leave_out_stand_ins(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the half of two-sided suites whose implementation is one of `STAND_INS`."""
-    real: list[pytest.Item] = []
-    stand_in: list[pytest.Item] = []
-    for item in items:
-        (real if STAND_INS.isdisjoint(_parameters(item)) else stand_in).append(item)
-    config.hook.pytest_deselected(items=stand_in)
-    items[:] = real
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], implementations: frozenset[str]
+) -> None:
+    """Deselect the part of two-sided suites that is about these implementations."""
+
+    def is_about_them(item: pytest.Item) -> bool:
+        two_sided = item.path.is_relative_to(CONFORMANCE) or item.path.is_relative_to(FAULTS)
+        return two_sided and not implementations.isdisjoint(_parameters(item))
+
+    _deselect(config, items, is_about_them)
+
+
+def _deselect(
+    config: pytest.Config, items: list[pytest.Item], unwanted: Callable[[pytest.Item], bool]
+) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if unwanted(item)])
+    items[:] = [item for item in items if not unwanted(item)]
+
+
+def _real_systems_named() -> bool:
+    named = (realgitea.named_by_environment(os.environ), realkube.named_by_environment(os.environ))
+    return any(system is not None for system in named)
 
 
 def _parameters(item: pytest.Item) -> set[str]:

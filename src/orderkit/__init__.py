@@ -2,7 +2,8 @@
 Orderkit: platform orders as files in Git, from a form to their proven end.
 
 The layers, top to bottom, each importing only what is below it: ``cli``, ``web``,
-``flows``, ``adapters``, ``ports``, ``core``. docs/architecture.md has the map.
+``flows``, ``adapters``, ``ports``, ``core``. docs/architecture.md has the map. On top of them is
+the public API for packs: ``stations``, ``controllers`` and ``testing``; the rest is private.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

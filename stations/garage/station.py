@@ -1,18 +1,18 @@
 """
 Assemble a garage: the team's Namespace and, once that exists, its ConfigMap ``spec-sheet``.
 
-The ConfigMap waits for the observed Namespace, because Crossplane applies in random order and
-gives up the whole round at the first missing namespace. Both kinds are judged by
-function-auto-ready, so readiness is left to it.
+The ConfigMap waits until the Namespace is observed, because Crossplane applies in random order and
+gives up the whole round at the first missing namespace. function-auto-ready can judge both kinds,
+so this station sets no readiness.
 """
 
 from __future__ import annotations
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
 
 def station(request: StationRequest) -> StationResponse:
-    """Want the bay always, the spec sheet as soon as the bay exists."""
+    """Want the bay always, and the spec sheet as soon as the bay exists."""
     response = StationResponse.to(request)
     spec = request.xr["spec"]
     team, stage = str(spec["teamName"]), str(spec["stage"])

@@ -22,12 +22,12 @@ from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Commit, Forge
 from whisperops.buckets import Blob
-from whisperops.catalogrepo import CatalogRepo, Place
+from whisperops.catalogrepo import CatalogFolder, CatalogRepo
+from whisperops.comparing import LossRule
 from whisperops.confirming import CONFIRM, Confirmation
-from whisperops.planning import LossRule
 from whisperops.records import XDATASET, Origin
 from whisperops.registry import Registry
-from whisperops.watching import Pass, Watcher
+from whisperops.watching import Watcher, WatchResult
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 TOKEN = "a" * 40
@@ -92,13 +92,13 @@ class Shop:
         return Watcher(
             more.get("bucket", self.bucket),
             Registry(cluster, origin, self.clock),
-            CatalogRepo(more.get("forge", self.forge), Place(self.repo, SOURCE)),
+            CatalogRepo(more.get("forge", self.forge), CatalogFolder(self.repo, SOURCE)),
             Confirmation(cluster, self.clock, namespace=NAMESPACE, source=SOURCE),
             origin,
             self.rule,
         )
 
-    def passes(self, watcher: Watcher, count: int) -> list[Pass]:
+    def passes(self, watcher: Watcher, count: int) -> list[WatchResult]:
         return [watcher.run_pass() for _ in range(count)]
 
     def records(self) -> dict[str, Manifest]:
@@ -144,7 +144,7 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GiteaForge]:
     embedded = EmbeddedForge(tmp_path_factory.mktemp("forge"))
     server = HttpServer(embedded.app, bind("forge", 0))

@@ -11,15 +11,15 @@ import yaml
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.providers.crds import OPEN, crd
-from orderkit.adapters.packfolder import read_folder
+from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.platform.delivery_tree import layers_of
-from orderkit.core.platform.installation import Installation, Target
+from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from whisperops.commands import main, root
-from whisperops.demo.pods import NAMES, arguments
+from whisperops.demo.processes import DEPLOYMENTS, arguments
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 CONTROLLERS = PACK / "gitops" / "controllers"
@@ -37,8 +37,8 @@ def test_the_controllers_come_last_so_that_no_order_waits_for_them() -> None:
     assert layers[-1].delivers(PurePosixPath("gitops/controllers/watcher.yaml"))
 
 
-@pytest.mark.parametrize("target", list(Target))
-def test_their_images_are_the_platforms(target: Target) -> None:
+@pytest.mark.parametrize("target", list(PlatformTarget))
+def test_their_images_are_the_platforms(target: PlatformTarget) -> None:
     installation = Installation(target)
     values = PlatformValues(
         "https://forge.example.org",
@@ -77,13 +77,13 @@ def configure(cluster: EmbeddedCluster, **data: str) -> None:
     cluster.apply(made, owner="person")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DEPLOYMENTS)
 def test_a_deployment_says_what_its_controller_understands(
     delivered: EmbeddedCluster, name: str
 ) -> None:
     configure(delivered, bucket="gs://data", catalog="a/b", prometheus="http://mimir")
 
-    command, *options = arguments(delivered, name, settings_file=Path("here.yaml"))
+    command, *options = arguments(delivered, name, platform_file=Path("here.yaml"))
 
     understood: click.Command = root.commands[command]
     context = understood.make_context(command, [*options])
@@ -98,12 +98,12 @@ def test_what_is_not_configured_is_told(delivered: EmbeddedCluster) -> None:
     configure(delivered, bucket="gs://data")
 
     with pytest.raises(NotFoundError, match="whisperops-controllers has no key catalog"):
-        arguments(delivered, NAMES[0], settings_file=Path("here.yaml"))
+        arguments(delivered, DEPLOYMENTS[0], platform_file=Path("here.yaml"))
 
 
 def test_another_packs_platform_is_told(cluster: EmbeddedCluster) -> None:
     with pytest.raises(NotFoundError, match="no Deployment whisperops/dataset-watcher"):
-        arguments(cluster, NAMES[0], settings_file=Path("here.yaml"))
+        arguments(cluster, DEPLOYMENTS[0], platform_file=Path("here.yaml"))
 
 
 def test_twins_are_for_embedded_platforms_alone(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from whisperops.demo.story import Place, tell
+from whisperops.demo.story import DemoFolders, tell
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 STAGES = [
@@ -29,7 +29,7 @@ def test_the_story_holds(tmp_path: Path) -> None:
     def say(text: object) -> None:
         said.append(str(text))
 
-    tell(Place(tmp_path, PACK), say)
+    tell(DemoFolders(tmp_path, PACK), say)
 
     told = [
         found[1].strip() for line in said if (found := re.match(r"  (.{12})  *[0-9.]+ s ", line))

@@ -11,8 +11,7 @@ import fsspec
 import pytest
 
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
-from whisperops.buckets import FsspecBucket, checked_root
-from whisperops.commands import source_of
+from whisperops.buckets import FsspecBucket, checked_root, source_of
 
 
 def test_a_folder_is_listed_with_what_lies_below_it(tmp_path: Path) -> None:
@@ -102,10 +101,10 @@ def test_a_store_that_hangs_is_not_waited_for_and_not_asked_twice(tmp_path: Path
     bucket._files = Hanging()  # noqa: SLF001  a store of which nobody knows why it hangs
     with pytest.raises(UnreachableError, match=r"within 0\.05 s"):
         bucket.blobs()
-    with pytest.raises(UnreachableError, match="still waiting"):
+    with pytest.raises(UnreachableError, match="still waits"):
         bucket.blobs()
     free.set()
-    bucket._hanging.join(20)  # noqa: SLF001
+    bucket._listing_thread.join(20)  # noqa: SLF001
     bucket._timeout_s = 20  # noqa: SLF001
 
     assert bucket.blobs() == []

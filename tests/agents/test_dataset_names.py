@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from orderkit.core.names import LABEL, LABEL_MAX
 from orderkit.core.objects.kube_objects import Manifest
 from whisperops.buckets import Blob
+from whisperops.comparing import compare
 from whisperops.entities import Dataset, Entities, entity
 from whisperops.naming import TITLE_MAX, allot, label, refusal, title
-from whisperops.planning import plan
-from whisperops.records import Origin, wanted
+from whisperops.records import Origin, desired_record
 
 ORIGIN = Origin("gs://bucket", "datasets")
 paths = st.text(min_size=1, max_size=80).map(lambda text: f"{text}.csv")
@@ -66,13 +66,13 @@ def test_no_listing_ever_renames_a_record(listings: list[set[str]]) -> None:
         before = {record["spec"]["gcsPath"]: name for name, record in living.items()}
         blobs = [Blob(path, 1, "v") for path in sorted(listing)]
 
-        found = plan(blobs, list(living.values()), ORIGIN)
+        found = compare(blobs, list(living.values()), ORIGIN)
 
-        for name, blob in found.named.items():
+        for name, blob in found.blobs_by_name.items():
             assert before.get(f"gs://bucket/{blob.path}", name) == name
-            living[name] = wanted(name, blob, ORIGIN)
+            living[name] = desired_record(name, blob, ORIGIN)
         registrable = {path for path in listing if not refusal(path)}
-        assert {blob.path for blob in found.named.values()} == registrable
+        assert {blob.path for blob in found.blobs_by_name.values()} == registrable
         for name in sorted(found.missing)[::2]:  # some of what is missing is removed
             del living[name]
 

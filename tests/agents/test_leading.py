@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 
+from orderkit.controllers import LEASE, Candidate, LeaderElection, Loop
 from orderkit.core.errors import UnreachableError
 from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.ports.clock import SystemClock
-from whisperops.leading import LEASE, Candidate, Leadership
-from whisperops.running import Loop
 
 KEY = ObjectKey(LEASE, "dataset-watcher-datasets", "whisperops")
 DURATION_S = 15
 DEADLINE_S = 90
 
 
-def candidate(shop: Any, name: str, cluster: Any = None) -> Leadership:
-    return Leadership(cluster or shop.cluster, shop.clock, Candidate(KEY, name, DURATION_S))
+def candidate(shop: Any, name: str, cluster: Any = None) -> LeaderElection:
+    return LeaderElection(cluster or shop.cluster, shop.clock, Candidate(KEY, name, DURATION_S))
 
 
 def holder(shop: Any) -> dict[str, Any]:
@@ -32,24 +31,27 @@ def holder(shop: Any) -> dict[str, Any]:
 def test_the_first_leads_and_the_second_waits(shop: Any) -> None:
     one, two = candidate(shop, "one"), candidate(shop, "two")
 
-    assert [one.attempt(), two.attempt(), one.attempt(), two.attempt()] == [True, False] * 2
-    assert (one.held(), two.held()) == (True, False)
+    assert [one.try_acquire(), two.try_acquire(), one.try_acquire(), two.try_acquire()] == [
+        True,
+        False,
+    ] * 2
+    assert (one.is_leader(), two.is_leader()) == (True, False)
     assert holder(shop)["leaseTransitions"] == 0
 
 
 def test_a_leader_that_is_gone_is_followed_after_its_time(shop: Any) -> None:
     one, two = candidate(shop, "one"), candidate(shop, "two")
-    one.attempt()
-    two.attempt()
+    one.try_acquire()
+    two.try_acquire()
     shop.clock.sleep(DURATION_S)
-    early = two.attempt()
+    early = two.try_acquire()
     shop.clock.sleep(1)
 
     assert not early
-    assert two.attempt()
-    assert not one.held()
+    assert two.try_acquire()
+    assert not one.is_leader()
     assert holder(shop) == {**holder(shop), "holderIdentity": "two", "leaseTransitions": 1}
-    assert not one.attempt()
+    assert not one.try_acquire()
 
 
 def test_a_clock_that_is_wrong_takes_no_lease_away(shop: Any) -> None:
@@ -67,27 +69,27 @@ def test_a_clock_that_is_wrong_takes_no_lease_away(shop: Any) -> None:
     }
     shop.cluster.create(lease, owner="one")
 
-    assert not two.attempt()
+    assert not two.try_acquire()
 
 
 def test_a_leader_that_leaves_lets_the_next_one_in_at_once(shop: Any) -> None:
     one, two = candidate(shop, "one"), candidate(shop, "two")
-    one.attempt()
-    two.attempt()
+    one.try_acquire()
+    two.try_acquire()
 
     one.release()
     one.release()
 
-    assert not one.held()
-    assert two.attempt()
+    assert not one.is_leader()
+    assert two.try_acquire()
 
 
 def test_leaving_takes_nothing_from_another(shop: Any) -> None:
     one, two = candidate(shop, "one"), candidate(shop, "two")
-    one.attempt()
-    two.attempt()
+    one.try_acquire()
+    two.try_acquire()
     shop.clock.sleep(DURATION_S + 1)
-    two.attempt()
+    two.try_acquire()
 
     one.release()
 
@@ -107,16 +109,16 @@ class Failing:
 
 def test_a_leader_that_cannot_renew_stops_before_another_may_begin(shop: Any) -> None:
     one = candidate(shop, "one")
-    one.attempt()
+    one.try_acquire()
     one._cluster = Failing()  # type: ignore[assignment]  # noqa: SLF001  the API server goes away
     shop.clock.sleep(DURATION_S - 1)
 
-    before = (one.attempt(), one.held())
+    before = (one.try_acquire(), one.is_leader())
     shop.clock.sleep(1)
 
     assert before == (True, True)
-    assert not one.held()
-    assert not one.attempt()
+    assert not one.is_leader()
+    assert not one.try_acquire()
 
 
 def test_of_many_that_begin_together_one_leads(cluster: Any) -> None:
@@ -124,9 +126,9 @@ def test_of_many_that_begin_together_one_leads(cluster: Any) -> None:
     taken = []
 
     def begin(name: str) -> None:
-        leadership = Leadership(cluster, clock, Candidate(KEY, name, 60))
+        leadership = LeaderElection(cluster, clock, Candidate(KEY, name, 60))
         barrier.wait(DEADLINE_S)
-        taken.append(leadership.attempt())
+        taken.append(leadership.try_acquire())
 
     threads = [threading.Thread(target=begin, args=(f"candidate-{n}",)) for n in range(8)]
     for thread in threads:
@@ -139,20 +141,25 @@ def test_of_many_that_begin_together_one_leads(cluster: Any) -> None:
 
 def test_a_loop_works_only_while_it_leads_and_gives_the_lease_back(cluster: Any) -> None:
     clock = SystemClock()
-    cluster_lock = Leadership(cluster, clock, Candidate(KEY, "first", 60))
-    cluster_lock.attempt()
+    cluster_lock = LeaderElection(cluster, clock, Candidate(KEY, "first", 60))
+    cluster_lock.try_acquire()
     turns: list[bool] = []
-    leadership = Leadership(cluster, clock, Candidate(KEY, "loop", 60))
-    loop = Loop(lambda going: turns.append(going()), clock, interval_s=0.01, leadership=leadership)
+    leadership = LeaderElection(cluster, clock, Candidate(KEY, "loop", 60))
+    loop = Loop(
+        lambda may_continue: turns.append(may_continue()),
+        clock,
+        interval_s=0.01,
+        election=leadership,
+    )
     thread = threading.Thread(target=loop.run)
     thread.start()
     _wait(loop.ready)
     assert turns == []
 
     cluster_lock.release()
-    assert leadership.attempt(), "its own thread would try in 20 s"
+    assert leadership.try_acquire(), "its own thread would try in 20 s"
     _wait(lambda: len(turns) > 2)
-    loop.ending.set()
+    loop.stop_requested.set()
     thread.join(DEADLINE_S)
 
     assert all(turns)
@@ -168,13 +175,13 @@ def test_a_pass_with_a_bug_is_logged_and_the_next_is_tried(
         turns.append(1)
         if len(turns) < 3:
             raise ZeroDivisionError("a bug")
-        loop.ending.set()
+        loop.stop_requested.set()
 
     loop = Loop(work, SystemClock(), interval_s=0.001)
     loop.run()
 
     assert len(turns) == 3
-    assert "failed by a bug" in caplog.text
+    assert "a bug ended this pass" in caplog.text
     assert loop.alive()
 
 

@@ -12,7 +12,7 @@ from prometheusdouble import PrometheusDouble, Told, prometheus_double
 
 from orderkit.core.errors import RefusedError
 from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
-from whisperops.metering import Meter, Round
+from whisperops.metering import Meter, MeterResult
 from whisperops.prometheus import Access, Prometheus
 from whisperops.spending import BUDGET
 
@@ -95,7 +95,7 @@ class Bench:
         named = {"agent_name": "housing-bot", "model": "gemini-flash", "pod": "a", **labels}
         self.prometheus.scrape(name, tokens, at_s=self.now_s, **named)
 
-    def run(self) -> Round:
+    def run(self) -> MeterResult:
         self.clock.sleep(1)
         return self.meter.run_pass()
 
@@ -251,7 +251,7 @@ BAD = [
     pytest.param(Told(one_value("NaN")), "no counter has", id="NaN"),
     pytest.param(Told(one_value("+Inf")), "no counter has", id="+Inf"),
     pytest.param(Told(one_value("-5")), "no counter has", id="below 0"),
-    pytest.param(Told(one_value("a lot")), "a series that is none", id="a word"),
+    pytest.param(Told(one_value("a lot")), "an invalid series", id="a word"),
     pytest.param(Told(b" " * (17 * 1024 * 1024)), "larger than", id="17 MB"),
 ]
 

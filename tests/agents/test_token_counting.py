@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.errors import InvalidInputError, NotFoundError
-from whisperops.counting import FORGET_S, Odometer, moved_on
+from whisperops.counting import FORGET_S, Odometer, advance
 from whisperops.prices import Prices, read_prices
 from whisperops.prometheus import Series
 
@@ -26,7 +26,7 @@ def series(*samples: tuple[float, float], pod: str = "a", name: str = INPUT) -> 
 
 
 def counted(before: Odometer, *found: Series, to_s: float = 2_000.0) -> float:
-    return moved_on(before, found, begun_s=BEGUN_S, to_s=to_s).tokens.get(KEY, 0.0)
+    return advance(before, found, window_start_s=BEGUN_S, to_s=to_s).tokens.get(KEY, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,11 @@ def test_passes_count_the_same_however_they_cut_and_overlap(
     ends = sorted({*cuts, len(samples)})
     for begin, end in pairwise([0, *ends]):
         part = tuple(samples[max(0, begin - overlap) : end])
-        odometer = moved_on(
-            odometer, [series(*part)] if part else [], begun_s=BEGUN_S, to_s=BEGUN_S + 10.0 * end
+        odometer = advance(
+            odometer,
+            [series(*part)] if part else [],
+            window_start_s=BEGUN_S,
+            to_s=BEGUN_S + 10.0 * end,
         )
 
     naive = sum(now - old if now >= old else now for old, now in pairwise([0, *values]))
@@ -74,9 +77,9 @@ def test_series_count_for_themselves(order: list[int]) -> None:
 
 
 def test_what_a_prometheus_forgets_is_still_counted() -> None:
-    once = moved_on(FRESH, [series((1_010, 40.0))], begun_s=BEGUN_S, to_s=1_100)
+    once = advance(FRESH, [series((1_010, 40.0))], window_start_s=BEGUN_S, to_s=1_100)
 
-    later = moved_on(once, [], begun_s=BEGUN_S, to_s=9_999_999)
+    later = advance(once, [], window_start_s=BEGUN_S, to_s=9_999_999)
 
     assert later.tokens == {KEY: 40.0}
     assert later.last == {}, "a pod that was gone for a month"
@@ -88,8 +91,11 @@ def test_other_series_count_nothing() -> None:
 
 
 def test_an_odometer_is_written_as_it_is_read() -> None:
-    found = moved_on(
-        FRESH, [series((1_010.0, 5.0)), series((1_020.0, 7.5), pod="b")], begun_s=BEGUN_S, to_s=2e3
+    found = advance(
+        FRESH,
+        [series((1_010.0, 5.0)), series((1_020.0, 7.5), pod="b")],
+        window_start_s=BEGUN_S,
+        to_s=2e3,
     )
 
     again = Odometer.from_json(found.to_json())
@@ -133,11 +139,13 @@ def test_a_model_without_a_price_is_named_and_never_free() -> None:
         pytest.param({}, "has no key prices.yaml", id="another ConfigMap"),
         pytest.param({"prices.yaml": "a: ["}, "prices.yaml", id="no YAML"),
         pytest.param({"prices.yaml": "models: {m: {}}"}, "input_per_million", id="no price"),
-        pytest.param({"prices.yaml": PRICES.replace("0.30", "cheap")}, "no amount", id="a word"),
-        pytest.param({"prices.yaml": PRICES.replace("0.30", "-1")}, "no price", id="below 0"),
-        pytest.param({"prices.yaml": PRICES.replace("0.30", "1e400")}, "no price", id="1e400"),
-        pytest.param({"prices.yaml": PRICES.replace("2.50", ".nan")}, "no price", id="NaN"),
-        pytest.param({"prices.yaml": PRICES.replace("2.50", ".inf")}, "no price", id="infinite"),
+        pytest.param(
+            {"prices.yaml": PRICES.replace("0.30", "cheap")}, "not an amount", id="a word"
+        ),
+        pytest.param({"prices.yaml": PRICES.replace("0.30", "-1")}, "not a price", id="below 0"),
+        pytest.param({"prices.yaml": PRICES.replace("0.30", "1e400")}, "not a price", id="1e400"),
+        pytest.param({"prices.yaml": PRICES.replace("2.50", ".nan")}, "not a price", id="NaN"),
+        pytest.param({"prices.yaml": PRICES.replace("2.50", ".inf")}, "not a price", id="infinite"),
         pytest.param({"prices.yaml": PRICES.replace("2.50", "true")}, "true", id="a boolean"),
     ],
 )

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orderkit.core.objects.kube_objects import EVENT, annotations_of
+from whisperops.comparing import LossRule
 from whisperops.confirming import CONFIRM
-from whisperops.planning import LossRule
 
 
 def fill(shop: Any, count: int) -> Any:

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import requests
 import yaml
-from daemons import Daemon
+from lab.daemons import Daemon
 
 from orderkit.adapters.embedded.cluster.http import cluster_app, kubeconfig
 from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.controllers import LEASE
 from orderkit.core.objects.kube_objects import ObjectKey
-from whisperops.leading import LEASE
 
 TOKEN = "a" * 40
 READY_S = 180.0
@@ -164,7 +164,7 @@ def test_watchers_killed_at_any_moment_leave_nothing_that_the_next_does_not_fini
 ) -> None:
     """Kill -9 in the middle of passes; then registry and catalog are as if nothing happened."""
     random = chances.random("watchers killed mid-pass")
-    kills = chances.count(4, 100)
+    kills = chances.count(2, 100)
     for number in range(kills):
         site.put(15, first=(number * 7) % 60, size=number + 1)
         begun = len(site.shop.records())

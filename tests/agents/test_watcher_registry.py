@@ -171,8 +171,8 @@ def test_a_name_that_cannot_be_registered_stops_no_other(shop: Any) -> None:
     done = shop.watcher().run_pass()
 
     assert shop.records().keys() == {"good"}
-    assert done.refused == {
-        "a\nb.csv": "its name holds control characters",
+    assert done.refusals == {
+        "a\nb.csv": "its name contains control characters",
         "caf\udce9.csv": "its name is not UTF-8",
         ".csv": "its name is only an ending",
     }
@@ -202,7 +202,7 @@ def test_a_pass_that_is_told_to_stop_is_finished_by_the_next(shop: Any) -> None:
     cut = shop.watcher().run_pass(lambda: next(answers, False))
     whole = shop.watcher().run_pass()
 
-    assert (cut.whole, cut.writes, cut.commit) == (False, 6, None)
-    assert (whole.whole, whole.writes) == (True, 6)
+    assert (cut.complete, cut.writes, cut.commit) == (False, 6, None)
+    assert (whole.complete, whole.writes) == (True, 6)
     assert len(shop.entities()) == 6
     assert len(shop.commits()) == 1

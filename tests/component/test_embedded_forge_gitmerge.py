@@ -84,7 +84,7 @@ def forked(rng: random.Random, folder: Path) -> tuple[pygit2.Repository, str, st
 
 def test_trial_and_merge_agree_with_git(chances: Chances, tmp_path: Path) -> None:
     rng, verdicts = chances.random("merges"), set()
-    for number in range(chances.count(40, 1000)):
+    for number in range(chances.count(15, 1000)):
         folder = tmp_path / str(number)
         repo, base, head = forked(rng, folder)
 
@@ -120,7 +120,7 @@ def rebased(repo: pygit2.Repository, base: str, head: str) -> str:
 
 def test_rebases_agree_with_git(chances: Chances, tmp_path: Path) -> None:
     rng, outcomes = chances.random("rebases"), set()
-    for number in range(chances.count(10, 200)):
+    for number in range(chances.count(4, 200)):
         folder = tmp_path / str(number)
         repo, base, head = forked(rng, folder)
         copy = tmp_path / f"copy-{number}"

@@ -41,7 +41,7 @@ def test_edited_trees_equal_those_of_git(
 ) -> None:
     """Files and folders in each other's way, emptied folders, links: in any order."""
     random_ = chances.random("edited trees")
-    for number in range(chances.count(60, 2_000)):
+    for number in range(chances.count(25, 2_000)):
         index = tmp_path / f"index-{number}"
         base = by_git(repo, index, some_edits(repo, random_, removals=0.0))
         edits = some_edits(repo, random_, removals=0.5)

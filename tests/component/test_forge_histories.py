@@ -29,7 +29,7 @@ def commit(repo: pygit2.Repository, parents: list[pygit2.Oid], path: str, text: 
 
 def test_kept_histories_equal_walked_ones(tmp_path: Path, chances: Chances) -> None:
     """Random lines, branches, merges and rewritten branches, asked at random times."""
-    for number in range(chances.count(20, 300)):
+    for number in range(chances.count(6, 300)):
         random_ = chances.random(f"histories {number}")
         place = tmp_path / f"r{number}.git"
         gitread.init_bare(place, "main")

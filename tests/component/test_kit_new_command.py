@@ -65,14 +65,14 @@ spec:
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def empty_pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packs") / "mine"
     assert run(["init", str(folder), "--no-git"]) == 0
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pack_with_a_kit(empty_pack: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(shutil.copytree(empty_pack, tmp_path_factory.mktemp("packs") / "mine"))
     assert run(["kit", "new", "first", "--no-input", "--pack", str(folder)]) == 0

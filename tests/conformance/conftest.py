@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.engines.process import Engines, running
+from tests.workers import summary
 
-_figures = pytest.StashKey[list[str]]()
 
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def engines() -> Iterator[Engines]:
     with running() as found:
         yield found
@@ -19,12 +18,6 @@ def engines() -> Iterator[Engines]:
 @pytest.fixture(scope="session")
 def figure(pytestconfig: pytest.Config) -> Callable[[str], None]:
     """Keep a text for the end of the report."""
-    return pytestconfig.stash.setdefault(_figures, []).append
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    for text in config.stash.get(_figures, []):
-        terminalreporter.section("rendering and forms against Backstage's engines", sep="-")
-        terminalreporter.write_line(text)
+    texts: list[str] = []
+    summary(pytestconfig).add("rendering and forms against Backstage's engines", lambda: texts)
+    return texts.append

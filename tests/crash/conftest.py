@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.crash import judging
 from tests.crash.laboratory import Lab
+from tests.workers import summary
 
 BYSTANDER = "rx7"
 """A team with an order that no test touches; it must stay as it is."""
@@ -44,25 +45,15 @@ class Tally:
         yield from self._failures
 
 
-_tally = pytest.StashKey[Tally]()
-
-
 @pytest.fixture(scope="session")
-def tally(request: pytest.FixtureRequest) -> Tally:
+def tally(pytestconfig: pytest.Config) -> Tally:
     """Count for the summary."""
-    return request.config.stash.setdefault(_tally, Tally())
+    made = Tally()
+    summary(pytestconfig).add("kills", made.lines)
+    return made
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    if _tally in config.stash:
-        terminalreporter.section("kills")
-        for line in config.stash[_tally].lines():
-            terminalreporter.write_line(line)
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     found = Lab(tmp_path_factory.mktemp("crash"))
     yield found
@@ -77,7 +68,7 @@ def _nothing_survives(request: pytest.FixtureRequest) -> Iterator[None]:
         request.getfixturevalue("lab").kill_all()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bootstrapped(lab: Lab) -> Path:
     """A stopped platform with the bystander's order."""
     state = lab.path("bootstrapped")
@@ -88,7 +79,7 @@ def bootstrapped(lab: Lab) -> Path:
     return state
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ordered(lab: Lab, bootstrapped: Path) -> Path:
     """A stopped platform on which ae86 has an order too."""
     state = lab.copy(bootstrapped)

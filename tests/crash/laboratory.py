@@ -9,14 +9,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab.loopback import free_ports
 from tests.crash import pushing
 from tests.crash.durable import Faults, Side
 from tests.crash.interposed import Interposer, Watch
 from tests.crash.processes import KILLED, Process, Zygote
 from tests.crash.pushing import Push
-from tests.lab.loopback import free_ports
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 
 PARTS = ("forge", "cluster", "portal", "service")
 COMMAND_DEADLINE_S = 120.0

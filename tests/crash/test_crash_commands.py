@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.mark import ParameterSet
 from tests.crash import judging
 from tests.crash.durable import Side
 from tests.crash.judging import order_of
@@ -34,7 +35,8 @@ ORDER_REPO = "/api/v1/repos/TEAM/garage-TEAM"
 ORDER = [
     "forge POST /api/v1/orgs/TEAM/repos",
     f"forge POST {ORDER_REPO}/contents",
-    "service POST /v1/orders",
+    LEDGER,
+    f"{REFRESH}team-TEAM",
     f"{LOCATIONS} (dry run)",
     LOCATIONS,
 ]
@@ -69,11 +71,12 @@ UPDATE = [
     f"forge POST {ORDER_REPO}/statuses/COMMIT",
 ]
 
-SHORT, FULL = 3, 100
+SHORT, FULL = 1, 100
 """How often each command is killed at a random moment."""
 BUSY_S = {"team": 0.15, "order": 0.5, "destroy": 0.5}
 """About how long each command needs on a free machine."""
 
+SIDES: tuple[Side, ...] = ("before", "after")
 _numbers = itertools.count(1)
 
 
@@ -89,11 +92,22 @@ class Kill:
         return f"{self.side} write {self.at}, {self.writes[self.at - 1]}"
 
 
-def kills(writes: Sequence[str], *, last: int | None = None) -> list[Kill]:
-    """Both sides of every write, or of the `last` ones."""
+def kills(writes: Sequence[str], *, last: int | None = None) -> list[ParameterSet]:
+    """
+    Return both sides of every write, or of the `last` ones.
+
+    A short run kills before the first and after each. Killed before a later write, a command leaves
+    what it leaves when it is killed after the previous one: what it read in between dies with it.
+    """
     first = len(writes) - (last or len(writes)) + 1
-    sides: tuple[Side, ...] = ("before", "after")
-    return [Kill(writes, at, side) for at in range(first, len(writes) + 1) for side in sides]
+    return [
+        pytest.param(
+            Kill(writes, at, side),
+            marks=[pytest.mark.soak] if side == "before" and at > first else [],
+        )
+        for at in range(first, len(writes) + 1)
+        for side in SIDES
+    ]
 
 
 def order(team: str) -> tuple[str, ...]:

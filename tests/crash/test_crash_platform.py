@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 TEAM = "ae86"
 TAIL_S = 0.5
 """How long the reconcilers go on writing after the client has its answer."""
-SAMPLE = 5
+SAMPLE = 3
 """Kills of each phase in a short run."""
 TWICE = 0.3
 """How often the platform is killed once more while it starts after a kill."""
@@ -110,7 +110,7 @@ def is_changed(platform: Platform, state: Path) -> None:
         lambda: listing.status(platform, order_of(TEAM)).state,
         lambda found: found.ready and found.revision == head,
         timeout_s=120,
-        what="delivery of the push",
+        goal="delivery of the push",
     )
     judging.order_is_whole(platform, state, TEAM, "stage3", edits=1)
 

@@ -17,13 +17,13 @@ import pytest
 from changingpack import changing_pack
 from commands import Command, as_process
 from corpuspack import DOMAIN, whole_pack
-from daemons import Daemon
+from lab.binaries import keep_log
+from lab.daemons import Daemon
+from lab.loopback import free_ports
+from lab.realbackstage import HOST, Backstage, Wanted, serving
 from ordered import TEMPLATE, Ordered
 from published import Up, read_kit
-from realbackstage import HOST, Backstage, Wanted, serving
 from scaffolderapi import Scaffolder
-from tests.lab.binaries import keep_log
-from tests.lab.loopback import free_ports
 
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.cli.main import run
@@ -90,21 +90,21 @@ def _world(
             keep_log(wanted.folder / "backstage.log", as_name=f"backstage-{profile}.log")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """As a platform is by default: the portal asks the service."""
     with _world(tmp_path_factory.mktemp("service"), "service", front_end=True) as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def natural_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Backstage runs the natural steps with its own actions."""
     with _world(tmp_path_factory.mktemp("natural"), "natural", front_end=False) as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def changing_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A garage whose kit names its changes, with forms made from it."""
     folder = tmp_path_factory.mktemp("changing")
@@ -114,7 +114,7 @@ def changing_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def corpus_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Every kit of the corpus."""
     folder = tmp_path_factory.mktemp("corpus")
@@ -124,7 +124,7 @@ def corpus_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def agents_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The agents' pack, in a portal that looks at registered files every ten seconds or so."""
     folder = tmp_path_factory.mktemp("agents")

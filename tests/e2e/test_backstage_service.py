@@ -14,14 +14,14 @@ from typing import Any
 
 import requests
 from commands import Command
+from lab.realbackstage import GUEST, Backstage
 from ordered import TEMPLATE, Ordered
 from published import Up, read_kit, wanted_repository
-from realbackstage import GUEST, Backstage
 from scaffolderapi import Scaffolder
 
 from orderkit.core.names import RepoId
-from orderkit.flows.order import ordering
-from orderkit.flows.order.ordering import OrderRequest
+from orderkit.flows.order import placing
+from orderkit.flows.order.placing import OrderRequest
 
 READY_S = 180.0
 
@@ -52,7 +52,7 @@ def test_its_repository_holds_what_the_natural_steps_write(ordered: Ordered, up:
 def test_its_links_and_texts_are_those_of_the_natural_steps(ordered: Ordered, up: Up) -> None:
     wanted = OrderRequest("garage", {"team_name": ordered.team, "stage": "stage2"}, requester=GUEST)
 
-    natural = ordering.order(up.platform, wanted, on_step=lambda *_: None)
+    natural = placing.order(up.platform, wanted, on_step=lambda *_: None)
 
     assert not natural.created
     assert dict(ordered.task.output) == dict(natural.outputs)

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 import yaml
+from lab.realbackstage import Backstage
 from published import Up
-from realbackstage import Backstage
 from scaffolderapi import Scaffolder, Task
 
 from orderkit.adapters.backstage import BackstageCatalog

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import labplatform
 import pytest
 from commands import Command, Done, as_process
+from lab.binaries import LOGS
 from labplatform import LabPlatform
-from tests.lab.binaries import LOGS
 
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (

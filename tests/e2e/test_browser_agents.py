@@ -12,9 +12,9 @@ import pytest
 import requests
 from browsing import browse
 from commands import Command
-from daemons import Daemon
+from lab.daemons import Daemon
+from lab.realbackstage import Backstage
 from published import Up
-from realbackstage import Backstage
 
 from orderkit.cli.connecting import token
 from orderkit.core.objects.kube_objects import (

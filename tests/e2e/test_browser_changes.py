@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from browsing import browse
 from commands import Command
+from lab.realbackstage import GUEST, Backstage
 from ordered import TEMPLATE, Ordered
 from published import Up, read_kit
-from realbackstage import GUEST, Backstage
 from scaffolderapi import Scaffolder
 
 from orderkit.core.objects.kube_objects import ObjectKey

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from browsing import browse
 from corpuspack import DOMAIN
+from lab.realbackstage import Backstage
 from published import Up
-from realbackstage import Backstage
 from tests.e2e.conftest import SYSTEM
 
 from orderkit.core.names import RepoId

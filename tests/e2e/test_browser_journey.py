@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from browsing import browse
 from commands import Command
+from lab.realbackstage import Backstage
 from published import Up
-from realbackstage import Backstage
 
 TEAM = "ae86"
 

@@ -1,7 +1,7 @@
 """
 What keeps a real Argo CD from delivering is told in words, and its way out leads out.
 
-``ORDERKIT_RECORD=1`` writes the Applications down for ``tests/unit/test_application_state.py``.
+``ORDERKIT_RECORD=1`` writes down what ``tests/unit/argocd/test_application_state.py`` reads.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from deliveryfaults import (
     operation,
     record,
 )
-from tests.lab.realargocd import ArgoCD
-from tests.lab.realgitea import Gitea
+from lab.realargocd import ArgoCD
+from lab.realgitea import Gitea
 
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from deliveries import Delivery
-from tests.lab.realargocd import ArgoCD
-from tests.lab.realgitea import Gitea
+from lab.realargocd import ArgoCD
+from lab.realgitea import Gitea
 
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster

@@ -20,13 +20,13 @@ from bays import XR, Bay, ask, new_bay, set_
 from changingcrowd import Crowd
 from changingpack import changing_pack
 from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
+from lab.realgitea import Gitea, add_token, add_user, serving
 from published import Up
 from pullhand import Hand
-from tests.lab.realgitea import Gitea, add_token, add_user, serving
 
 from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.embedded.state import PLATFORM_FILE
-from orderkit.adapters.packfolder import pack_commit, read_folder
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.main import run
 from orderkit.core.errors import ConflictError
 from orderkit.core.names import CommitSha
@@ -238,7 +238,7 @@ def _stated(hand: Hand, commit: CommitSha, *, but: str = "") -> str:
         lambda: hand.status(commit),
         lambda seen: seen is not None and seen.state != but,
         timeout_s=READY_S,
-        what="the status",
+        goal="the status",
     )
     assert found is not None
     return found.state

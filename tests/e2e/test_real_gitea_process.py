@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.lab.realgitea import ADMIN, named_by_environment
+from lab.realgitea import ADMIN, named_by_environment
 
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -17,8 +17,7 @@ from orderkit.ports.clock import SystemClock
 ROOT = Path(__file__).parents[2]
 START = """
 import pathlib, sys, time
-sys.path[:0] = ["tests/support"]
-from tests.lab import realgitea
+from lab import realgitea
 with realgitea.serving(pathlib.Path(sys.argv[1])) as found:
     print(found.url, flush=True)
     time.sleep(600)
@@ -60,7 +59,7 @@ def test_it_ends_with_its_starter(how: signal.Signals, tmp_path: Path) -> None:
         lambda: _running(tmp_path),
         lambda found: not found,
         timeout_s=90,
-        what="Gitea ending",
+        goal="Gitea ending",
         why_not=str,
     )
 

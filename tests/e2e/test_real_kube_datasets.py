@@ -10,18 +10,18 @@ import pytest
 import requests
 import yaml
 from accessreviews import may
-from tests.lab.realkube import Kube
+from lab.realkube import Kube
 
 from orderkit.adapters.kube.cluster import KubeCluster
+from orderkit.controllers import LEASE, Candidate, LeaderElection
 from orderkit.core.errors import AccessError
 from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey, metadata
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import InvalidObjectError
 from whisperops.buckets import FsspecBucket
+from whisperops.comparing import Loss, compare
 from whisperops.confirming import Confirmation
-from whisperops.leading import LEASE, Candidate, Leadership
-from whisperops.planning import Loss, plan
 from whisperops.records import XDATASET, Origin
 from whisperops.registry import Registry
 
@@ -54,13 +54,15 @@ def test_records_are_written_once_and_removed_as_the_objects_they_were(
     registry = Registry(cluster, origin, SystemClock())
     writes = []
     for _ in range(2):
-        living = {metadata(each)["name"]: each for each in registry.living()}
-        found = plan(bucket.blobs(), list(living.values()), origin)
-        puts = [registry.put(name, blob, living.get(name)) for name, blob in found.named.items()]
+        living = {metadata(each)["name"]: each for each in registry.records()}
+        found = compare(bucket.blobs(), list(living.values()), origin)
+        puts = [
+            registry.put(name, blob, living.get(name)) for name, blob in found.blobs_by_name.items()
+        ]
         assert not any(put.refusal for put in puts)
         writes.append(sum(put.writes for put in puts))
 
-    records = {metadata(each)["name"]: each for each in registry.living()}
+    records = {metadata(each)["name"]: each for each in registry.records()}
     assert writes == [6, 0]
     assert records.keys() == {"athlete-recovery", "empty", "1"}
     assert [records[name]["status"]["ready"] for name in ("athlete-recovery", "empty")] == [
@@ -70,7 +72,7 @@ def test_records_are_written_once_and_removed_as_the_objects_they_were(
     assert registry.remove(records["empty"])
     stale = {**records["1"], "metadata": {**records["1"]["metadata"], "uid": "another"}}
     assert not registry.remove(stale)
-    assert {metadata(each)["name"] for each in registry.living()} == {"athlete-recovery", "1"}
+    assert {metadata(each)["name"] for each in registry.records()} == {"athlete-recovery", "1"}
 
 
 def test_the_schema_refuses_what_the_document_refuses(cluster: KubeCluster) -> None:
@@ -85,14 +87,14 @@ def test_the_schema_refuses_what_the_document_refuses(cluster: KubeCluster) -> N
 def test_a_lease_is_taken_renewed_and_given_back(cluster: KubeCluster) -> None:
     key = ObjectKey(LEASE, "dataset-watcher-datasets", "default")
     one, two = (
-        Leadership(cluster, SystemClock(), Candidate(key, name, 60)) for name in ("one", "two")
+        LeaderElection(cluster, SystemClock(), Candidate(key, name, 60)) for name in ("one", "two")
     )
 
-    taken = [one.attempt(), two.attempt(), one.attempt()]
+    taken = [one.try_acquire(), two.try_acquire(), one.try_acquire()]
     one.release()
 
     assert taken == [True, False, True]
-    assert two.attempt()
+    assert two.try_acquire()
     assert cluster.get(key)["spec"]["holderIdentity"] == "two"  # type: ignore[index]  # it is there
     two.release()
     cluster.delete(key)
@@ -144,7 +146,7 @@ def rights(real_kube: Kube) -> Iterator[None]:
                 lambda a=account, asked=asked: may(client, "whisperops", a, asked),  # type: ignore[misc]  # defaults bind
                 bool,
                 timeout_s=60,
-                what=f"{account} may {verb} {plural}",
+                goal=f"{account} may {verb} {plural}",
             )
         yield
         client.delete(ObjectKey(NAMESPACE, "whisperops"))
@@ -158,19 +160,19 @@ def test_the_packs_rights_are_enough_for_the_watcher_and_no_more(
     clock, origin = SystemClock(), Origin(f"file://{tmp_path}", "datasets")
     with _as_account(real_kube, "dataset-watcher", tmp_path) as own:
         lease = Candidate(ObjectKey(LEASE, "dataset-watcher-datasets", "whisperops"), "one")
-        leadership = Leadership(own, clock, lease)
+        leadership = LeaderElection(own, clock, lease)
         registry = Registry(own, origin, clock)
         asking = Confirmation(own, clock, namespace="whisperops", source="datasets")
         put = registry.put("a", FsspecBucket(origin.root).blobs()[0], None)
 
-        assert [leadership.attempt(), leadership.attempt()] == [True, True]
+        assert [leadership.try_acquire(), leadership.try_acquire()] == [True, True]
         leadership.release()
-        assert put.living is not None
+        assert put.record is not None
         assert put.writes == 2
         lost = Loss(1, 1, suspicious=True, token="abc", reason="the bucket is empty")
-        assert not asking.given(lost)
-        assert not asking.given(replace(lost, suspicious=False))
-        assert registry.remove(put.living)
+        assert not asking.is_confirmed(lost)
+        assert not asking.is_confirmed(replace(lost, suspicious=False))
+        assert registry.remove(put.record)
         for kind in (Kind("", "v1", "Secret"), Kind("", "v1", "ConfigMap")):
             with pytest.raises(AccessError):
                 own.list(kind)

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from deliveries import Delivery
 from healthcases import NEW, OLD
-from tests.lab.realargocd import ArgoCD
-from tests.lab.realgitea import Gitea
+from lab.realargocd import ArgoCD
+from lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.assembly.crds import crossplane_crds
 from orderkit.adapters.gitea.client import GiteaForge

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
-from tests.lab import realprometheus
+from lab import realprometheus
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.core.errors import RemoteError

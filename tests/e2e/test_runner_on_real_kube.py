@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from accessreviews import may
-from tests.lab.realkube import Kube
+from lab.realkube import Kube
 
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.objects.kube_objects import NAMESPACE as NAMESPACE_KIND
@@ -89,7 +89,7 @@ def test_the_account_may_do_this_and_no_more(
         lambda: may(cluster, NAMESPACE, ACCOUNT, attributes),
         lambda found: found is allowed,
         timeout_s=60,
-        what=reason,
+        goal=reason,
     )
 
 

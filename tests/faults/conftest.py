@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 from faultproxy import FaultProxy, open_proxy
+from lab.realgitea import Gitea
 from tests.faults import history
 from tests.faults.deeds import Look
-from tests.lab.realgitea import Gitea
+from tests.workers import summary
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
@@ -84,28 +85,21 @@ class Report:
     def add(self, title: str, counts: Counter[str]) -> None:
         self.counts.setdefault(title, Counter()).update(counts)
 
-
-_report = pytest.StashKey[Report]()
+    def lines(self) -> Iterator[str]:
+        for title, counts in self.counts.items():
+            numbers = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+            yield f"{title}: {numbers}"
 
 
 @pytest.fixture(scope="session")
-def report(request: pytest.FixtureRequest) -> Report:
+def report(pytestconfig: pytest.Config) -> Report:
     """Count for the summary."""
-    return request.config.stash.setdefault(_report, Report())
+    made = Report()
+    summary(pytestconfig).add("faults", made.lines)
+    return made
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    if _report not in config.stash:
-        return
-    terminalreporter.section("faults")
-    for title, counts in config.stash[_report].counts.items():
-        found = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-        terminalreporter.write_line(f"{title}: {found}")
-
-
-@pytest.fixture(scope="session", params=["embedded", "real"])
+@pytest.fixture(scope="package", params=["embedded", "real"])
 def bench(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Bench]:

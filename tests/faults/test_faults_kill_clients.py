@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.faults.conftest import Bench, Report
 
 Side = Literal["before", "after"]
-SHORT, FULL = 30, 300
+SHORT, FULL = 10, 300
 DEADLINE_S = 180.0
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 REPO, OFFERS = RepoId("team", "order"), RepoId("team", "offers")
 WRITERS = 3
-SHORT, FULL = 20, 300
+SHORT, FULL = 7, 300
 MOMENT_S = 0.15
 
 

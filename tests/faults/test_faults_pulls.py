@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.conftest import Chances
     from tests.faults.conftest import Bench, Report
 
-SEEDS = {False: (20, 500), True: (2, 25)}
+SEEDS = {False: (8, 500), True: (2, 25)}
 """Short and full counts, by whether the forge is a real one."""
 
 

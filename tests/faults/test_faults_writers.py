@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.faults.conftest import Bench, Report
 
 WRITERS = 8
-EDITS = {False: (10, 100), True: (2, 10)}
+EDITS = {False: (4, 100), True: (2, 10)}
 """Short and full counts of each writer, by whether the forge is a real one."""
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.conftest import Chances
     from tests.faults.conftest import Bench, Report
 
-SEEDS = {False: (100, 1000), True: (5, 50)}
+SEEDS = {False: (40, 1000), True: (5, 50)}
 """Short and full counts, by whether the forge is a real one."""
 WRITES = {False: 5, True: 4}
 

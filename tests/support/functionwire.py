@@ -19,8 +19,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from daemons import Daemon
 from google.protobuf import json_format
+from lab.daemons import Daemon
 
 from orderkit.core.crossplane.station import (
     Ready,

@@ -16,7 +16,7 @@ import lupa.lua51
 import yaml
 
 from orderkit.core.argocd.health import Health, HealthStatus
-from orderkit.core.argocd.health_checks import KEY
+from orderkit.core.generate.health_checks import KEY
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 
 WORDS = ("Healthy", "Suspended", "Progressing", "Missing", "Degraded", "Unknown")

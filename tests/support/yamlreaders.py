@@ -87,7 +87,7 @@ class Ruamel:
 
 
 class GoReaders:
-    """The program of ``tests/lab/yamlreader``: one process for many texts."""
+    """The program of ``lab/yamlreader``: one process for many texts."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(

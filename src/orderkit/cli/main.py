@@ -1,80 +1,15 @@
 """
-The command line's root, and the one place where errors become exit codes.
+The entry point: answers ``--help`` and ``--version`` itself and leaves all else to ``cli.root``.
 
-Modules of this package import click and nothing heavy: ``--help`` must stay within five times
-bare Python. Each command parses, calls one flow, prints one result.
+Both must stay within five times bare Python, and click's import alone takes more than three. So
+this module imports nothing but the list of commands.
 """
 
 from __future__ import annotations
 
 import sys
 
-import click
-
 from orderkit import __version__
-from orderkit.core import errors
-
-_COMMANDS = {
-    "up": ("platform", "Run the embedded platform until ctrl-C."),
-    "bootstrap": ("bootstrap", "Bring a platform up, or show what that would take."),
-    "doctor": ("doctor", "Say what is missing and what to do about it."),
-    "demo": ("demo", "Show the whole loop on a platform of its own."),
-    "order": ("orders", "Order a kit and wait until it is Ready."),
-    "register": ("orders", "Enter an order that is written already into the ledger."),
-    "adopt": ("orders", "Take a repository made by hand, or a living XR, over as an order."),
-    "list": ("orders", "List all orders and how they are."),
-    "status": ("orders", "Say how one order is, at which commit, and why."),
-    "trace": ("orders", "Show an order's tree and what fails first."),
-    "events": ("orders", "Tell what the cluster said about an order in the last hour."),
-    "plan": ("plan", "Say what a change will do, down to composed resources."),
-    "change": ("changes", "Change fields of a living order through Git."),
-    "revert": ("changes", "Take back what one commit did to an order."),
-    "history": ("changes", "Tell who changed what in an order, and why."),
-    "destroy": ("orders", "End an order and prove that nothing is left."),
-    "team": ("team", "Add and list teams."),
-    "kit": ("kit", "Start, write, check and test the kits of a pack."),
-    "init": ("init", "Start a pack: a repository for kits of your own."),
-    "serve": ("serve", "Run the HTTP service for portals and programs."),
-    "function": ("function", "Serve a pack's stations to Crossplane over gRPC."),
-    "access": ("serve", "Let programs use the service."),
-    "platform": ("platform", "See what a platform would get, and upgrade it."),
-    "validate": ("validate", "Validate orders' files as the API server will."),
-    "edit": ("edit", "Edit values of a YAML file and leave every other byte alone."),
-    "render": ("render", "Render a skeleton as the portal would, or check it."),
-    "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
-}
-"""Each command's module in this package, and its line in ``--help``, which imports none."""
-
-
-class _Lazy(click.Group):
-    """Import a command's module when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        import importlib
-
-        if cmd_name not in _COMMANDS:
-            return None
-        module = importlib.import_module(f"orderkit.cli.commands.{_COMMANDS[cmd_name][0]}")
-        found: click.Command = getattr(module, f"{cmd_name}_command")
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
-
-
-@click.group(
-    cls=_Lazy,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Try it: 'orderkit up' in one terminal, "
-    "'orderkit order garage team_name=ae86 stage=stage2' in another.",
-)
-@click.version_option(__version__, prog_name="orderkit")
-def root() -> None:
-    """Platform orders as files in Git, from a form to their proven end."""
 
 
 def main() -> None:
@@ -85,46 +20,29 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command; return the exit code (see ``core.errors``)."""
     try:
-        code = root.main(arguments, prog_name="orderkit", standalone_mode=False)
-    except errors.OrderkitError as error:
-        return _failed(error)
-    except click.ClickException as error:
-        error.show()
-        return errors.UsageError.exit_code
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        return errors.EXIT_INTERRUPTED
+        text = _quick_answer(arguments)
+        if text is None:
+            from orderkit.cli.root import invoke
+
+            return invoke(arguments)
+        sys.stdout.write(text)
+        sys.stdout.flush()
     except BrokenPipeError:
-        return _broken_pipe()
-    except Exception:  # noqa: BLE001 - the last line of defence
-        return _bug()
-    else:
-        return code if isinstance(code, int) else errors.EXIT_DONE
+        _swallow_output()
+    return 0
 
 
-def _failed(error: errors.OrderkitError) -> int:
-    _say(f"error: {error}")
-    if error.hint:
-        _say(f"hint:  {error.hint}")
-    return error.exit_code
+def _quick_answer(arguments: list[str]) -> str | None:
+    """Return what is printed for ``--help`` and ``--version``; None: ask click."""
+    if arguments in (["--help"], ["-h"]):
+        from orderkit.cli.command_list import help_text
+
+        return help_text()
+    return f"orderkit, version {__version__}\n" if arguments == ["--version"] else None
 
 
-def _say(text: str) -> None:
-    from orderkit.core.secrets import redact
-
-    click.echo(redact(text), err=True)
-
-
-def _bug() -> int:
-    import traceback
-
-    _say(traceback.format_exc())
-    _say("error: this is a bug in Orderkit; please report the lines above")
-    return errors.EXIT_BUG
-
-
-def _broken_pipe() -> int:
+def _swallow_output() -> None:
     """Whoever read our output has enough; do not fail again while flushing it."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return errors.EXIT_DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PathOption(click.Path):
+    """A path as ``pathlib`` knows it, which is imported once there is one, not for help."""
+
+    def coerce_path_result(self, value: str | os.PathLike[str]) -> Path:
+        from pathlib import Path
+
+        return Path(value)
+
 
 platform_option = click.option(
     "--platform",
@@ -83,13 +94,13 @@ def timeout_option(default_s: float) -> Callable[[F], F]:
     )
 
 
-def state_path(given: str | None) -> Path:
+def state_path(folder: str | None) -> Path:
     """Return the state folder that is meant."""
     from pathlib import Path
 
     from orderkit.adapters.embedded.state import default_state
 
-    return Path(given) if given else default_state()
+    return Path(folder) if folder else default_state()
 
 
 def connect_to(platform_file: str | None) -> Platform:

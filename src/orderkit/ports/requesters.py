@@ -2,9 +2,10 @@
 Who asks, and what proves it.
 
 A requester that only a body or a flag names is a *claim*: any author of a template can write
-anything there. A token proves more: the portal's, which it signed for the person who is signed
-in (``adapters.tokens.backstage_signatures``), an OpenID provider's (``adapters.tokens.oidc``), or
-one that we gave to a program (``adapters.tokens.access_tokens``). Called by ``web``.
+anything there. A token proves more: the portal's, which it signed for the person who is signed in
+(``adapters.tokens.backstage_signatures``), an OpenID provider's (``adapters.tokens.oidc``), or one
+that we gave to a program (``adapters.tokens.access_tokens``). Called by ``web``; flows take its
+`Requester`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ UNKNOWN = "user:default/unknown"
 
 class UnprovedError(RefusedError):
     """The token proves nobody: none, not of this portal, expired, or without a person in it."""
+
+    http_status = 401
 
 
 @dataclass(frozen=True, slots=True)

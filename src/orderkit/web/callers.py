@@ -7,7 +7,7 @@ requester it names is a claim. A token proves a person or a program; then a requ
 not looked at, and teams are those of the proof: a member of a platform group acts for every
 team, the others for teams whose group ``group:default/<team>`` the proof names.
 
-Called by ``gate`` and the handlers.
+Called by ``request_pipeline`` and the handlers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TEAM_GROUP = "group:default/"
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class CallerAccess:
     """How callers of one service prove themselves."""
 
     secret: str = field(repr=False)
@@ -44,7 +44,7 @@ class Access:
 class Caller:
     """Who calls. `proof` is None for the portal itself."""
 
-    access: Access
+    access: CallerAccess
     portal: bool
     proof: Requester | None
 
@@ -98,13 +98,13 @@ class Caller:
         """
         teams = self.teams(right)
         if teams is not None and team not in teams:
-            what = f"team '{team}'" if team else "the whole platform"
-            raise self.foreign(what, teams)
+            subject = f"team '{team}'" if team else "the whole platform"
+            raise self.foreign(subject, teams)
 
-    def foreign(self, what: str, teams: Collection[str]) -> RefusedError:
+    def foreign(self, subject: str, teams: Collection[str]) -> RefusedError:
         """Make the error for something that is none of the caller's teams'."""
         return RefusedError(
-            f"{self.name} may not act for {what}",
+            f"{self.name} may not act for {subject}",
             hint=f"teams of {self.name}: {', '.join(sorted(teams)) or 'none'}",
         )
 
@@ -122,7 +122,7 @@ class Caller:
             )
 
 
-def identify(request: Request, access: Access) -> Caller:
+def identify(request: Request, access: CallerAccess) -> Caller:
     """
     Say who calls. May ask a portal or provider for its keys: call it in a thread.
 
@@ -130,13 +130,15 @@ def identify(request: Request, access: Access) -> Caller:
         UnprovedError: Neither secret nor token, or one of them is wrong.
         UnreachableError: What a token is checked with cannot be had now.
     """
-    given = request.headers.get(access.header)
-    if given is not None and not secrets.compare_digest(given.encode(), access.secret.encode()):
+    portal_secret = request.headers.get(access.header)
+    if portal_secret is not None and not secrets.compare_digest(
+        portal_secret.encode(), access.secret.encode()
+    ):
         raise UnprovedError(f"header {access.header} is wrong")
     authorization = request.headers.get("authorization", "")
     if authorization and access.requesters is not None:
-        return Caller(access, given is not None, access.requesters.proved(authorization))
-    if given is None:
+        return Caller(access, portal_secret is not None, access.requesters.proved(authorization))
+    if portal_secret is None:
         raise UnprovedError(
             f"nobody is let in without {access.header} or a token",
             hint="send Authorization: Bearer <token> (docs/service.md)",

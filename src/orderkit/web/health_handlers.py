@@ -3,7 +3,7 @@ Handlers for those who watch the service: alive, ready, figures, and its own doc
 
 ``/healthz`` says that the process answers; ``/readyz`` that forge, cluster and the signers of
 tokens do. The latter's verdict is kept for a few seconds, because anybody may ask for it.
-Called by ``gate``, listed in ``table``.
+Called by ``request_pipeline``, listed in ``operation_table``.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import APPLICATION
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _KEPT_S = 5.0
 
 
-def get_healthz(_service: Service, _call: Call) -> Answer:
+def get_healthz(_service: Service, _call: ServiceRequest) -> ServiceResponse:
     """Say that the process answers."""
-    return Answer(200, "ok\n")
+    return ServiceResponse(200, "ok\n")
 
 
-def get_metrics(service: Service, call: Call) -> Answer:
+def get_metrics(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show the figures; they are of all teams."""
     call.who.check("observe", None)
-    return Answer(200, service.metrics.text())
+    return ServiceResponse(200, service.metrics.text())
 
 
 class Readiness:
@@ -40,15 +40,15 @@ class Readiness:
         self._until = 0.0
         self._checks: dict[str, str] = {}
 
-    def __call__(self, service: Service, _call: Call) -> Answer:
+    def __call__(self, service: Service, _call: ServiceRequest) -> ServiceResponse:
         """Answer 200 if everything that is needed answers, else 503."""
         with self._lock:
             if time.monotonic() >= self._until:
                 self._checks = _looked(service)
                 self._until = time.monotonic() + _KEPT_S
             checks = dict(self._checks)
-        ready = all(found == "ok" for found in checks.values())
-        return Answer(200 if ready else 503, {"ready": ready, "checks": checks})
+        ready = all(result == "ok" for result in checks.values())
+        return ServiceResponse(200 if ready else 503, {"ready": ready, "checks": checks})
 
 
 def _looked(service: Service) -> dict[str, str]:
@@ -60,10 +60,10 @@ def _looked(service: Service) -> dict[str, str]:
     }
     if requesters is not None:
         checks["signers"] = requesters.describe
-    found = {}
+    results = {}
     for name, look in checks.items():
         try:
-            found[name] = "ok" if look() else "not served"
+            results[name] = "ok" if look() else "not served"
         except OrderkitError as error:
-            found[name] = type(error).__name__.removesuffix("Error").lower()
-    return found
+            results[name] = type(error).__name__.removesuffix("Error").lower()
+    return results

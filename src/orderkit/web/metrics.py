@@ -2,7 +2,7 @@
 Figures of the service in Prometheus' text format (version 0.0.4).
 
 Requests by operation and status, their durations, how many are under way, and why callers were
-turned away. Called by ``gate``; shown at ``/metrics``; thread-safe.
+turned away. Called by ``request_pipeline``; shown at ``/metrics``; thread-safe.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class Metrics:
         for operation, count in sorted(self._count.items()):
             label = f'operation="{operation}"'
             for bound in _BOUNDS_S:
-                found = self._within[operation, bound]
-                yield f'{name}_bucket{{{label},le="{bound:g}"}} {found}'
+                count_within = self._within[operation, bound]
+                yield f'{name}_bucket{{{label},le="{bound:g}"}} {count_within}'
             yield f'{name}_bucket{{{label},le="+Inf"}} {count}'
             yield f"{name}_sum{{{label}}} {self._sum_s[operation]:.6f}"
             yield f"{name}_count{{{label}}} {count}"
 
 
-def _head(name: str, kind: str, what: str) -> Iterator[str]:
-    yield f"# HELP {name} {what}"
+def _head(name: str, kind: str, description: str) -> Iterator[str]:
+    yield f"# HELP {name} {description}"
     yield f"# TYPE {name} {kind}"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from orderkit.web.operations import Operation, Schema
+from orderkit.web.operations import Schema, ServiceOperation
 from orderkit.web.request_schemas import COMPONENTS, KEY, LABEL, named
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -29,12 +29,12 @@ _GUARDED = {
 }
 
 
-def document(operations: Iterable[Operation], *, secret_header: str) -> dict[str, Any]:
+def document(operations: Iterable[ServiceOperation], *, secret_header: str) -> dict[str, Any]:
     """Return the document."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        found = paths.setdefault(operation.path, _parameters(operation.path))
-        found[operation.method.lower()] = _operation(operation)
+        path_item = paths.setdefault(operation.path, _parameters(operation.path))
+        path_item[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -68,39 +68,39 @@ def _parameters(path: str) -> dict[str, Any]:
     names = _PARAMETER.findall(path)
     if not names:
         return {}
-    found = [{"name": n, "in": "path", "required": True, "schema": LABEL} for n in names]
-    return {"parameters": found}
+    parameters = [{"name": n, "in": "path", "required": True, "schema": LABEL} for n in names]
+    return {"parameters": parameters}
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _operation(operation: ServiceOperation) -> dict[str, Any]:
+    operation_object: dict[str, Any] = {
         "operationId": operation.id,
         "summary": operation.summary,
         "security": _security(operation),
     }
     if operation.right:
-        found["description"] = f"Needs the right '{operation.right}'."
-    if wanted := [*_query(operation.query), *_key(operation)]:
-        found["parameters"] = wanted
+        operation_object["description"] = f"Needs the right '{operation.right}'."
+    if parameters := [*_query(operation.query), *_key(operation)]:
+        operation_object["parameters"] = parameters
     if operation.body is not None:
         content = {"application/json": {"schema": operation.body}}
-        found["requestBody"] = {"required": True, "content": content}
-    found["responses"] = _responses(operation)
-    return found
+        operation_object["requestBody"] = {"required": True, "content": content}
+    operation_object["responses"] = _responses(operation)
+    return operation_object
 
 
-def _security(operation: Operation) -> list[dict[str, Any]]:
+def _security(operation: ServiceOperation) -> list[dict[str, Any]]:
     proofs: list[dict[str, Any]] = [{"portal": []}, {"bearer": []}]
     if operation.right:
         return proofs
     return [{}, *proofs] if operation.optional else []
 
 
-def _query(known: Mapping[str, Schema]) -> list[dict[str, Any]]:
-    return [{"name": name, "in": "query", "schema": schema} for name, schema in known.items()]
+def _query(query: Mapping[str, Schema]) -> list[dict[str, Any]]:
+    return [{"name": name, "in": "query", "schema": schema} for name, schema in query.items()]
 
 
-def _key(operation: Operation) -> list[dict[str, Any]]:
+def _key(operation: ServiceOperation) -> list[dict[str, Any]]:
     if not operation.keyed:
         return []
     return [
@@ -113,7 +113,7 @@ def _key(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
+def _responses(operation: ServiceOperation) -> dict[str, Any]:
     refused = {**_ALWAYS, **(_GUARDED if operation.right or operation.optional else {})}
     errors = {status: (text, named("Error")) for status, text in refused.items()}
     every = {**errors, **operation.answers}
@@ -121,7 +121,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 
 def _response(
-    operation: Operation, status: int, text: str, schema: Schema | None
+    operation: ServiceOperation, status: int, text: str, schema: Schema | None
 ) -> dict[str, Any]:
     if schema is None:
         return {"description": text}

@@ -15,9 +15,9 @@ from orderkit.web import (
     metrics,
     order_handlers,
 )
-from orderkit.web.end_handlers import Ends
-from orderkit.web.kit_gates import GateDesk
-from orderkit.web.operations import Operation
+from orderkit.web.end_handlers import EndRuns
+from orderkit.web.kit_gates import GateHandlers
+from orderkit.web.operations import ServiceOperation
 from orderkit.web.pull_plans import PullPlans
 from orderkit.web.request_schemas import (
     CHANGE,
@@ -35,23 +35,23 @@ from orderkit.web.request_schemas import (
 _ORDER = "/v1/orders/{order}"
 
 
-def operations() -> tuple[Operation, ...]:
+def operations() -> tuple[ServiceOperation, ...]:
     """Return every operation of a new service."""
     return (
         *_placing(),
         *_looking(),
         *_changing(),
         *_forms(),
-        *_ending(Ends()),
-        *_gates(GateDesk()),
+        *_ending(EndRuns()),
+        *_gates(GateHandlers()),
         *_hooks(PullPlans()),
         *_watching(),
     )
 
 
-def _placing() -> tuple[Operation, ...]:
+def _placing() -> tuple[ServiceOperation, ...]:
     return (
-        Operation(
+        ServiceOperation(
             "runTask",
             "POST",
             "/v1/tasks",
@@ -68,7 +68,7 @@ def _placing() -> tuple[Operation, ...]:
             slow=True,
             person=True,
         ),
-        Operation(
+        ServiceOperation(
             "registerOrder",
             "POST",
             "/v1/orders",
@@ -86,10 +86,10 @@ def _placing() -> tuple[Operation, ...]:
     )
 
 
-def _looking() -> tuple[Operation, ...]:
+def _looking() -> tuple[ServiceOperation, ...]:
     missing = {404: ("No such order.", named("Error"))}
     return (
-        Operation(
+        ServiceOperation(
             "listOrders",
             "GET",
             "/v1/orders",
@@ -99,7 +99,7 @@ def _looking() -> tuple[Operation, ...]:
             "read",
             query={"team": LABEL, "kit": LABEL},
         ),
-        Operation(
+        ServiceOperation(
             "getOrder",
             "GET",
             _ORDER,
@@ -108,7 +108,7 @@ def _looking() -> tuple[Operation, ...]:
             {200: ("The order.", named("Order")), **missing},
             "read",
         ),
-        Operation(
+        ServiceOperation(
             "traceOrder",
             "GET",
             f"{_ORDER}/trace",
@@ -117,7 +117,7 @@ def _looking() -> tuple[Operation, ...]:
             {200: ("The tree.", named("Trace")), **missing},
             "read",
         ),
-        Operation(
+        ServiceOperation(
             "orderEvents",
             "GET",
             f"{_ORDER}/events",
@@ -130,10 +130,10 @@ def _looking() -> tuple[Operation, ...]:
     )
 
 
-def _changing() -> tuple[Operation, ...]:
+def _changing() -> tuple[ServiceOperation, ...]:
     missing = {404: ("No such order.", named("Error"))}
     return (
-        Operation(
+        ServiceOperation(
             "planChange",
             "POST",
             f"{_ORDER}/plan",
@@ -144,7 +144,7 @@ def _changing() -> tuple[Operation, ...]:
             body=PLAN,
             slow=True,
         ),
-        Operation(
+        ServiceOperation(
             "orderHistory",
             "GET",
             f"{_ORDER}/history",
@@ -154,7 +154,7 @@ def _changing() -> tuple[Operation, ...]:
             "read",
             query={"limit": LIMIT},
         ),
-        Operation(
+        ServiceOperation(
             "changeOrder",
             "POST",
             f"{_ORDER}/changes",
@@ -175,13 +175,13 @@ def _changing() -> tuple[Operation, ...]:
     )
 
 
-def _forms() -> tuple[Operation, ...]:
+def _forms() -> tuple[ServiceOperation, ...]:
     answers = {
         302: ("The portal's form, filled in.", None),
         404: ("No such order or change, or only for those who prove themselves.", named("Error")),
     }
     return (
-        Operation(
+        ServiceOperation(
             "changeForm",
             "GET",
             f"{_ORDER}/changes/{{change}}/form",
@@ -191,7 +191,7 @@ def _forms() -> tuple[Operation, ...]:
             None,
             optional=True,
         ),
-        Operation(
+        ServiceOperation(
             "endForm",
             "GET",
             f"{_ORDER}/end/form",
@@ -204,10 +204,10 @@ def _forms() -> tuple[Operation, ...]:
     )
 
 
-def _ending(ends: Ends) -> tuple[Operation, ...]:
+def _ending(ends: EndRuns) -> tuple[ServiceOperation, ...]:
     missing = {404: ("No such order, or it is not ending.", named("Error"))}
     return (
-        Operation(
+        ServiceOperation(
             "endOrder",
             "POST",
             f"{_ORDER}/end",
@@ -223,7 +223,7 @@ def _ending(ends: Ends) -> tuple[Operation, ...]:
             slow=True,
             person=True,
         ),
-        Operation(
+        ServiceOperation(
             "orderEnd",
             "GET",
             f"{_ORDER}/end",
@@ -235,9 +235,9 @@ def _ending(ends: Ends) -> tuple[Operation, ...]:
     )
 
 
-def _gates(desk: GateDesk) -> tuple[Operation, ...]:
+def _gates(desk: GateHandlers) -> tuple[ServiceOperation, ...]:
     return (
-        Operation(
+        ServiceOperation(
             "gate",
             "GET",
             "/v1/gates/{kit}/{name}",
@@ -255,9 +255,9 @@ def _gates(desk: GateDesk) -> tuple[Operation, ...]:
     )
 
 
-def _hooks(pulls: PullPlans) -> tuple[Operation, ...]:
+def _hooks(pulls: PullPlans) -> tuple[ServiceOperation, ...]:
     return (
-        Operation(
+        ServiceOperation(
             "giteaWebhook",
             "POST",
             PATH,
@@ -275,9 +275,9 @@ def _hooks(pulls: PullPlans) -> tuple[Operation, ...]:
     )
 
 
-def _watching() -> tuple[Operation, ...]:
+def _watching() -> tuple[ServiceOperation, ...]:
     return (
-        Operation(
+        ServiceOperation(
             "alive",
             "GET",
             "/healthz",
@@ -287,7 +287,7 @@ def _watching() -> tuple[Operation, ...]:
             None,
             media="text/plain",
         ),
-        Operation(
+        ServiceOperation(
             "ready",
             "GET",
             "/readyz",
@@ -296,7 +296,7 @@ def _watching() -> tuple[Operation, ...]:
             {200: ("They do.", named("Ready")), 503: ("One does not.", named("Ready"))},
             None,
         ),
-        Operation(
+        ServiceOperation(
             "metrics",
             "GET",
             "/metrics",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orderkit.core.platform.access import Right
-from orderkit.web.callers import Access, Caller
+from orderkit.web.callers import Caller, CallerAccess
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -27,7 +27,7 @@ ANSWER_S = 50.0
 class ServiceOptions:
     """How one service is set up."""
 
-    access: Access
+    access: CallerAccess
     audit: AuditLog | None = None
     requests_per_minute: int = 600
     answer_s: float = ANSWER_S
@@ -47,7 +47,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ServiceRequest:
     """
     One request, read and checked. `noted` is what the audit log adds to its line.
 
@@ -80,7 +80,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServiceResponse:
     """What is sent back. `body` is JSON unless the operation's media type says otherwise."""
 
     status: int
@@ -88,11 +88,11 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Handler = Callable[[Service, Call], Answer]
+Handler = Callable[[Service, ServiceRequest], ServiceResponse]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ServiceOperation:
     """One method of one path."""
 
     id: str

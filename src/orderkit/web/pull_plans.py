@@ -8,7 +8,7 @@ planned once more.
 What waits when the process ends is lost: the next push, or ``orderkit platform webhook --missed``,
 makes up for it.
 
-Called by ``gate``, listed in ``table``; one `PullPlans` per service.
+Called by ``request_pipeline``, listed in ``operation_table``; one `PullPlans` per service.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from orderkit.core.errors import (
-    BusyError,
+    InProgressError,
     NotFoundError,
     OrderkitError,
     RefusedError,
@@ -29,7 +29,7 @@ from orderkit.core.names import RepoId
 from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
 from orderkit.flows.plan.pull_requests import MAIN, keep_planned, say_failed
 from orderkit.ports.requesters import UnprovedError
-from orderkit.web.operations import Answer, Call, Service
+from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.webhook_delivery import Asked, read_delivery
 
 WAITING_MAX, WORKERS = 200, 2
@@ -57,7 +57,7 @@ class PullPlans:
         self._threads = self._stuck = 0
         self._waiting_max, self._workers, self._limit_s = waiting_max, workers, limit_s
 
-    def post(self, service: Service, call: Call) -> Answer:
+    def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Take a delivery. 202 if a pull request is planned, 200 if there is nothing to plan."""
         key = hook_key(service.options.access.secret)
         if not is_signed(key, call.raw, call.headers.get(HEADER.lower(), "")):
@@ -66,15 +66,15 @@ class PullPlans:
                 hint="register the webhook with 'orderkit platform webhook'",
             )
         call.noted.update(caller="forge", via="the webhook's signature")
-        asked = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
-        if isinstance(asked, str):
-            return Answer(200, {"state": "ignored", "reason": asked})
-        repo, number = asked
-        where: dict[str, Any] = {"repository": str(repo)}
-        call.noted.update(where, pull=number or "all")
+        delivery = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
+        if isinstance(delivery, str):
+            return ServiceResponse(200, {"state": "ignored", "reason": delivery})
+        repo, number = delivery
+        details: dict[str, Any] = {"repository": str(repo)}
+        call.noted.update(details, pull=number or "all")
         if number is not None:
-            where["number"] = number
-        return Answer(202, {"state": self._add(service, asked), **where})
+            details["number"] = number
+        return ServiceResponse(202, {"state": self._add(service, delivery), **details})
 
     def under_way(self) -> tuple[int, int]:
         """Return how many pull requests wait, and how many are being planned."""
@@ -95,7 +95,7 @@ class PullPlans:
                 self._again.add(key)
                 return "waiting"
             if len(self._waiting) >= self._waiting_max:
-                raise BusyError(
+                raise InProgressError(
                     f"{self._waiting_max} pull requests wait for their plan",
                     hint="deliver it again later, or run 'orderkit plan --pull-request'",
                 )
@@ -112,8 +112,8 @@ class PullPlans:
             ).start()
 
     def _work(self, service: Service) -> None:
-        while (found := self._next()) is not None:
-            key, token = found
+        while (next_pull := self._next()) is not None:
+            key, token = next_pull
             limit = threading.Timer(self._limit_s, self._give_up, (service, key, token))
             limit.daemon = True
             limit.start()
@@ -189,7 +189,7 @@ def _plan(service: Service, repo: RepoId, number: int) -> None:
 
 def _tried(service: Service, name: str, act: Callable[[], str]) -> str:
     """Act, and never raise: nobody is there to be told but the log and the figures."""
-    for left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         try:
             return act()
         except (NotFoundError, RefusedError) as error:
@@ -197,7 +197,7 @@ def _tried(service: Service, name: str, act: Callable[[], str]) -> str:
             return "ignored"
         except OrderkitError as error:
             logger.warning("%s has no plan: %s", name, error)
-            if not (left and error.retryable):
+            if not (tries_left and error.retryable):
                 break
             service.platform.clock.sleep(_PAUSE_S)
         except Exception:

@@ -1,7 +1,7 @@
 """
 How many requests a caller may send: a bucket of permits each, filled at a steady rate.
 
-Kept in memory, per process. Called by ``gate``; thread-safe.
+Kept in memory, per process. Called by ``request_pipeline``; thread-safe.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class RateLimit:
         """Take a permit; return 0, or after how many seconds there will be one."""
         now = self._monotonic_s()
         with self._lock:
-            level, seen = self._buckets.pop(caller, (self._burst, now))
-            level = min(self._burst, level + (now - seen) * self._per_s)
-            allowed = level >= 1
-            self._buckets[caller] = (level - 1 if allowed else level, now)
+            level, updated_s = self._buckets.pop(caller, (self._burst, now))
+            level = min(self._burst, level + (now - updated_s) * self._per_s)
+            is_allowed = level >= 1
+            self._buckets[caller] = (level - 1 if is_allowed else level, now)
             if len(self._buckets) > _CALLERS_MAX:
                 self._buckets.popitem(last=False)
-        return 0.0 if allowed else (1 - level) / self._per_s
+        return 0.0 if is_allowed else (1 - level) / self._per_s

@@ -16,8 +16,8 @@ import yaml
 from commands import Command, Done, in_process
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.errors import OrderkitError
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
@@ -50,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     described["spec"].pop("providers", None)
     (pack / "pack.yaml").write_text(yaml.safe_dump(described, sort_keys=False))
     values = {"BASE_DOMAIN": "apps.example.org", "PROJECT_ID": "lab-123"}
-    request = RunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
+    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
     with running(request, on_step=lambda *_: None) as found:
         cluster = found.platform.cluster
         cluster.apply(crd("Object", OBJECT), owner="test")
@@ -167,7 +167,7 @@ def test_an_awkward_description_reaches_the_cluster_word_for_word(
         lambda: site.platform.cluster.get(key),
         lambda xr: dig(xr, "spec", "description") == AWKWARD,
         timeout_s=180,
-        what="delivery",
+        goal="delivery",
     )
     assert dig(seen, "spec", "baseDomain") == "apps.example.org"
 
@@ -314,7 +314,7 @@ def test_an_end_that_cannot_hand_back_does_not_begin(site: Running, orderkit: Co
         lambda: site.platform.cluster.get(key),
         lambda xr: dig(xr, "status", "paused") is True,
         timeout_s=180,
-        what="the pause",
+        goal="the pause",
     )
 
     done = orderkit("destroy", "agentbudget-held-bot", "--timeout", "2")

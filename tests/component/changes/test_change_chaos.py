@@ -1,4 +1,4 @@
-"""Eight people at one order, through bad lines, killed, beside a hand in Git and a reviewer."""
+"""Many people at one order, through bad lines, killed, beside a hand in Git and a reviewer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def test_every_acknowledged_change_is_there_once_in_order_and_every_conflict_is_
         )
         crowd = Crowd(
             bay, [straight, bad], tmp_path, chances.seed,
-            wishes_each=chances.count(3, 30), kills=chances.count(2, 40),
+            people=chances.count(4, 8), wishes_each=chances.count(3, 30),
+            kills=chances.count(1, 40),
         )  # fmt: skip
         crowd.run(deadline_s=chances.count(800, 3000))
 

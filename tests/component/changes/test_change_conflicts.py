@@ -279,7 +279,7 @@ def test_a_change_gets_past_an_operation_that_retries_a_bad_commit(
         lambda: platform.cluster.get(application_key(bay.order)) or {},
         lambda found: dig(found, "status", "operationState", "retryCount", default=0) > 0,
         timeout_s=90,
-        what="a retry of the bad commit",
+        goal="a retry of the bad commit",
     )
     bay.edit("apiVersion: blog.opsbogus.dev/v9", "apiVersion: blog.opsbogus.dev/v1alpha1")
 

@@ -76,7 +76,7 @@ def test_a_station_that_drops_a_part_and_writes_another_value(
 
     done = planned()
 
-    assert done.code == 3
+    assert done.code == 10
     assert "garage: 1 order: 1 changed, 1 danger in 1 order" in done.out
     assert f"  - Namespace lift   1 order ({living.order})" in done.out
     assert "data.since (not set) → 2026" in done.out
@@ -135,7 +135,7 @@ def test_what_was_recorded_plans_the_same_without_a_platform(
     code = run(["plan", *edits, "--json", "--snapshot", str(file), "--pack", str(pack)])
     offline = json.loads(capsys.readouterr().out)
 
-    assert there.code == code == 3
+    assert there.code == code == 10
     assert offline["plan"]["unknowns"] == [
         "OpenAPI documents are in no snapshot: built-in kinds are judged by a table of ours"
     ]
@@ -159,7 +159,7 @@ def test_a_recorded_fleet_is_planned_with_a_pack_of_today(
     code = run(["plan", "--kit", "garage", "--snapshot", str(file), "--pack", str(pack), "--json"])
 
     found = json.loads(capsys.readouterr().out)
-    assert code == 3
+    assert code == 10
     assert [each["order"] for each in found["fleet"]["orders"]] == [living.order]
     assert found["fleet"]["orders"][0]["plan"]["summary"] == "1 changed, 2 unchanged"
 

@@ -14,7 +14,7 @@ from bays import Bay
 from commands import Command
 from functionwire import FunctionServer
 
-from orderkit.adapters.packfolder import reference_pack
+from orderkit.adapters.folders.pack_folder import reference_pack
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_a_process_plans_what_this_process_plans(
     here = orderkit(*change)
     there = orderkit(*change, "--function", f"function-orderkit={address}")
 
-    assert here.code == there.code == 3
+    assert here.code == there.code == 10
     assert there.json == here.json
     assert not here.json["plan"]["unknowns"]
 
@@ -46,7 +46,7 @@ def test_a_process_that_is_not_there_makes_its_step_opaque(
         done = orderkit(*change, "--function", f"function-orderkit={gone}")
 
     plan = done.json["plan"]
-    assert done.code == 3, "the field changes, whatever comes of it"
+    assert done.code == 10, "the field changes, whatever comes of it"
     assert not plan["resources"]
     assert plan["kept"], "what exists is not claimed to go"
     assert plan["ready"] is None

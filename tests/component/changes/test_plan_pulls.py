@@ -229,14 +229,14 @@ def test_the_command_posts_unless_told_not_to(
     name = f"{hand.bay.repo}#{pull.number}"
 
     looked = orderkit("plan", "--pull-request", name, "--no-post")
-    assert (looked.code, hand.status(pull.head_commit)) == (3, None)
+    assert (looked.code, hand.status(pull.head_commit)) == (10, None)
     assert "data.stage stage1 → stage2" in looked.out
     posted = orderkit("plan", "--pr", name, "--json")
-    assert (posted.code, posted.json["pull"]["state"]) == (3, "success")
+    assert (posted.code, posted.json["pull"]["state"]) == (10, "success")
     assert hand.status(pull.head_commit) is not None
     broken = hand.edits("spec:", "spec: [")
     refused = orderkit("plan", "--pr", f"{hand.bay.repo}#{broken.number}", "--markdown")
-    assert refused.code == 2
+    assert refused.code == 4
     assert "It would be refused" in refused.out
     assert orderkit("plan", "--pr", "nonsense").code == 2
     assert orderkit("plan", "--pr", name, hand.bay.order).code == 2
@@ -244,5 +244,5 @@ def test_the_command_posts_unless_told_not_to(
     assert orderkit("plan", "--pr", name, "--kit", "garage").code == 2
     picture = tmp_path / "plan.svg"
     drawn = orderkit("plan", "--pr", name, "--no-post", "--offline", "--graph", str(picture))
-    assert drawn.code == 3
+    assert drawn.code == 10
     assert picture.read_text().startswith("<svg")

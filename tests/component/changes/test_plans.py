@@ -36,9 +36,9 @@ def _delivered(bay: Bay, done: Changed) -> None:
 
 
 def _plan(done: Changed) -> Plan:
-    assert done.foretold is not None
-    assert done.foretold.plan is not None, done.foretold.why_not
-    return done.foretold.plan
+    assert done.change_plan is not None
+    assert done.change_plan.plan is not None, done.change_plan.why_not
+    return done.change_plan.plan
 
 
 def _sheet(bay: Bay) -> Manifest | None:
@@ -74,7 +74,7 @@ def test_a_change_that_deletes_data_is_refused_until_it_is_meant(living: Bay) ->
     room = ObjectKey(NAMESPACE, f"lift-{living.name}")
     until(
         living.platform.clock, lambda: get_object(living.platform, room), lambda seen: seen is None,
-        timeout_s=90, what="the lift's room going",
+        timeout_s=90, goal="the lift's room going",
     )  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def test_the_command_tells_the_plan_and_ends_with_what_it_means(
     other = orderkit("plan", living.order, "stage=stage2")
     broken = orderkit("plan", living.order, "pit.lift=false", "pit.bays=99")
 
-    assert (same.code, other.code, broken.code) == (0, 3, 2)
+    assert (same.code, other.code, broken.code) == (0, 10, 4)
     assert f"{living.order}: 3 unchanged" in same.out
     assert "~ ConfigMap" in other.out
     assert "data.stage stage1 → stage2" in other.out
@@ -165,7 +165,7 @@ def test_a_whole_file_can_be_planned(orderkit: Command, living: Bay, tmp_path: P
 def test_without_the_cluster_the_plan_says_what_it_lacks(orderkit: Command, living: Bay) -> None:
     done = orderkit("plan", living.order, "stage=stage2", "--offline", "--json")
 
-    assert done.code == 3
+    assert done.code == 10
     assert "the cluster was not asked" in done.json["plan"]["unknowns"][0]
     assert done.json["plan"]["resources"][0]["path"] == "spec-sheet"
 
@@ -185,7 +185,7 @@ def test_what_cannot_be_planned_is_said(
 ) -> None:
     done = orderkit("plan", quiet_bay.order, *arguments)
 
-    assert done.code not in (0, 3)
+    assert done.code not in (0, 10)
     assert told in done.err
 
 
@@ -194,7 +194,7 @@ def test_the_graph_is_drawn_into_a_file(orderkit: Command, quiet_bay: Bay, tmp_p
         done = orderkit(
             "plan", quiet_bay.order, "stage=stage2", "--offline", "--graph", str(tmp_path / name)
         )
-        assert done.code == 3, done.err
+        assert done.code == 10, done.err
         assert (tmp_path / name).read_text().startswith(begins)
 
     refused = orderkit("plan", quiet_bay.order, "stage=stage2", "--graph", "a.png")
@@ -226,7 +226,7 @@ def test_the_outcome_is_judged_by_schemas_of_a_folder(
     data = orderkit("plan", quiet_bay.order, "stage=stage2", *folder, "--json")
     text = orderkit("plan", quiet_bay.order, "stage=stage2", *folder, "--markdown")
 
-    assert done.code == 2
+    assert done.code == 4
     told = 'ConfigMap: Unsupported value: "stage2": supported values: "stage1"'
     assert f"refused     spec-sheet.data.stage: {told}" in done.out
     assert data.json["plan"]["faults"][0]["field"] == "data.stage"
@@ -248,7 +248,7 @@ def test_a_name_that_something_else_has_is_a_fault(orderkit: Command, platform: 
 
     done = orderkit("plan", bay.order, "pit.lift=true")
 
-    assert done.code == 2
+    assert done.code == 4
     assert "is delivered by Application lifts" in done.out
 
 
@@ -261,7 +261,7 @@ def test_what_belongs_to_nobody_is_taken_over_and_that_is_told(
 
     done = orderkit("plan", bay.order, "pit.lift=true")
 
-    assert done.code == 3
+    assert done.code == 10
     assert "exists and has no owner" in done.out
     assert "(adopts)" in done.out
 
@@ -281,7 +281,7 @@ def test_what_a_team_may_not_have_is_a_fault_of_a_whole_file(
     finally:  # other tests change orders of the same team
         assert orderkit("team", "change", TEAM, "--no-limit", bound[1]).code == 0
 
-    assert done.code == 2
+    assert done.code == 4
     assert f"above the limit of team {TEAM}" in done.out
 
 
@@ -312,7 +312,7 @@ def test_the_packs_own_prices_are_taken_and_a_broken_table_stops_no_plan(
     refused = orderkit("plan", bay.order, "stage=stage3", "--prices", str(file))
 
     assert own.json["plan"]["costs"]["monthly"]["difference"] == "70"
-    assert broken.code == 3
+    assert broken.code == 10
     assert broken.json["plan"]["costs"] is None
     assert any("costs are not known" in text for text in broken.json["plan"]["unknowns"])
     assert "40.00 → 111.11 EUR a month (+71.11)" in given.out

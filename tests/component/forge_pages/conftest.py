@@ -12,7 +12,7 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     forge = EmbeddedForge(tmp_path_factory.mktemp("forge"))
     server = HttpServer(forge.app, bind("forge", 0))

@@ -10,13 +10,13 @@ from functionwire import Authority, Client, FunctionServer, normal, piped
 from recordedrequests import recorded, varied
 from tests.conftest import Chances
 
-from orderkit.adapters.packfolder import reference_pack
-from orderkit.adapters.stationfolder import load_stations
+from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.core.crossplane.station import Severity, station_runner
 
 ROOT = Path(__file__).parents[3]
 PACKS = [reference_pack(), *sorted(p.parent for p in (ROOT / "packs").glob("*/stations"))]
-SHORT, FULL = 50, 1000
+SHORT, FULL = 20, 1000
 
 
 @pytest.fixture(scope="module", params=PACKS, ids=lambda pack: pack.name)

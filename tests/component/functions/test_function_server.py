@@ -110,8 +110,8 @@ def write_stations(folder: Path) -> Path:
     for name, body in STATIONS.items():
         place = folder / name
         place.mkdir(parents=True)
-        imports = "from orderkit.core.crossplane.station import Ready, StationResponse\n\n\n"
-        (place / "station.py").write_text(f"{imports}def station(request):{body}")
+        head = "from orderkit.stations import Ready, StationResponse\n\n\ndef station(request):"
+        (place / "station.py").write_text(f"{head}{body}")
     broken = folder / "broken"
     broken.mkdir()
     (broken / "station.py").write_text("import no_such_module\n")

@@ -44,7 +44,7 @@ def ready(orderkit: Command, order: str) -> None:
         lambda: orderkit("status", order, "--check").code,
         lambda code: code == 0,
         timeout_s=90,
-        what=f"{order} being Ready",
+        goal=f"{order} being Ready",
     )
 
 

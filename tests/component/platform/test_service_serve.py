@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 from commands import Command
-from daemons import Daemon
+from lab.daemons import Daemon
 
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.platform.access import AccessSettings

@@ -173,7 +173,7 @@ def test_adding_a_team_again_brings_its_orders_up_to_date(
         lambda: orderkit("status", f"garage-{team}", "--json").json["phase"],
         lambda phase: phase == "Ready",
         timeout_s=90,
-        what="the order being Ready again",
+        goal="the order being Ready again",
     )
     found = platform.platform.cluster.get(project(team))
     assert [d["namespace"] for d in dig(found, "spec", "destinations")] == [f"team-{team}"]

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar
 
 import pytest
 import yaml
-from tests.lab.realkube import Kube
+from lab.realkube import Kube
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
@@ -324,7 +324,7 @@ def _real(kube: Kube) -> Iterator[Implementation]:
         yield Implementation("real", client, controllers=kube.controllers)
 
 
-@pytest.fixture(scope="session", params=IMPLEMENTATIONS)
+@pytest.fixture(scope="package", params=IMPLEMENTATIONS)
 def implementation(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Implementation]:

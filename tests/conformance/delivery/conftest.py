@@ -7,34 +7,25 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
+from lab import realkube
+from lab.realargocd import ArgoCD
 from tests.conformance.delivery import platforms, repositories
 from tests.conformance.delivery.judging import as_recorded, otherwise
 from tests.conformance.delivery.playing import Outcome, play_all, play_until
 from tests.conformance.delivery.repositories import Repositories
-from tests.lab import realkube
-from tests.lab.realargocd import ArgoCD
+from tests.workers import summary
 
 Outcomes = dict[str, Outcome]
-PLAYED_AGAIN = pytest.StashKey[list[str]]()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell where Argo CD was given another try at a scenario, and what it did otherwise before."""
-    lines = terminalreporter.config.stash.get(PLAYED_AGAIN, [])
-    if lines:
-        terminalreporter.section("delivery scenarios played again on Argo CD")
-        for line in lines:
-            terminalreporter.write_line(line)
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def delivery_repositories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repositories]:
     """A forge over HTTP that all platforms clone from."""
     with repositories.serving(tmp_path_factory.mktemp("delivery-forge")) as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def on_embedded(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -46,7 +37,7 @@ def on_embedded(
         return play_all(platform, _wanted(request.session, "embedded"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def on_real_systems(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -76,11 +67,13 @@ def on_real_systems(
             for one in playing
         }
         found = {name: future.result() for name, future in futures.items()}
-    request.config.stash[PLAYED_AGAIN] = [
+    played_again = [
         f"{name}, play {play}: {otherwise(name, before)}"
         for name, outcome in found.get("argocd", {}).items()
         for play, before in enumerate(outcome.earlier, 1)
     ]
+    title = "delivery scenarios played again on Argo CD, and what it did otherwise before"
+    summary(request.config).add(title, lambda: played_again)
     return found
 
 

@@ -16,14 +16,14 @@ import secrets
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 import requests
-from tests.conformance.forge.coverage import Coverage, case_of
-from tests.lab.realgitea import Gitea
+from lab.realgitea import Gitea
+from tests.conformance.forge.coverage import CASE, case_of
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
@@ -38,34 +38,13 @@ FOLDER = Path(__file__).parent
 _names = itertools.count(1)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    found = {
-        item.nodeid: case_of(item)
-        for item in items
-        if isinstance(item, pytest.Function) and item.path.is_relative_to(FOLDER)
-    }
-    cases = {nodeid: case for nodeid, case in found.items() if case is not None}
-    config.pluginmanager.register(Counting(Coverage(cases)))
-
-
-class Counting:
-    """Counts the behaviours of a run; one that is kept from the real forge must say why."""
-
-    def __init__(self, coverage: Coverage) -> None:
-        self._coverage = coverage
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._coverage.add(report)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._coverage.unexcused() and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        terminalreporter.section("behaviours of the forge", sep="-")
-        for line in self._coverage.lines():
-            terminalreporter.write_line(line)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Send with each report which behaviour it is about, for `Counting`."""
+    for item in items:
+        if isinstance(item, pytest.Function) and item.path.is_relative_to(FOLDER):
+            case = case_of(item)
+            if case is not None:
+                item.user_properties.append((CASE, astuple(case)))
 
 
 @dataclass
@@ -248,7 +227,7 @@ def embedded_target(
         forge.close()
 
 
-@pytest.fixture(scope="session", params=["embedded", "real"])
+@pytest.fixture(scope="package", params=["embedded", "real"])
 def target(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Target]:
@@ -260,7 +239,7 @@ def target(
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shop(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     with open_shop(target, tmp_path_factory.mktemp("work")) as made:
         yield made

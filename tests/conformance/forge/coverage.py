@@ -6,7 +6,8 @@ A behaviour is what a case id stands for: ``test_f01_…``, or a row of a table 
 Forgejo; those have columns ``1.24-read`` and ``forgejo-read``, or the mark ``read``).
 A behaviour that cannot be tried on the real Gitea carries the mark ``embedded_only(reason)``.
 
-Fed by the hooks of ``conftest``, printed at the end of the run.
+Each report carries its case (`CASE`), so that those of all workers are counted together, in the
+process that prints the end of the run: `Counting`, registered by ``tests/conftest.py``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import pytest
 
 EMBEDDED, REAL = "embedded forge", "real Gitea"
 AIM = 150
+CASE = "behaviour of the forge"
+"""The property of a test report that holds its `Case`, as a tuple."""
 _NAMED = re.compile(r"test_([a-z]+\d+[a-z]?)_(\w+)")
 _COLUMN = re.compile(r"([\w.]+)-(observed|read)")
 
@@ -132,3 +135,28 @@ class Coverage:
         for identifier, found in sorted(names.items()):
             if len(found) > 1:
                 yield identifier, sorted(found)
+
+
+class Counting:
+    """Counts the behaviours of a run; one that is kept from the real forge must say why."""
+
+    def __init__(self) -> None:
+        self._cases: dict[str, Case] = {}
+        self._coverage = Coverage(self._cases)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        case = dict(report.user_properties).get(CASE)
+        if isinstance(case, tuple | list):
+            self._cases[report.nodeid] = Case(*case)
+            self._coverage.add(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._coverage.unexcused() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._cases:
+            terminalreporter.section("behaviours of the forge", sep="-")
+            for line in self._coverage.lines():
+                terminalreporter.write_line(line)

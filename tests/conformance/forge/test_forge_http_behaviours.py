@@ -139,7 +139,7 @@ def test_each_behaviour_answers_by_its_column(forge: Forge, row: Row) -> None:
     judge(row, forge.column, forge.shop)
 
 
-@pytest.mark.parametrize("target", ["real"], indirect=True, scope="session")
+@pytest.mark.parametrize("target", ["real"], indirect=True, scope="package")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.id} {row.reason}")
 def test_the_first_column_is_that_of_a_real_gitea(shop: Workshop, row: Row) -> None:
     judge(row, "1.26", shop)

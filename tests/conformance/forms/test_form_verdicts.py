@@ -22,7 +22,7 @@ from tests.engines.process import Engines
 from orderkit.core.portal.form_schema import SchemaError, accepts, check
 from orderkit.core.portal.js_regex import compile_pattern
 
-SHORT, FULL, PER_SCHEMA, PATTERN_COUNT = 5_000, 100_000, 4, 3_000
+SHORT, FULL, PER_SCHEMA, PATTERN_COUNT = 2_000, 100_000, 4, 1_000
 JUDGED_LEAST = 0.8
 Figure = Callable[[str], None]
 

@@ -22,7 +22,7 @@ from orderkit.core.portal.render import render_data
 from orderkit.core.schema.structural.re2_patterns import compile_pattern
 
 OPTIONS = {"compat": False, "trim": False, "lstrip": False}
-PATTERNS, FULL = 3_000, 100_000
+PATTERNS, FULL = 1_000, 100_000
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))

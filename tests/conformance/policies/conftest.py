@@ -15,7 +15,7 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 TOKEN = "suite-token"
 
 
-@pytest.fixture(scope="session", params=["embedded", "real"])
+@pytest.fixture(scope="package", params=["embedded", "real"])
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ApiServer]:

@@ -13,7 +13,7 @@ from tests.engines.process import Engines
 
 from orderkit.core.portal.render import RenderError, render_data
 
-SHORT, FULL = 1_500, 40_000
+SHORT, FULL = 600, 40_000
 VALUES = {"parameters": {"n": 5, "s": "5", "t": "true", "j": '{"a":1}', "l": [1], "nul": None}}
 DROPPED = "dropped"
 

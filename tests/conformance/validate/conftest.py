@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 import yaml
+from lab.realkube import Kube
 from tests.conformance.validate.judges import Judge, Ours, Server
-from tests.lab.realkube import Kube
+from tests.workers import summary
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
@@ -27,7 +28,6 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 RECORD_VARIABLE = "ORDERKIT_RECORD_VERDICTS"
 RECORDED = Path(__file__).with_name("recorded.json")
 TOKEN = "suite-token"
-_figures = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +37,7 @@ def recorded() -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def real(real_kube: Kube) -> Iterator[Server]:
     """A real API server."""
     server = Server(real_kube.kubeconfig)
@@ -45,7 +45,7 @@ def real(real_kube: Kube) -> Iterator[Server]:
     server.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The embedded cluster's API server, over HTTP."""
     folder = tmp_path_factory.mktemp("validate")
@@ -64,7 +64,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     cluster.close()
 
 
-@pytest.fixture(scope="session", params=["ours", "embedded", "real"])
+@pytest.fixture(scope="package", params=["ours", "embedded", "real"])
 def judge(request: pytest.FixtureRequest) -> Judge:
     """Each that gives verdicts."""
     if request.param == "ours":
@@ -76,12 +76,6 @@ def judge(request: pytest.FixtureRequest) -> Judge:
 @pytest.fixture(scope="session")
 def figure(pytestconfig: pytest.Config) -> Callable[[str], None]:
     """Keep a text for the end of the report."""
-    return pytestconfig.stash.setdefault(_figures, []).append
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    for text in config.stash.get(_figures, []):
-        terminalreporter.section("validation against kube-apiserver", sep="-")
-        terminalreporter.write_line(text)
+    texts: list[str] = []
+    summary(pytestconfig).add("validation against kube-apiserver", lambda: texts)
+    return texts.append

@@ -7,9 +7,9 @@ import os
 from typing import Any
 
 import pytest
+from lab.realkube import Kube
 from tests.conformance.validate.judges import Server
 from tests.conformance.xrds.recording import RECORDED, definitions, recorded
-from tests.lab.realkube import Kube
 
 from orderkit.core.schema.xrd import problems
 

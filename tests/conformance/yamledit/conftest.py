@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.lab.binaries import NotBuiltError, built
+from lab.binaries import NotBuiltError, built
+from tests import workers
 from yamlproof import Summary
 from yamlreaders import GoReaders, PyYaml, Reader, Ruamel
 
-_summary = pytest.StashKey[Summary]()
 
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def readers(request: pytest.FixtureRequest) -> Iterator[list[Reader]]:
     """
     PyYAML, ruamel and Go's two.
@@ -31,16 +30,8 @@ def readers(request: pytest.FixtureRequest) -> Iterator[list[Reader]]:
 
 
 @pytest.fixture(scope="session")
-def summary(request: pytest.FixtureRequest) -> Summary:
+def summary(pytestconfig: pytest.Config) -> Summary:
     """Counts all edits of the run."""
-    return request.config.stash.setdefault(_summary, Summary())
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    found = config.stash.get(_summary, None)
-    if found is not None:
-        terminalreporter.section("edits")
-        for line in found.lines():
-            terminalreporter.write_line(line)
+    made = Summary()
+    workers.summary(pytestconfig).add("edits", made.lines)
+    return made

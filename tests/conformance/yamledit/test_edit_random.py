@@ -17,6 +17,6 @@ def test_only_the_intended_value_differs_for_every_reader(
     part: int, chances: Chances, readers: Sequence[Reader], summary: Summary
 ) -> None:
     """Nothing else differs, no line changes that need not, and refusals are those foreseen."""
-    for at in range(chances.count(2_000, 100_000) // PARTS):
+    for at in range(chances.count(1_000, 100_000) // PARTS):
         prove_one(chances.random(f"edit {part} {at}"), readers, summary)
     assert summary.edited

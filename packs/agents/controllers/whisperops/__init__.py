@@ -1,7 +1,7 @@
 """
-The controllers of the agents' pack: what keeps facts in the cluster that stations only read.
+The controllers of the agents' pack: they keep the facts in the cluster that stations read.
 
-``python -m whisperops watch`` keeps the registry of datasets, ``python -m whisperops meter`` the
-spend of agents. Both stand above Orderkit's ports, adapters and flows; nothing in Orderkit
-imports them.
+``python -m whisperops watch`` keeps the registry of datasets, ``python -m whisperops meter`` what
+agents spend. Of Orderkit they use only the public API: ``orderkit.controllers`` and, for the demo,
+``orderkit.testing``. Nothing in Orderkit imports them.
 """

@@ -1,4 +1,4 @@
-"""``python -m whisperops``: see ``commands``."""
+"""Run ``python -m whisperops``: see ``commands``."""
 
 from __future__ import annotations
 

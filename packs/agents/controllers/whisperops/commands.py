@@ -1,9 +1,8 @@
 """
-``python -m whisperops watch|meter``: the controllers as processes; ``demo|play``: what shows them.
+The commands: ``watch`` and ``meter`` run the controllers, ``demo`` and ``play`` show them.
 
-What differs from one Deployment to the next comes as options; addresses and credentials come from
-platform.yaml, as for every command of Orderkit. Exit codes are Orderkit's. Options become one
-value, one controller is built from it and run.
+Options hold what differs between Deployments; addresses and credentials come from platform.yaml,
+as for every command of Orderkit. Exit codes are Orderkit's.
 """
 
 from __future__ import annotations
@@ -21,18 +20,29 @@ from typing import Any
 
 import click
 
-from orderkit.core.errors import EXIT_INTERRUPTED, InvalidInputError, NotFoundError, OrderkitError
-from orderkit.core.names import RepoId, check_label
-from orderkit.core.secrets import redact, register
-from orderkit.ports.clock import SystemClock
+from orderkit.controllers import (
+    IncompleteError,
+    InvalidInputError,
+    NotFoundError,
+    OrderkitError,
+    RepoId,
+    SystemClock,
+    check_label,
+    connect,
+    redact,
+    register_secret,
+    stop_on_signals,
+)
 from whisperops.metrics import Metrics
 from whisperops.records import LARGEST_BYTES
 
 logger = logging.getLogger(__name__)
+_EXIT_INTERRUPTED = 130
+_DAY_S = 86_400
 _COMMON: tuple[Callable[..., Any], ...] = (
     click.option("--platform", help="platform.yaml; default: as for orderkit."),
     click.option(
-        "--namespace", default="whisperops", show_default=True, help="Where Lease and notes lie."
+        "--namespace", default="whisperops", show_default=True, help="Where Lease and notes are."
     ),
     click.option(
         "--listen", default="127.0.0.1:9464", show_default=True, help="For metrics and probes."
@@ -88,6 +98,7 @@ def watch(**options: Any) -> None:
     Example: python -m whisperops watch --bucket gs://datasets --catalog platform/datasets
     """
     from whisperops import watchmetrics
+    from whisperops.buckets import source_of
     from whisperops.building import build_watcher
 
     for name in ("passes", "most", "percent", "largest_bytes"):
@@ -95,18 +106,18 @@ def watch(**options: Any) -> None:
     source = options["source"] or source_of(options["bucket"])
     check_label("source", source)
     watcher, cluster = build_watcher(options, source, _repo(options["catalog"]))
-    metrics, clock = watchmetrics.described(), SystemClock()
+    metrics, clock = watchmetrics.new_metrics(), SystemClock()
 
-    def work(going: Callable[[], bool]) -> bool:
-        begun_s = clock.monotonic_s()
-        done = watcher.run_pass(going)
-        took_s = clock.monotonic_s() - begun_s
-        watchmetrics.note(metrics, done, took_s=took_s, now_s=time.time())
-        for part, error in done.failures.items():
+    def work(may_continue: Callable[[], bool]) -> bool:
+        started_s = clock.monotonic_s()
+        result = watcher.run_pass(may_continue)
+        took_s = clock.monotonic_s() - started_s
+        watchmetrics.note(metrics, result, took_s=took_s, now_s=time.time())
+        for part, error in result.failures.items():
             logger.warning("%s: %s", part, redact(str(error)))
-        told = "%d listed, %d registered, %d writes, %d removed, %.2f s"
-        logger.info(told, done.listed, done.registered, done.writes, done.removed, took_s)
-        return done.whole and not done.failures and not done.suspicious
+        counts = (result.listed, result.registered, result.writes, result.removed)
+        logger.info("%d listed, %d registered, %d writes, %d removed, %.2f s", *counts, took_s)
+        return result.complete and not result.failures and not result.suspicious
 
     _run(work, cluster, metrics, f"dataset-watcher-{source}", options)
 
@@ -133,18 +144,18 @@ def meter(**options: Any) -> None:
     from whisperops import metermetrics
     from whisperops.building import build_meter
 
-    found, cluster = build_meter(options, _token(options["token_file"]))
-    metrics, clock = metermetrics.described(), SystemClock()
+    spend_meter, cluster = build_meter(options, _token(options["token_file"]))
+    metrics, clock = metermetrics.new_metrics(), SystemClock()
 
-    def work(going: Callable[[], bool]) -> bool:
-        begun_s = clock.monotonic_s()
-        done = found.run_pass(going)
-        took_s = clock.monotonic_s() - begun_s
-        metermetrics.note(metrics, done, took_s=took_s, now_s=time.time())
-        for name, error in done.failures.items():
+    def work(may_continue: Callable[[], bool]) -> bool:
+        started_s = clock.monotonic_s()
+        result = spend_meter.run_pass(may_continue)
+        took_s = clock.monotonic_s() - started_s
+        metermetrics.note(metrics, result, took_s=took_s, now_s=time.time())
+        for name, error in result.failures.items():
             logger.warning("%s: %s", name, redact(str(error)))
-        logger.info("%d of %d budgets measured, %.2f s", done.measured, done.budgets, took_s)
-        return not done.failures
+        logger.info("%d of %d budgets measured, %.2f s", result.measured, result.budgets, took_s)
+        return not result.failures
 
     _run(work, cluster, metrics, "spend-meter", options)
 
@@ -154,27 +165,27 @@ def meter(**options: Any) -> None:
 @click.option("--keep", is_flag=True, help="Keep the state folder and say where it is.")
 def demo(*, pack_folder: str | None, keep: bool) -> None:
     """
-    Tell the agents' story on a fresh embedded platform, each stage proved.
+    Run the agents' demo on a fresh embedded platform and prove each stage.
 
     Example: python -m whisperops demo
     """
     import signal
     import tempfile
 
-    from whisperops.demo.story import Place, tell
+    from whisperops.demo.story import DemoFolders, tell
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.getLogger("whisperops").setLevel(logging.ERROR)  # an outage is part of the story
     pack = Path(pack_folder) if pack_folder else Path(__file__).parents[2]
     if not (pack / "pack.yaml").is_file():
-        raise NotFoundError(f"{pack} is no pack", hint="give the agents' pack with --pack")
+        raise NotFoundError(f"{pack} is not a pack", hint="name the agents' pack with --pack")
     if keep:
         folder = Path(tempfile.mkdtemp(prefix="agents-demo-"))
-        tell(Place(folder, pack), click.echo)
+        tell(DemoFolders(folder, pack), click.echo)
         click.echo(f"kept: {folder}")
         return
     with tempfile.TemporaryDirectory(prefix="agents-demo-") as name:
-        tell(Place(Path(name), pack), click.echo)
+        tell(DemoFolders(Path(name), pack), click.echo)
 
 
 @root.command()
@@ -205,29 +216,20 @@ def play(
     tokens_per_minute: int,
 ) -> None:
     """
-    Play, beside `orderkit up --pack packs/agents`, what a cluster would run.
+    Run beside `orderkit up --pack packs/agents` what a cluster would run.
 
-    Watcher and meter as their Deployments say, twins of kagent and Kyverno, counters of tokens.
+    Starts watcher and meter as in their Deployments, twins of kagent and Kyverno, token counters.
 
     Example: python -m whisperops play --bucket ./datasets --tokens-per-minute 500000
     """
     import threading
 
-    from orderkit.cli.connecting import settings_path
-    from whisperops.demo.playing import Stage, play
-    from whisperops.running import ended_by_signals
+    from whisperops.demo.playing import PlayOptions, play
 
-    repo, ending = _repo(catalog), threading.Event()
-    stage = Stage(
-        settings_path(platform).resolve(),
-        bucket.resolve(),
-        str(repo),
-        interval_s,
-        registers,
-        tokens_per_minute,
-    )
-    with ended_by_signals(ending):
-        play(stage, ending, click.echo)
+    repo, stop_requested = _repo(catalog), threading.Event()
+    options = PlayOptions(bucket.resolve(), str(repo), interval_s, registers, tokens_per_minute)
+    with connect(platform) as connection, stop_on_signals(stop_requested):
+        play(connection, options, stop_requested, click.echo)
 
 
 def _run(
@@ -237,10 +239,9 @@ def _run(
     lease: str,
     options: dict[str, Any],
 ) -> None:
-    from whisperops.running import ended_by_signals
     from whisperops.serving import HealthServer, address_of
 
-    if not 0 < options["interval_s"] <= 86_400:  # noqa: PLR2004 - a day
+    if not 0 < options["interval_s"] <= _DAY_S:
         raise InvalidInputError("interval", options["interval_s"], "is not within a day")
     if options["once"]:
         _once(work)
@@ -251,14 +252,12 @@ def _run(
     server = HealthServer(
         address_of(options["listen"]), metrics, alive=loop.alive, ready=loop.ready
     )
-    with server, ended_by_signals(loop.ending):
+    with server, stop_on_signals(loop.stop_requested):
         click.echo(f"{lease}: metrics at {server.url}/metrics", err=True)
         loop.run()
 
 
 def _once(work: Callable[[Callable[[], bool]], bool]) -> None:
-    from orderkit.core.errors import IncompleteError
-
     if not work(lambda: True):
         raise IncompleteError(
             "the pass left something undone; the log says what", hint="run it again"
@@ -266,21 +265,15 @@ def _once(work: Callable[[Callable[[], bool]], bool]) -> None:
 
 
 def identity() -> str:
-    """Return a name for this process that no other has."""
+    """Return a unique name for this process."""
     return f"{os.environ.get('HOSTNAME') or socket.gethostname()}_{uuid.uuid4().hex[:8]}"
-
-
-def source_of(bucket: str) -> str:
-    """Return the label of a bucket: ``gs://whisperops/csv`` is ``whisperops-csv``."""
-    plain = re.sub(r"[^a-z0-9]+", "-", bucket.partition("://")[2].lower()).strip("-")
-    return plain[:40].rstrip("-")
 
 
 def _repo(text: str) -> RepoId:
     owner, slash, name = text.partition("/")
-    plain = re.compile(r"[A-Za-z0-9._-]+\Z")
-    if not slash or not plain.match(owner) or not plain.match(name):
-        raise InvalidInputError("catalog", text, "is no OWNER/REPOSITORY")
+    valid_name = re.compile(r"[A-Za-z0-9._-]+\Z")
+    if not slash or not valid_name.match(owner) or not valid_name.match(name):
+        raise InvalidInputError("catalog", text, "is not OWNER/REPOSITORY")
     return RepoId(owner, name)
 
 
@@ -293,11 +286,11 @@ def _token(path: Path | None) -> str:
     if path is None:
         return ""
     try:
-        found = path.read_text().strip()
+        token = path.read_text().strip()
     except OSError as error:
         raise NotFoundError(f"the token for Prometheus cannot be read from {path}") from error
-    register(found)
-    return found
+    register_secret(token)
+    return token
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -305,7 +298,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         root.main(arguments, prog_name="python -m whisperops", standalone_mode=False)
     except click.exceptions.Abort:
-        return EXIT_INTERRUPTED
+        return _EXIT_INTERRUPTED
     except click.ClickException as error:
         error.show(sys.stderr)
         return error.exit_code

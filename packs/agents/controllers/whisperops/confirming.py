@@ -1,102 +1,105 @@
 """
-Ask a person whether a suspicious loss is true: a ConfigMap, an Event, and an annotation in answer.
+Ask a person to confirm a suspicious loss: a ConfigMap and an Event ask, an annotation answers.
 
-The ConfigMap ``dataset-watcher-<source>`` says what is missing and names the listing by a token.
-Who annotates it with that token confirms exactly that listing; with the next one that is not
-suspicious the annotation is removed, so an answer is never used twice. Nothing is written while
-nothing changes.
+The ConfigMap ``dataset-watcher-<source>`` says what is missing and identifies the listing with a
+token. A person confirms exactly that listing by annotating the ConfigMap with the token. The next
+listing that is not suspicious removes the annotation, so no answer is used twice. Nothing is
+written while nothing changes.
 
 Called by ``watching``.
 """
 
 from __future__ import annotations
 
-from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects.kube_objects import (
+from orderkit.controllers import (
     CONFIG_MAP,
-    EVENT,
+    Clock,
+    Cluster,
+    ConflictError,
+    Kind,
     Manifest,
+    NotFoundError,
     ObjectKey,
     annotations_of,
     metadata,
 )
-from orderkit.ports.clock import Clock
-from orderkit.ports.cluster import Cluster
-from whisperops.planning import Loss
+from whisperops.comparing import Loss
 from whisperops.records import WATCHER
 
 CONFIRM = "whisperops.io/confirm-removal"
+_EVENT = Kind("", "v1", "Event")
 
 
 class Confirmation:
-    """The question of one source, and its answer."""
+    """Asks about one source, and reads the answer."""
 
     def __init__(self, cluster: Cluster, clock: Clock, *, namespace: str, source: str) -> None:
         self._cluster, self._clock = cluster, clock
         self._key = ObjectKey(CONFIG_MAP, f"{WATCHER}-{source}", namespace)
         self._asking: bool | None = None
-        """Whether the cluster shows a question; None: not looked yet."""
+        """Whether the ConfigMap asks a question; None: it was not read yet."""
 
-    def given(self, loss: Loss) -> bool:
+    def is_confirmed(self, loss: Loss) -> bool:
         """
-        Say whether a person confirmed this loss; ask, or take the question back, if need be.
+        Return whether a person confirmed this loss. Ask if it is suspicious, else withdraw.
 
         Raises:
-            OrderkitError: The cluster failed; nothing may be removed then.
+            OrderkitError: The cluster failed; the caller must remove nothing then.
         """
         if not loss.suspicious and self._asking is False:
             return False
-        found = self._cluster.get(self._key)
+        question = self._cluster.get(self._key)
         if not loss.suspicious:
-            self._take_back(found)
+            self._withdraw(question)
             self._asking = False
             return False
         self._asking = True
-        self._ask(found, loss)
-        return bool(found) and annotations_of(found or {}).get(CONFIRM) == loss.token
+        self._ask(question, loss)
+        return question is not None and annotations_of(question).get(CONFIRM) == loss.token
 
-    def _take_back(self, found: Manifest | None) -> None:
-        if found is None:
+    def _withdraw(self, question: Manifest | None) -> None:
+        if question is None:
             return
-        if CONFIRM in annotations_of(found):
+        if CONFIRM in annotations_of(question):
             try:
                 self._cluster.patch(
                     self._key, {"metadata": {"annotations": {CONFIRM: None}}}, owner=WATCHER
                 )
             except NotFoundError:
                 return
-        self._say(found, {"suspicious": "false", "reason": "", "token": ""})
+        self._write(question, {"suspicious": "false", "reason": "", "token": ""})
 
-    def _ask(self, found: Manifest | None, loss: Loss) -> None:
+    def _ask(self, question: Manifest | None, loss: Loss) -> None:
         data = {"suspicious": "true", "reason": loss.reason, "token": loss.token}
-        living = self._say(found, data)
-        if living is not None:
-            self._tell(living, loss)
+        written = self._write(question, data)
+        if written is not None:
+            self._send_event(written, loss)
 
-    def _say(self, found: Manifest | None, data: dict[str, str]) -> Manifest | None:
-        """Write the ConfigMap if it says something else; return it if it was written."""
-        if found is not None and found.get("data") == data:
+    def _write(self, question: Manifest | None, data: dict[str, str]) -> Manifest | None:
+        """Write the ConfigMap if its data differs; return it if it was written."""
+        if question is not None and question.get("data") == data:
             return None
-        record = {
+        config_map = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": self._key.name, "namespace": self._key.namespace},
             "data": data,
         }
-        return self._cluster.apply(record, owner=WATCHER)
+        return self._cluster.apply(config_map, owner=WATCHER)
 
-    def _tell(self, living: Manifest, loss: Loss) -> None:
+    def _send_event(self, question: Manifest, loss: Loss) -> None:
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        version = metadata(question).get("resourceVersion")
         event = {
-            "apiVersion": EVENT.api_version,
-            "kind": EVENT.kind,
+            "apiVersion": _EVENT.api_version,
+            "kind": _EVENT.kind,
             "metadata": {
-                "name": f"{self._key.name}.{loss.token}.{metadata(living).get('resourceVersion')}",
+                "name": f"{self._key.name}.{loss.token}.{version}",
                 "namespace": self._key.namespace,
             },
             "involvedObject": {
                 **self._key.to_json(),
-                "uid": metadata(living).get("uid"),
+                "uid": metadata(question).get("uid"),
             },
             "type": "Warning",
             "reason": "SuspiciousListing",
@@ -109,4 +112,4 @@ class Confirmation:
         try:
             self._cluster.create(event, owner=WATCHER)
         except ConflictError:
-            return  # the other watcher told it
+            return  # another watcher sent the same Event

@@ -1,10 +1,10 @@
 """
-Count tokens exactly: an odometer that is moved on by raw samples of counters.
+Count tokens exactly: an odometer that raw samples of counters move forward.
 
-It knows the last sample it has counted of each series, so a pass that is repeated, overlaps, or
-comes hours late counts everything once: a rise counts as what it rose, a fall is a counter that
-began anew, and a series that was born within the window counts from 0. Nothing is extrapolated
-and nothing ever falls, whatever a Prometheus forgets later.
+It keeps the last counted sample of each series, so a pass that repeats, overlaps or comes hours
+late counts every token once: a rise adds the difference, a fall means that the counter restarted
+at 0, and a series that began within the window counts from 0. Nothing is extrapolated, and the
+count never falls, whatever Prometheus forgets later.
 
 Pure; called by ``metering``.
 """
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.controllers import InvalidInputError
 from whisperops.prometheus import Series
 
 TokenKind = str
@@ -27,28 +27,28 @@ COUNTERS: Mapping[str, TokenKind] = {
     "whisperops_tokens_output_total": "output",
     "whisperops_tokens_cached_input_total": "cached_input",
 }
-"""The counters an agent exports, and what they count."""
+"""The counters that an agent exports, and the kind of token each counts."""
 SERIES_MAX = 5_000
 FORGET_S = 30 * 86_400.0
-"""A series that was silent for so long is a pod that is gone."""
+"""After so long without a sample, the Pod of a series is gone."""
 _DIGEST = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Odometer:
-    """What an agent used since its window began."""
+    """What an agent has used since its window began."""
 
     window_start: str
-    """As the budget has it; another text is another window, counted from 0."""
+    """As in the budget. Another text means another window, which is counted from 0."""
     counted_to_s: float
-    """Everything that was scraped until then is counted."""
+    """Everything that was scraped until then is counted (Unix time)."""
     tokens: Mapping[tuple[str, TokenKind], float] = field(default_factory=dict)
-    """By model and kind."""
+    """By model and kind of token."""
     last: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """The last counted sample of each series."""
+    """The last counted sample of each series: time and value."""
 
     def to_json(self) -> str:
-        """Return it as one text, the same for the same count."""
+        """Return it as text, the same text for the same count."""
         return json.dumps(
             {
                 "windowStart": self.window_start,
@@ -65,26 +65,26 @@ class Odometer:
         Read what `to_json` wrote.
 
         Raises:
-            InvalidInputError: It is something else.
+            InvalidInputError: `to_json` did not write this.
         """
         try:
-            found: dict[str, Any] = json.loads(text)
-            made = cls(
-                str(found["windowStart"]),
-                float(found["countedTo"]),
-                {(str(m), str(k)): float(count) for m, k, count in found["tokens"]},
-                {str(key): (float(at_s), float(v)) for key, (at_s, v) in found["last"].items()},
+            data: dict[str, Any] = json.loads(text)
+            odometer = cls(
+                str(data["windowStart"]),
+                float(data["countedTo"]),
+                {(str(m), str(k)): float(count) for m, k, count in data["tokens"]},
+                {str(key): (float(at_s), float(v)) for key, (at_s, v) in data["last"].items()},
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InvalidInputError("odometer", "", "is not what the meter wrote") from error
-        if not math.isfinite(made.counted_to_s) or not all(
-            map(math.isfinite, made.tokens.values())
+        if not math.isfinite(odometer.counted_to_s) or not all(
+            map(math.isfinite, odometer.tokens.values())
         ):
-            raise InvalidInputError("odometer", "", "holds a number that is none")
-        return made
+            raise InvalidInputError("odometer", "", "contains a number that is not finite")
+        return odometer
 
     def counts_as(self, other: Odometer) -> bool:
-        """Say whether both have counted the same; how far they looked may differ."""
+        """Return whether both have counted the same; `counted_to_s` may differ."""
         values = {key: value for key, (_, value) in self.last.items()}
         return (self.window_start, self.tokens, values) == (
             other.window_start,
@@ -93,44 +93,46 @@ class Odometer:
         )
 
 
-def moved_on(
-    before: Odometer, series: Iterable[Series], *, begun_s: float, to_s: float
+def advance(
+    before: Odometer, all_series: Iterable[Series], *, window_start_s: float, to_s: float
 ) -> Odometer:
     """
-    Count samples up to a time.
+    Return the odometer after counting all samples up to a time.
 
     Args:
-        begun_s: When the window began; what was counted by then does not count.
+        window_start_s: What was used before that does not count.
     """
     tokens, last = dict(before.tokens), dict(before.last)
-    for each in series:
-        name = each.labels.get("__name__", "")
-        if name not in COUNTERS or not each.samples:
+    for series in all_series:
+        name = series.labels.get("__name__", "")
+        if name not in COUNTERS or not series.samples:
             continue
-        key = _key(each.labels)
-        rise, last[key] = _rise(each.samples, last.get(key), begun_s)
+        key = _key(series.labels)
+        rise, last[key] = _rise(series.samples, last.get(key), window_start_s)
         if rise:
-            meter = (each.labels.get("model", ""), COUNTERS[name])
-            tokens[meter] = tokens.get(meter, 0.0) + rise
-    return Odometer(before.window_start, to_s, tokens, _remembered(last, to_s))
+            model_and_kind = (series.labels.get("model", ""), COUNTERS[name])
+            tokens[model_and_kind] = tokens.get(model_and_kind, 0.0) + rise
+    return Odometer(before.window_start, to_s, tokens, _without_old(last, to_s))
 
 
 def _rise(
-    samples: tuple[tuple[float, float], ...], known: tuple[float, float] | None, begun_s: float
+    samples: tuple[tuple[float, float], ...],
+    last_counted: tuple[float, float] | None,
+    window_start_s: float,
 ) -> tuple[float, tuple[float, float]]:
     """Return how far a counter rose, and its last sample."""
-    at_s, value = known or (begun_s, 0.0)
+    last_s, last_value = last_counted or (window_start_s, 0.0)
     rise = 0.0
-    for sample_s, now in samples:
-        if known is None and sample_s <= begun_s:
-            value = now  # before the window: where it begins
-        elif sample_s > at_s:
-            rise += now - value if now >= value else now
-            at_s, value = sample_s, now
-    return rise, (at_s, value)
+    for sample_s, value in samples:
+        if last_counted is None and sample_s <= window_start_s:
+            last_value = value  # the counter's value when the window began
+        elif sample_s > last_s:
+            rise += value - last_value if value >= last_value else value
+            last_s, last_value = sample_s, value
+    return rise, (last_s, last_value)
 
 
-def _remembered(
+def _without_old(
     last: Mapping[str, tuple[float, float]], now_s: float
 ) -> Mapping[str, tuple[float, float]]:
     newest = sorted(last.items(), key=lambda item: item[1][0], reverse=True)[:SERIES_MAX]

@@ -1,10 +1,10 @@
 """
-What the portal reads of the registry: files of a catalog repository, made from living records.
+What the portal shows of the registry: files of a catalog repository, made from the records.
 
-One ``Resource`` with ``spec.type: dataset`` per record, in files by the first two digits of a
-digest of its name: a change rewrites one small file, and ten thousand datasets are 256 files that
-the portal reads and not ten thousand. A ``Location`` beside them names the files, and is what is
-registered in the portal.
+Each record becomes a ``Resource`` with ``spec.type: dataset``. The first two digits of a digest of
+its name choose the file: a change rewrites one small file, and the portal reads at most 256 files
+for ten thousand datasets. A ``Location`` beside them lists the files; it is registered in the
+portal.
 
 Pure; called by ``catalogrepo``.
 """
@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Manifest, dig, metadata
-from orderkit.core.yaml import yaml11
+from orderkit.controllers import Manifest, dig, dump_yaml, metadata
 from whisperops.records import SOURCE, human
 
 ROOT_FILE = "catalog-info.yaml"
@@ -28,7 +27,7 @@ FOLDER = "entities"
 GCS_PATH = "whisperops.io/gcs-path"
 SIZE_BYTES = "whisperops.io/size-bytes"
 READY = "whisperops.io/ready"
-"""Annotations of an entity, and the label by which a form can leave out what is not ready."""
+"""Annotations of an entity; `READY` is a label, so that a form can leave out other datasets."""
 _HEADER = (
     "# Kept by dataset-watcher from the XDatasets of the cluster. What is edited here is lost.\n"
 )
@@ -36,7 +35,7 @@ _HEADER = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Dataset:
-    """What of a record the portal shows."""
+    """What the portal shows of a record."""
 
     name: str
     title: str
@@ -56,7 +55,7 @@ class Dataset:
 
 
 def entity(dataset: Dataset, *, source: str, owner: str) -> dict[str, Any]:
-    """Return the entity of a dataset; its name is the record's."""
+    """Return the entity of a dataset. It has the record's name."""
     return {
         "apiVersion": "backstage.io/v1alpha1",
         "kind": "Resource",
@@ -72,7 +71,7 @@ def entity(dataset: Dataset, *, source: str, owner: str) -> dict[str, Any]:
 
 
 class Entities:
-    """Makes the files of one source, and remembers the text of what did not change."""
+    """Makes the files of one source; reuses the text of entities that did not change."""
 
     def __init__(self, source: str, owner: str) -> None:
         self._source, self._owner = source, owner
@@ -80,24 +79,24 @@ class Entities:
 
     def files(self, datasets: Iterable[Dataset]) -> Mapping[PurePosixPath, bytes]:
         """Return every file of the source by its path in the repository."""
-        wanted = sorted(datasets)
-        self._texts = {dataset: self._text(dataset) for dataset in wanted}
+        sorted_datasets = sorted(datasets)
+        self._texts = {dataset: self._text(dataset) for dataset in sorted_datasets}
         shards: dict[str, list[str]] = defaultdict(list)
-        for dataset in wanted:
+        for dataset in sorted_datasets:
             shards[_shard(dataset.name)].append(self._texts[dataset])
         folder = PurePosixPath(self._source)
-        found = {
+        entity_files = {
             folder / FOLDER / f"{shard}.yaml": (_HEADER + "".join(texts)).encode()
             for shard, texts in shards.items()
         }
-        return {folder / ROOT_FILE: self._location(sorted(shards)), **found}
+        return {folder / ROOT_FILE: self._location(sorted(shards)), **entity_files}
 
     def _text(self, dataset: Dataset) -> str:
-        known = self._texts.get(dataset)
-        if known is not None:
-            return known
-        found = entity(dataset, source=self._source, owner=self._owner)
-        return "---\n" + "".join(_block(found, ""))
+        unchanged = self._texts.get(dataset)
+        if unchanged is not None:
+            return unchanged
+        new_entity = entity(dataset, source=self._source, owner=self._owner)
+        return "---\n" + "".join(_yaml_lines(new_entity, ""))
 
     def _location(self, shards: list[str]) -> bytes:
         location = {
@@ -106,34 +105,34 @@ class Entities:
             "metadata": {"name": self._source, "description": "Datasets that agents can analyse"},
             "spec": {"type": "url", "targets": [f"./{FOLDER}/{shard}.yaml" for shard in shards]},
         }
-        return (_HEADER + yaml11.dump(location)).encode()
+        return (_HEADER + dump_yaml(location)).encode()
 
 
 def is_kept(path: PurePosixPath, source: str) -> bool:
-    """Say whether a file of the repository is one that this source writes, and may delete."""
+    """Return whether this source writes, and may delete, a file of the repository."""
     folder = PurePosixPath(source)
     return path == folder / ROOT_FILE or path.parent == folder / FOLDER
 
 
-def _block(value: Mapping[str, Any], indent: str) -> Iterator[str]:
+def _yaml_lines(mapping: Mapping[str, Any], indent: str) -> Iterator[str]:
     """
-    Yield the lines of nested maps of texts, every text in quotes.
+    Yield the YAML of nested maps of texts, every text in quotes.
 
-    `yamltext` would take half a minute for ten thousand entities, and this has no lists, no
-    numbers and no key that needs quotes.
+    `dump_yaml` would take half a minute for ten thousand entities, and these have no lists, no
+    numbers and no keys that need quotes.
     """
-    for key, each in value.items():
-        if isinstance(each, Mapping):
+    for key, value in mapping.items():
+        if isinstance(value, Mapping):
             yield f"{indent}{key}:\n"
-            yield from _block(each, indent + "  ")
+            yield from _yaml_lines(value, indent + "  ")
         else:
-            yield f"{indent}{key}: {_quoted(each)}\n"
+            yield f"{indent}{key}: {_quoted(value)}\n"
 
 
 def _quoted(text: str) -> str:
-    """Return a text as JSON writes it, which YAML 1.1 and 1.2 read alike: nothing invisible."""
-    found = json.dumps(text, ensure_ascii=False)
-    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in found)
+    """Return a text as a JSON string without invisible characters: YAML 1.1 and 1.2 agree on it."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in quoted)
 
 
 def _shard(name: str) -> str:

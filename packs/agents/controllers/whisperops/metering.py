@@ -1,11 +1,11 @@
 """
-One pass of the spend meter: every budget's tokens since its window began, as dollars in a record.
+One pass of the spend meter: the tokens of every budget's window, as dollars in a record.
 
-The odometer is written before the record, so a pass that is cut in between loses nothing and
-counts nothing twice; two meters at once find each other's odometer changed and leave it to the
-other. One budget that cannot be measured does not stop the next.
+The odometer is written before the record, so a pass that is interrupted in between loses nothing
+and counts nothing twice. Of two meters that run at once, one finds the odometer changed and leaves
+the budget to the other. A budget that cannot be measured does not stop the others.
 
-Called by ``running``.
+Called by ``commands`` through a ``Loop``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError, OrderkitError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey, metadata
-from orderkit.core.secrets import redact
-from orderkit.ports.clock import Clock
-from orderkit.ports.cluster import Cluster
-from whisperops.counting import COUNTERS, Odometer, moved_on
+from orderkit.controllers import (
+    CONFIG_MAP,
+    Clock,
+    Cluster,
+    ConflictError,
+    InvalidInputError,
+    Manifest,
+    NotFoundError,
+    ObjectKey,
+    OrderkitError,
+    labels_of,
+    metadata,
+    redact,
+)
+from whisperops.counting import COUNTERS, Odometer, advance
 from whisperops.prices import Prices, read_prices
 from whisperops.prometheus import Prometheus
 from whisperops.spending import (
@@ -31,37 +40,37 @@ from whisperops.spending import (
     SPEND,
     TOKENS,
     Budget,
-    manifest,
-    measured,
+    measured_record,
     read_budget,
+    record_manifest,
     selector,
-    unmeasured,
+    unmeasured_record,
 )
 
 CHUNK_S = 6 * 3600
-"""The longest range of one query; older windows are counted in several."""
+"""The longest range of one query; longer ranges need several."""
 CHUNKS_MAX = 40
-"""Of one budget in one pass."""
+"""Queries for one budget in one pass."""
 BASELINE_S = 3600
-"""How far before its window a series is looked for, to know where it begins."""
+"""How long before a window to look for a series, to know its value when the window began."""
 OVERLAP_S = 300
-"""How late a sample may come in."""
+"""How late a sample may arrive."""
 KEEP_S = 3600.0
-"""How old the written odometer may get when nothing is counted."""
+"""How old the written odometer may get while nothing is counted."""
 
 logger = logging.getLogger(__name__)
 Records = Mapping[ObjectKey, Manifest]
 
 
 @dataclass(slots=True)
-class Round:
-    """What a pass came to."""
+class MeterResult:
+    """What a pass did."""
 
     budgets: int = 0
     measured: int = 0
     writes: int = 0
     failures: dict[str, OrderkitError] = field(default_factory=dict)
-    """By budget, or ``cluster`` if the budgets themselves cannot be read."""
+    """By budget; ``cluster`` if the budgets cannot be read."""
 
 
 @dataclass(slots=True)
@@ -72,51 +81,51 @@ class Meter:
     prometheus: Prometheus
     clock: Clock
     prices: tuple[str, str]
-    """Namespace and name of the price table of budgets that name none."""
-    _far: dict[ObjectKey, Odometer] = field(default_factory=dict)
-    """Odometers that counted nothing new, and are further than the written ones."""
+    """Namespace and name of the price table for budgets that name none."""
+    _unwritten: dict[ObjectKey, Odometer] = field(default_factory=dict)
+    """Odometers that counted nothing new since they were written, but are further in time."""
 
-    def run_pass(self, going: Callable[[], bool] = lambda: True) -> Round:
+    def run_pass(self, may_continue: Callable[[], bool] = lambda: True) -> MeterResult:
         """Measure every budget once; failures are in the result and never raised."""
-        done = Round()
+        result = MeterResult()
         try:
             budgets = self.cluster.list(BUDGET).items
             records = self._records()
         except OrderkitError as error:
-            done.failures["cluster"] = error
-            return done
+            result.failures["cluster"] = error
+            return result
         tables: dict[tuple[str, str], Prices | OrderkitError] = {}
-        for found in sorted(budgets, key=lambda each: str(ObjectKey.of(each))):
-            if not going():
+        for manifest in sorted(budgets, key=lambda budget: str(ObjectKey.of(budget))):
+            if not may_continue():
                 break
-            if not metadata(found).get("deletionTimestamp"):
-                done.budgets += 1
-                self._measure(found, records, tables, done)
-        return done
+            if not metadata(manifest).get("deletionTimestamp"):
+                result.budgets += 1
+                self._measure(manifest, records, tables, result)
+        return result
 
     def _measure(
         self,
-        found: Manifest,
+        manifest: Manifest,
         records: Records,
         tables: dict[tuple[str, str], Prices | OrderkitError],
-        done: Round,
+        result: MeterResult,
     ) -> None:
-        name = str(ObjectKey.of(found))
+        name = str(ObjectKey.of(manifest))
         try:
-            budget = read_budget(found, prices=self.prices)
+            budget = read_budget(manifest, prices=self.prices)
         except InvalidInputError as error:
-            done.failures[name] = error  # without a sound name there is no record to write
+            result.failures[name] = error  # without a valid name there is no record to write
             return
         try:
-            done.writes += self._record(budget, records, tables)
+            result.writes += self._record(budget, records, tables)
         except ConflictError as error:
-            done.failures[name] = error  # another meter is at it
+            result.failures[name] = error  # another meter works on it
         except OrderkitError as error:
-            done.failures[name] = error
+            result.failures[name] = error
             logger.warning("%s: %s", name, redact(str(error)))
-            self._tell_unmeasured(budget, records, str(error), done)
+            self._write_unmeasured(budget, records, str(error), result)
         else:
-            done.measured += 1
+            result.measured += 1
 
     def _record(
         self,
@@ -124,107 +133,106 @@ class Meter:
         records: Records,
         tables: dict[tuple[str, str], Prices | OrderkitError],
     ) -> int:
-        """Count and write; return how many writes it took."""
+        """Count and write; return the number of writes."""
         odometer, writes, complete = self._count(budget, records)
         prices = self._prices(budget.prices, tables)
-        data = measured(prices.cost(odometer.tokens), budget, odometer)
+        data = measured_record(prices.cost(odometer.tokens), budget, odometer)
         if not complete:
             data |= {"measured": "false", "reason": "tokens of the past are still being counted"}
         return writes + self._write(budget, SPEND, data, records)
 
     def _count(self, budget: Budget, records: Records) -> tuple[Odometer, int, bool]:
-        """Move the odometer on to now; say how often it was written and whether it got there."""
+        """Advance the odometer to now; return it, the number of writes, and if it got there."""
         key, now_s = budget.record(TOKENS), self.clock.now().timestamp()
         written = _odometer(records.get(key), budget)
-        before = self._further(key, written)
-        odometer = before
+        odometer = self._latest(key, written)
         for _ in range(CHUNKS_MAX):
             if odometer.counted_to_s >= now_s:
                 break
             odometer = self._chunk(budget, odometer, now_s)
         complete = odometer.counted_to_s >= now_s
         if odometer.counts_as(written) and odometer.counted_to_s - written.counted_to_s < KEEP_S:
-            self._far[key] = odometer
+            self._unwritten[key] = odometer
             return odometer, 0, complete
-        self._far.pop(key, None)
+        self._unwritten.pop(key, None)
         return odometer, self._replace(budget, odometer, records.get(key)), complete
 
     def _chunk(self, budget: Budget, before: Odometer, now_s: float) -> Odometer:
         at_s = min(now_s, before.counted_to_s + CHUNK_S)
-        back_s = BASELINE_S if before.counted_to_s <= budget.begun_s else OVERLAP_S
-        range_s = max(1, int(at_s - before.counted_to_s) + back_s)
+        lookback_s = BASELINE_S if before.counted_to_s <= budget.window_start_s else OVERLAP_S
+        range_s = max(1, int(at_s - before.counted_to_s) + lookback_s)
         query = selector(budget.agent, tuple(COUNTERS), range_s)
-        found = self.prometheus.samples(query, at_s=at_s)
-        return moved_on(before, found, begun_s=budget.begun_s, to_s=at_s)
+        series = self.prometheus.samples(query, at_s=at_s)
+        return advance(before, series, window_start_s=budget.window_start_s, to_s=at_s)
 
-    def _further(self, key: ObjectKey, written: Odometer) -> Odometer:
-        """Return the odometer of this process if it only looked further than the written one."""
-        ours = self._far.get(key)
-        return ours if ours is not None and ours.counts_as(written) else written
+    def _latest(self, key: ObjectKey, written: Odometer) -> Odometer:
+        """Return this process's unwritten odometer if it counts the same as the written one."""
+        unwritten = self._unwritten.get(key)
+        return unwritten if unwritten is not None and unwritten.counts_as(written) else written
 
-    def _replace(self, budget: Budget, odometer: Odometer, found: Manifest | None) -> int:
-        """Write the odometer as the one that was read; ConflictError if another was faster."""
-        record = manifest(budget, TOKENS, {ODOMETER: odometer.to_json()})
-        if found is None:
+    def _replace(self, budget: Budget, odometer: Odometer, before: Manifest | None) -> int:
+        """Write the odometer; raises ConflictError if it changed since it was read."""
+        record = record_manifest(budget, TOKENS, {ODOMETER: odometer.to_json()})
+        if before is None:
             self.cluster.create(record, owner=METER)
         else:
-            version = metadata(found).get("resourceVersion")
+            version = metadata(before).get("resourceVersion")
             record["metadata"]["resourceVersion"] = version
             self.cluster.replace(record, owner=METER)
         return 1
 
     def _write(self, budget: Budget, record: str, data: Mapping[str, str], records: Records) -> int:
-        found = records.get(budget.record(record))
-        if found is not None and found.get("data") == data:
+        before = records.get(budget.record(record))
+        if before is not None and before.get("data") == data:
             return 0
-        self.cluster.apply(manifest(budget, record, data), owner=METER)
+        self.cluster.apply(record_manifest(budget, record, data), owner=METER)
         return 1
 
-    def _tell_unmeasured(self, budget: Budget, records: Records, why: str, done: Round) -> None:
+    def _write_unmeasured(
+        self, budget: Budget, records: Records, reason: str, result: MeterResult
+    ) -> None:
         before: dict[str, Any] = (records.get(budget.record(SPEND)) or {}).get("data") or {}
         try:
-            done.writes += self._write(budget, SPEND, unmeasured(before, budget, why), records)
+            result.writes += self._write(
+                budget, SPEND, unmeasured_record(before, budget, reason), records
+            )
         except OrderkitError as error:
             logger.warning("%s: %s", budget.key, redact(str(error)))
 
     def _records(self) -> Records:
-        """Return what this meter wrote, in all namespaces."""
-        found = self.cluster.list(CONFIG_MAP, labels={"app.kubernetes.io/managed-by": METER})
-        return {ObjectKey.of(each): each for each in found.items if RECORD in _labels(each)}
+        """Return the records of all meters, in all namespaces."""
+        config_maps = self.cluster.list(CONFIG_MAP, labels={"app.kubernetes.io/managed-by": METER})
+        return {ObjectKey.of(m): m for m in config_maps.items if RECORD in labels_of(m)}
 
     def _prices(
-        self, named: tuple[str, str], tables: dict[tuple[str, str], Prices | OrderkitError]
+        self, place: tuple[str, str], tables: dict[tuple[str, str], Prices | OrderkitError]
     ) -> Prices:
-        if named not in tables:
-            tables[named] = self._read_prices(*named)
-        table = tables[named]
+        if place not in tables:
+            tables[place] = self._read_prices(*place)
+        table = tables[place]
         if isinstance(table, OrderkitError):
             raise table
         return table
 
     def _read_prices(self, namespace: str, name: str) -> Prices | OrderkitError:
-        where = f"ConfigMap {namespace}/{name}"
+        place = f"ConfigMap {namespace}/{name}"
         try:
-            found = self.cluster.get(ObjectKey(CONFIG_MAP, name, namespace))
-            if found is None:
-                return NotFoundError(f"there is no {where} with prices")
-            return read_prices(found.get("data") or {}, name=where)
+            config_map = self.cluster.get(ObjectKey(CONFIG_MAP, name, namespace))
+            if config_map is None:
+                return NotFoundError(f"there is no {place} with prices")
+            return read_prices(config_map.get("data") or {}, name=place)
         except OrderkitError as error:
             return error
 
 
-def _odometer(found: Manifest | None, budget: Budget) -> Odometer:
-    """Return the written odometer, or a new one: for a new window, or if it was spoilt."""
-    fresh = Odometer(budget.window_start, budget.begun_s)
-    if found is None:
-        return fresh
+def _odometer(record: Manifest | None, budget: Budget) -> Odometer:
+    """Return the written odometer, or a new one if the window is new or it cannot be read."""
+    new = Odometer(budget.window_start, budget.window_start_s)
+    if record is None:
+        return new
     try:
-        written = Odometer.from_json(str((found.get("data") or {}).get(ODOMETER, "")))
+        written = Odometer.from_json(str((record.get("data") or {}).get(ODOMETER, "")))
     except InvalidInputError:
-        logger.warning("%s: the odometer is spoilt; counting anew", budget.key)
-        return fresh
-    return written if written.window_start == budget.window_start else fresh
-
-
-def _labels(found: Manifest) -> Mapping[str, str]:
-    return metadata(found).get("labels") or {}
+        logger.warning("%s: the odometer cannot be read; counting again from 0", budget.key)
+        return new
+    return written if written.window_start == budget.window_start else new

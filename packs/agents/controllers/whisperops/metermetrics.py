@@ -1,43 +1,43 @@
 """
-The spend meter's metrics: what a pass came to, as numbers to alert on.
+The spend meter's metrics: the result of each pass, as numbers to alert on.
 
 Called by ``commands``.
 """
 
 from __future__ import annotations
 
-from whisperops.metering import Round
+from whisperops.metering import MeterResult
 from whisperops.metrics import Metrics
 
-_P = "whisperops_meter_"
+_PREFIX = "whisperops_meter_"
 _GAUGES = {
-    "budgets": "budgets that the last pass found",
-    "measured_budgets": "of them, those whose spend is known",
-    "pass_seconds": "how long the last pass took",
-    "last_success_timestamp_seconds": "when every budget was last measured",
+    "budgets": "budgets of the last pass",
+    "measured_budgets": "budgets of the last pass whose spend is known",
+    "pass_seconds": "duration of the last pass",
+    "last_success_timestamp_seconds": "when a pass last measured every budget",
 }
 _COUNTERS = {
-    "passes_total": "passes begun",
+    "passes_total": "passes started",
     "writes_total": "records written",
     "failures_total": "budgets that could not be measured in a pass, and passes without budgets",
 }
 
 
-def described() -> Metrics:
+def new_metrics() -> Metrics:
     """Return the metrics, all at 0."""
     metrics = Metrics()
-    metrics.begin(_P, _GAUGES, _COUNTERS)
+    metrics.begin(_PREFIX, _GAUGES, _COUNTERS)
     return metrics
 
 
-def note(metrics: Metrics, done: Round, *, took_s: float, now_s: float) -> None:
-    """Enter a pass."""
-    metrics.add(_P + "passes_total")
-    metrics.add(_P + "writes_total", done.writes)
-    metrics.add(_P + "failures_total", len(done.failures))
-    if "cluster" not in done.failures:
-        metrics.set(_P + "budgets", done.budgets)
-        metrics.set(_P + "measured_budgets", done.measured)
-    metrics.set(_P + "pass_seconds", took_s)
-    if not done.failures:
-        metrics.set(_P + "last_success_timestamp_seconds", now_s)
+def note(metrics: Metrics, result: MeterResult, *, took_s: float, now_s: float) -> None:
+    """Record the result of a pass."""
+    metrics.add(_PREFIX + "passes_total")
+    metrics.add(_PREFIX + "writes_total", result.writes)
+    metrics.add(_PREFIX + "failures_total", len(result.failures))
+    if "cluster" not in result.failures:
+        metrics.set(_PREFIX + "budgets", result.budgets)
+        metrics.set(_PREFIX + "measured_budgets", result.measured)
+    metrics.set(_PREFIX + "pass_seconds", took_s)
+    if not result.failures:
+        metrics.set(_PREFIX + "last_success_timestamp_seconds", now_s)

@@ -1,8 +1,8 @@
 """
-Counters and gauges, and the text in which Prometheus reads them.
+Counters and gauges, and the text format in which Prometheus reads them.
 
-The whole format that these controllers need is three kinds of line, so no client library is
-asked for it. Safe to use from several threads.
+These controllers need three kinds of line of that format, so they use no client library for it.
+Thread-safe.
 
 Called by ``watchmetrics``, ``metermetrics`` and ``serving``.
 """
@@ -20,28 +20,28 @@ Labels = tuple[tuple[str, str], ...]
 @dataclass(slots=True)
 class _Family:
     kind: Literal["counter", "gauge"]
-    told: str
+    help: str
     values: dict[Labels, float] = field(default_factory=dict)
 
 
 class Metrics:
-    """Families of values by name; each has to be described before it is used."""
+    """Values by metric name; `describe` a metric before using it."""
 
     def __init__(self) -> None:
         self._families: dict[str, _Family] = {}
         self._lock = threading.Lock()
 
-    def describe(self, name: str, kind: Literal["counter", "gauge"], told: str) -> None:
-        """Add a family. One without labels is shown from the start, as 0."""
-        self._families[name] = _Family(kind, told)
+    def describe(self, name: str, kind: Literal["counter", "gauge"], help_text: str) -> None:
+        """Add a metric. Its values are shown once they are set."""
+        self._families[name] = _Family(kind, help_text)
 
     def begin(self, prefix: str, gauges: Mapping[str, str], counters: Mapping[str, str]) -> None:
-        """Add families without labels, each at 0; what they mean by name without the prefix."""
-        for name, told in gauges.items():
-            self.describe(prefix + name, "gauge", told)
+        """Add metrics without labels, each at 0. The maps give help texts by name, unprefixed."""
+        for name, help_text in gauges.items():
+            self.describe(prefix + name, "gauge", help_text)
             self.set(prefix + name, 0)
-        for name, told in counters.items():
-            self.describe(prefix + name, "counter", told)
+        for name, help_text in counters.items():
+            self.describe(prefix + name, "counter", help_text)
             self.add(prefix + name, 0)
 
     def add(self, name: str, value: float = 1, **labels: str) -> None:
@@ -57,17 +57,17 @@ class Metrics:
             self._families[name].values[tuple(sorted(labels.items()))] = value
 
     def text(self) -> str:
-        """Return everything as Prometheus reads it."""
+        """Return all metrics in Prometheus' text format."""
         lines: list[str] = []
         with self._lock:
             for name, family in self._families.items():
-                lines += [f"# HELP {name} {family.told}", f"# TYPE {name} {family.kind}"]
+                lines += [f"# HELP {name} {family.help}", f"# TYPE {name} {family.kind}"]
                 for labels, value in sorted(family.values.items()):
-                    lines.append(f"{name}{_shown(labels)} {value:.17g}")
+                    lines.append(f"{name}{_label_text(labels)} {value:.17g}")
         return "\n".join(lines) + "\n"
 
 
-def _shown(labels: Labels) -> str:
+def _label_text(labels: Labels) -> str:
     if not labels:
         return ""
     return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"

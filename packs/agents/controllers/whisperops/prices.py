@@ -1,8 +1,8 @@
 """
-What tokens cost: a table of models from a ConfigMap, in US dollars per million.
+What tokens cost: a price table from a ConfigMap, by model, in US dollars per million tokens.
 
-Amounts are decimal, never binary. A model that is not in the table is an error that names it:
-an agent whose price nobody knows must not look free.
+Amounts are decimal, never binary. A model without a price is an error that names the model: an
+agent of unknown price must not look free.
 
 Pure; called by ``metering``.
 """
@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal, InvalidOperation
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.yaml import yaml11
+from orderkit.controllers import InvalidInputError, NotFoundError, load_yaml
 from whisperops.counting import TokenKind
 
 KEY = "prices.yaml"
-"""The key of the ConfigMap that holds the table."""
+"""The key of the ConfigMap that has the table."""
 CENT = Decimal("0.01")
-MOST = Decimal(1_000_000)
+PRICE_MAX = Decimal(1_000_000)
 _MILLION = Decimal(1_000_000)
 _FIELDS: Mapping[str, TokenKind] = {
     "input_per_million": "input",
@@ -49,14 +48,14 @@ _SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """A price table. `name` is where it was read, for messages."""
+    """A price table. `name` says where it was read, for messages."""
 
     name: str
     models: Mapping[str, Mapping[TokenKind, Decimal]]
 
     def cost(self, tokens: Mapping[tuple[str, TokenKind], float]) -> Decimal:
         """
-        Return what tokens cost, in whole cents, rounded down: nobody is cut off a cent early.
+        Return what tokens cost in whole cents, rounded down so that no agent is paused early.
 
         Raises:
             NotFoundError: A model has no price; the message names it.
@@ -77,27 +76,27 @@ def read_prices(data: Mapping[str, str], *, name: str) -> Prices:
     Read the data of a ConfigMap.
 
     Raises:
-        InvalidInputError: It holds no table, or a price that is none.
+        InvalidInputError: It has no table, or a price is not an amount.
     """
     text = data.get(KEY)
     if text is None:
         raise InvalidInputError(name, sorted(data), f"has no key {KEY}")
-    found = yaml11.load(text, name=f"{name} {KEY}", schema=_SCHEMA)
+    table = load_yaml(text, name=f"{name} {KEY}", schema=_SCHEMA)
     models = {
         str(model): {
             kind: _amount(f"{name} models.{model}.{field}", prices[field])
             for field, kind in _FIELDS.items()
         }
-        for model, prices in found["models"].items()
+        for model, prices in table["models"].items()
     }
     return Prices(name, models)
 
 
 def _amount(field: str, value: object) -> Decimal:
     try:
-        found = Decimal(str(value))
+        amount = Decimal(str(value))
     except InvalidOperation as error:
-        raise InvalidInputError(field, value, "is no amount") from error
-    if not found.is_finite() or not 0 <= found <= MOST:
-        raise InvalidInputError(field, value, f"is no price between 0 and {MOST} dollars")
-    return found
+        raise InvalidInputError(field, value, "is not an amount") from error
+    if not amount.is_finite() or not 0 <= amount <= PRICE_MAX:
+        raise InvalidInputError(field, value, f"is not a price between 0 and {PRICE_MAX} dollars")
+    return amount

@@ -1,12 +1,12 @@
 """
-Ask a Prometheus (or Mimir, or Thanos) for raw samples, and believe only whole and sound answers.
+Query Prometheus (or Mimir, or Thanos) for raw samples; accept only complete, valid answers.
 
-An instant query with a range selector gives the samples as they were scraped; ``increase`` would
-extrapolate, which is wrong for money. What is no answer of Prometheus, is partial (warnings), too
-large, or holds a value that no counter has, is an error. Messages say the same for the same
-cause each time, since they end up in records; details are logged.
+An instant query with a range selector returns the samples as they were scraped; ``increase`` would
+extrapolate, which is wrong for money. An answer is an error if it is not Prometheus' JSON, partial
+(warnings), too large, or has a value that a counter cannot have. The same cause always gives the
+same message, because messages end up in records; details are logged.
 
-Called by ``metering``.
+Called by ``metering`` and ``counting``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,20 @@ from typing import Any
 
 import requests
 
-from orderkit.adapters.http import CONNECT_TIMEOUT_S, check_url, read_capped
-from orderkit.core.errors import AccessError, RemoteError, UnreachableError, shorten
-from orderkit.core.secrets import redact, register
+from orderkit.controllers import (
+    AccessError,
+    RemoteError,
+    UnreachableError,
+    check_url,
+    read_capped,
+    redact,
+    register_secret,
+    shorten,
+)
 
 ANSWER_MAX_BYTES = 16 * 1024 * 1024
-_OK, _UNKNOWN, _FORBIDDEN, _FAILED = 200, 401, 403, 500
+_CONNECT_TIMEOUT_S = 5.0
+_OK, _UNAUTHORIZED, _FORBIDDEN, _SERVER_ERROR = 200, 401, 403, 500
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +48,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a Prometheus wants to know of its client."""
+    """How a Prometheus identifies its client."""
 
     token: str = ""
     tenant: str = ""
@@ -62,12 +70,12 @@ class Prometheus:
         Prepare; nothing is sent.
 
         Raises:
-            InvalidInputError: `url` is no address.
+            InvalidInputError: `url` is not an address.
             RefusedError: A token would go over plain HTTP to another machine without `allow_http`.
         """
         self._url = check_url("prometheus", url, allow_http=allow_http or not access.token)
-        register(access.token)
-        self._timeouts = (CONNECT_TIMEOUT_S, read_timeout_s)
+        register_secret(access.token)
+        self._timeouts = (_CONNECT_TIMEOUT_S, read_timeout_s)
         self._headers = {"Accept": "application/json"}
         if access.token:
             self._headers["Authorization"] = f"Bearer {access.token}"
@@ -79,26 +87,26 @@ class Prometheus:
         Return the series of a range selector, evaluated at a time.
 
         Raises:
-            UnreachableError: No answer, or one of 5xx. AccessError: 401 or 403.
-            RemoteError: An answer that is none, that is partial, or that no counter can give.
+            UnreachableError: No answer, or status 5xx. AccessError: 401 or 403.
+            RemoteError: The answer is invalid or partial, or has a value no counter can have.
         """
         return _series(self._ask({"query": query, "time": f"{at_s:.3f}"}))
 
     def _ask(self, query: Mapping[str, str]) -> list[Any]:
         status, body = self._send(query)
-        if status in (_UNKNOWN, _FORBIDDEN):
+        if status in (_UNAUTHORIZED, _FORBIDDEN):
             raise AccessError(f"Prometheus answered {status}", hint="check its token and tenant")
-        if status >= _FAILED:
+        if status >= _SERVER_ERROR:
             raise UnreachableError(f"Prometheus answered {status}")
         try:
-            found = json.loads(body)
+            answer = json.loads(body)
         except (ValueError, RecursionError) as error:
             logger.warning("%s: %s", self._url, redact(shorten(body.decode(errors="replace"))))
             raise RemoteError(
                 f"Prometheus answered {status} and no JSON",
                 hint="does the address lead to a query API, with its prefix?",
             ) from error
-        return _result(found, status)
+        return _result(answer, status)
 
     def _send(self, query: Mapping[str, str]) -> tuple[int, bytes]:
         try:
@@ -111,23 +119,23 @@ class Prometheus:
                     timeout=self._timeouts,
                     allow_redirects=False,
                     stream=True,
-                ) as answer:
-                    return answer.status_code, read_capped(answer, ANSWER_MAX_BYTES)
+                ) as response:
+                    return response.status_code, read_capped(response, ANSWER_MAX_BYTES)
         except (requests.RequestException, OSError) as error:
             logger.warning("%s: %s", self._url, redact(shorten(str(error))))
-            late = isinstance(error, requests.Timeout)
-            said = "did not answer in time" if late else "does not answer"
-            raise UnreachableError(f"Prometheus {said}") from error
+            timed_out = isinstance(error, requests.Timeout)
+            problem = "did not answer in time" if timed_out else "does not answer"
+            raise UnreachableError(f"Prometheus {problem}") from error
 
 
-def _result(found: object, status: int) -> list[Any]:
-    if not isinstance(found, dict) or found.get("status") != "success" or status != _OK:
-        said = found.get("errorType") if isinstance(found, dict) else None
-        raise RemoteError(f"Prometheus refused the query: {said or status}")
-    if found.get("warnings"):
-        logger.warning("Prometheus warns: %s", shorten(str(found["warnings"])))
+def _result(answer: object, status: int) -> list[Any]:
+    if not isinstance(answer, dict) or answer.get("status") != "success" or status != _OK:
+        error_type = answer.get("errorType") if isinstance(answer, dict) else None
+        raise RemoteError(f"Prometheus refused the query: {error_type or status}")
+    if answer.get("warnings"):
+        logger.warning("Prometheus warns: %s", shorten(str(answer["warnings"])))
         raise RemoteError("Prometheus warned that its answer may be partial")
-    data = found.get("data")
+    data = answer.get("data")
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(data, dict) or data.get("resultType") != "matrix":
         raise RemoteError("Prometheus answered with no range of samples")
@@ -137,18 +145,18 @@ def _result(found: object, status: int) -> list[Any]:
 
 
 def _series(result: list[Any]) -> list[Series]:
-    found = []
-    for each in result:
+    all_series = []
+    for entry in result:
         try:
-            labels = {str(key): str(value) for key, value in each["metric"].items()}
-            samples = [(float(at_s), float(value)) for at_s, value in each["values"]]
+            labels = {str(key): str(value) for key, value in entry["metric"].items()}
+            samples = [(float(at_s), float(value)) for at_s, value in entry["values"]]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise RemoteError("Prometheus answered with a series that is none") from error
+            raise RemoteError("Prometheus answered with an invalid series") from error
         if not all(math.isfinite(at_s) and _is_count(value) for at_s, value in samples):
             name = labels.get("__name__", "a series")
             raise RemoteError(f"Prometheus has values of {shorten(name)} that no counter has")
-        found.append(Series(labels, tuple(sorted(samples))))
-    return found
+        all_series.append(Series(labels, tuple(sorted(samples))))
+    return all_series
 
 
 def _is_count(value: float) -> bool:

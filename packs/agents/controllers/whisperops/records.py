@@ -1,11 +1,11 @@
 """
-XDatasets: what the record of a blob says, and how a living one differs from it.
+XDatasets: the record that a blob should have, and how the record in the cluster differs.
 
-A record is written when its blob says something new and never for the sake of a clock: a changed
-status makes Crossplane look at every agent of that dataset. ``lastSeen`` is therefore the time of
-the last news; that the watcher is alive is told by its Lease and its metrics.
+A record is written when its blob changed, and never just to update a time: a changed status makes
+Crossplane reconcile every agent of that dataset. So ``lastSeen`` is the time of the last change;
+the watcher's Lease and metrics show that it is alive.
 
-Pure; called by ``planning`` and ``registry``.
+Pure; called by ``comparing`` and ``registry``.
 """
 
 from __future__ import annotations
@@ -16,37 +16,38 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, condition, dig, labels_of, metadata
+from orderkit.controllers import Kind, Manifest, condition, dig, labels_of, metadata
 from whisperops.buckets import Blob
 from whisperops.naming import title
 
 XDATASET = Kind("whisperops.io", "v1alpha1", "XDataset")
 MANAGED_BY = "app.kubernetes.io/managed-by"
 WATCHER = "dataset-watcher"
-"""The field manager, and the value of the label above."""
+"""The field manager, and the value of `MANAGED_BY`."""
 SOURCE = "whisperops.io/source"
-"""The label that says which watcher keeps a record."""
+"""The label that names the watcher of a record."""
 LARGEST_BYTES = 100 * 1024**3
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What all records of one watcher have in common."""
+    """What all records of one watcher share."""
 
     root: str
     source: str
     largest_bytes: int = LARGEST_BYTES
-    """Larger blobs are registered and never ready."""
+    """Larger blobs are registered, but never ready."""
 
     @property
     def labels(self) -> dict[str, str]:
         return {MANAGED_BY: WATCHER, SOURCE: self.source}
 
     def path_of(self, record: Manifest) -> str:
-        """Return the path below the root that a record stands for; empty if it is elsewhere."""
-        full = str(dig(record, "spec", "gcsPath", default=""))
-        return full.removeprefix(f"{self.root}/") if full.startswith(f"{self.root}/") else ""
+        """Return the path of a record's blob relative to the root; empty if it is elsewhere."""
+        full_path = str(dig(record, "spec", "gcsPath", default=""))
+        prefix = f"{self.root}/"
+        return full_path.removeprefix(prefix) if full_path.startswith(prefix) else ""
 
     def owns(self, record: Manifest) -> bool:
         return self.labels.items() <= labels_of(record).items()
@@ -54,7 +55,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an agent may use a dataset, as a condition says it."""
+    """Whether an agent may use a dataset, in the terms of a condition."""
 
     ready: bool
     reason: str
@@ -62,26 +63,26 @@ class Verdict:
 
 
 def verdict(blob: Blob, *, largest_bytes: int) -> Verdict:
-    """Judge a blob by what its listing tells; it is never opened."""
+    """Judge a blob by its listing; it is never opened."""
     if blob.size_bytes == 0:
         return Verdict(ready=False, reason="Empty", message="the blob has 0 bytes")
     if blob.size_bytes > largest_bytes:
-        most = human(largest_bytes)
-        told = f"the blob has {human(blob.size_bytes)}, at most {most} can be analysed"
-        return Verdict(ready=False, reason="TooLarge", message=told)
+        limit = human(largest_bytes)
+        message = f"the blob has {human(blob.size_bytes)}, at most {limit} can be analysed"
+        return Verdict(ready=False, reason="TooLarge", message=message)
     return Verdict(ready=True, reason="Listed", message="")
 
 
 def human(size_bytes: int) -> str:
-    """Write a size as people read it: ``90.4 MiB``."""
+    """Return a size for people: ``90.4 MiB``."""
     size, unit = float(size_bytes), 0
     while size >= 1024 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - binary units
         size, unit = size / 1024, unit + 1
     return f"{size_bytes} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
 
 
-def wanted(name: str, blob: Blob, origin: Origin) -> Manifest:
-    """Return the record of a blob without its status, as it is applied."""
+def desired_record(name: str, blob: Blob, origin: Origin) -> Manifest:
+    """Return the record to apply for a blob, without its status."""
     spec: dict[str, Any] = {
         "gcsPath": f"{origin.root}/{blob.path}",
         "displayName": title(blob.path),
@@ -96,41 +97,41 @@ def wanted(name: str, blob: Blob, origin: Origin) -> Manifest:
     }
 
 
-def differs(living: Manifest, record: Manifest) -> bool:
-    """Say whether a living record has another spec, or lacks a label."""
-    labels: Mapping[str, str] = record["metadata"]["labels"]
-    return living.get("spec") != record["spec"] or not labels.items() <= labels_of(living).items()
+def differs(live: Manifest, desired: Manifest) -> bool:
+    """Return whether a record in the cluster has another spec, or lacks a label."""
+    labels: Mapping[str, str] = desired["metadata"]["labels"]
+    return live.get("spec") != desired["spec"] or not labels.items() <= labels_of(live).items()
 
 
-def status_due(living: Manifest, blob: Blob, origin: Origin, now: datetime) -> Manifest | None:
-    """Return the status to apply, or None if the living one says the same already."""
-    found = verdict(blob, largest_bytes=origin.largest_bytes)
-    generation = metadata(living).get("generation", 1)
-    before = condition(living, "Ready") or {}
-    said = {
+def status_change(live: Manifest, blob: Blob, origin: Origin, now: datetime) -> Manifest | None:
+    """Return the status to apply, or None if the record has it already."""
+    judged = verdict(blob, largest_bytes=origin.largest_bytes)
+    generation = metadata(live).get("generation", 1)
+    live_ready = condition(live, "Ready") or {}
+    new_ready = {
         "type": "Ready",
-        "status": str(found.ready),
-        "reason": found.reason,
-        "message": found.message,
+        "status": str(judged.ready),
+        "reason": judged.reason,
+        "message": judged.message,
         "observedGeneration": generation,
     }
     facts = {
-        "ready": found.ready,
+        "ready": judged.ready,
         "sizeHuman": human(blob.size_bytes),
         "version": short_version(blob.version),
         "observedGeneration": generation,
     }
-    status = living.get("status") or {}
-    if facts.items() <= status.items() and said.items() <= before.items():
+    status = live.get("status") or {}
+    if facts.items() <= status.items() and new_ready.items() <= live_ready.items():
         return None
-    seen = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    same = before.get("status") == said["status"]
-    since = before.get("lastTransitionTime", seen) if same else seen
-    return {**facts, "lastSeen": seen, "conditions": [{**said, "lastTransitionTime": since}]}
+    time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    same = live_ready.get("status") == new_ready["status"]
+    since = live_ready.get("lastTransitionTime", time) if same else time
+    return {**facts, "lastSeen": time, "conditions": [{**new_ready, "lastTransitionTime": since}]}
 
 
 def short_version(version: str) -> str:
-    """Return a version as the status keeps it: as it is, or a digest of a long one."""
+    """Return a version as the status keeps it: unchanged, or as a digest if it is long."""
     short = 64
     if len(version) <= short:
         return version

@@ -1,8 +1,8 @@
 """
-The registry: XDatasets of one source in the cluster, read and written through the Cluster port.
+The registry: the XDatasets of one source in the cluster.
 
-Writes are server-side apply under one field manager, so two watchers do the same twice and no
-harm. A record is removed only as the object that was read (its uid).
+Writes are server-side apply with one field manager, so two watchers that do the same do no harm.
+A record is removed only if it is still the object that was read (its uid).
 
 Called by ``watching``.
 """
@@ -11,19 +11,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, metadata
-from orderkit.ports.clock import Clock
-from orderkit.ports.cluster import Cluster, InvalidObjectError
+from orderkit.controllers import (
+    Clock,
+    Cluster,
+    ConflictError,
+    InvalidObjectError,
+    Manifest,
+    NotFoundError,
+    ObjectKey,
+    metadata,
+)
 from whisperops.buckets import Blob
-from whisperops.records import WATCHER, XDATASET, Origin, differs, status_due, wanted
+from whisperops.records import WATCHER, XDATASET, Origin, desired_record, differs, status_change
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """What became of one record: as it lives now (None: refused), and how often it was written."""
+class PutResult:
+    """What `Registry.put` did."""
 
-    living: Manifest | None
+    record: Manifest | None
+    """As it is in the cluster now; None: there is none."""
     writes: int
     refusal: str = ""
 
@@ -33,51 +40,51 @@ class Registry:
 
     def __init__(self, cluster: Cluster, origin: Origin, clock: Clock) -> None:
         self._cluster, self._origin, self._clock = cluster, origin, clock
-        self._in_step: dict[str, tuple[Blob, object]] = {}
-        """The blob of each record that needed no write, and the record's version then."""
+        self._unchanged: dict[str, tuple[Blob, object]] = {}
+        """The blob and the resourceVersion of each record that needed no write."""
 
-    def living(self) -> list[Manifest]:
-        """Return every XDataset, also those that others keep; raises what ``Cluster.list`` does."""
+    def records(self) -> list[Manifest]:
+        """Return all XDatasets, also those of other sources; raises what ``Cluster.list`` does."""
         return list(self._cluster.list(XDATASET).items)
 
-    def put(self, name: str, blob: Blob, before: Manifest | None) -> Put:
+    def put(self, name: str, blob: Blob, before: Manifest | None) -> PutResult:
         """
-        Make the record say what the blob says; write only what differs. Idempotent.
+        Make the record agree with the blob; write only what differs. Idempotent.
 
         Raises:
-            RemoteError, UnreachableError, AccessError: The cluster failed; call again.
+            RemoteError: The cluster failed; call again.
         """
-        seen = (blob, None if before is None else metadata(before).get("resourceVersion"))
-        if self._in_step.get(name) == seen:
-            return Put(before, 0)
-        record, writes, living = wanted(name, blob, self._origin), 0, before
+        version = (blob, None if before is None else metadata(before).get("resourceVersion"))
+        if self._unchanged.get(name) == version:
+            return PutResult(before, 0)
+        desired, writes, record = desired_record(name, blob, self._origin), 0, before
         try:
-            if living is None or differs(living, record):
-                living = self._cluster.apply(record, owner=WATCHER)
+            if record is None or differs(record, desired):
+                record = self._cluster.apply(desired, owner=WATCHER)
                 writes += 1
-            status = status_due(living, blob, self._origin, self._clock.now())
+            status = status_change(record, blob, self._origin, self._clock.now())
             if status is not None:
-                said = {key: record[key] for key in ("apiVersion", "kind")}
-                said |= {"metadata": {"name": name}, "status": status}
-                living = self._cluster.apply(said, owner=WATCHER, status=True)
+                patch = {key: desired[key] for key in ("apiVersion", "kind")}
+                patch |= {"metadata": {"name": name}, "status": status}
+                record = self._cluster.apply(patch, owner=WATCHER, status=True)
                 writes += 1
         except InvalidObjectError as error:
-            return Put(before, writes, str(error))
-        except NotFoundError:  # somebody deleted it between the two: the next pass makes it anew
-            return Put(None, writes, "it was deleted meanwhile")
+            return PutResult(before, writes, str(error))
+        except NotFoundError:  # deleted between the two writes: the next pass creates it again
+            return PutResult(None, writes, "it was deleted meanwhile")
         if not writes:
-            self._in_step[name] = seen
-        return Put(living, writes)
+            self._unchanged[name] = version
+        return PutResult(record, writes)
 
     def remove(self, record: Manifest) -> bool:
         """
-        Ask for the deletion of a record. Idempotent. False if it is another one by now.
+        Delete a record. Idempotent. False if another object has its name now.
 
         Raises:
-            RemoteError, UnreachableError, AccessError: The cluster failed; call again.
+            RemoteError: The cluster failed; call again.
         """
         key = ObjectKey(XDATASET, str(metadata(record)["name"]))
-        self._in_step.pop(key.name, None)
+        self._unchanged.pop(key.name, None)
         try:
             self._cluster.delete(key, uid=str(metadata(record).get("uid", "")))
         except ConflictError:

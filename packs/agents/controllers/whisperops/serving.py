@@ -1,10 +1,10 @@
 """
-``/metrics``, ``/healthz`` and ``/readyz`` of a controller, on one small HTTP server.
+A small HTTP server with ``/metrics``, ``/healthz`` and ``/readyz`` of a controller.
 
-Reads only; no secrets are in what it shows. It has its own threads, so that a controller that
-hangs in a pass still answers, and answers that it hangs.
+It shows no secrets and changes nothing. It has its own threads, so that a controller that hangs in
+a pass still answers, and says that it hangs.
 
-Called by ``running``.
+Called by ``commands``.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
-from orderkit.core.errors import InvalidInputError, OrderkitError
+from orderkit.controllers import InvalidInputError, OrderkitError
 from whisperops.metrics import Metrics
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
-_SILENCE_S = 10.0
+_IDLE_TIMEOUT_S = 10.0
 PORT_MAX = 65535
 
 
 def address_of(listen: str) -> tuple[str, int]:
     """
-    Read ``HOST:PORT``; port 0 is any free one.
+    Parse ``HOST:PORT``; port 0 means any free port.
 
     Raises:
-        InvalidInputError: It is none.
+        InvalidInputError: It is something else.
     """
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isdigit() or int(port) > PORT_MAX:
-        raise InvalidInputError("listen", listen, "is no HOST:PORT", hint="127.0.0.1:9464")
+        raise InvalidInputError("listen", listen, "is not HOST:PORT", hint="127.0.0.1:9464")
     return host.strip("[]"), int(port)
 
 
 class HealthServer:
-    """Answers until it is closed."""
+    """Answers until the end of its ``with`` block."""
 
     def __init__(
         self,
@@ -47,18 +47,18 @@ class HealthServer:
         ready: Callable[[], bool],
     ) -> None:
         """
-        Listen; requests are answered from now on.
+        Listen, and answer from now on.
 
         Raises:
             OrderkitError: The address cannot be used.
         """
-        answers: dict[str, Callable[[], tuple[int, str]]] = {
+        responses: dict[str, Callable[[], tuple[int, str]]] = {
             "/metrics": lambda: (200, metrics.text()),
             "/healthz": lambda: (200, "alive\n") if alive() else (503, "hangs\n"),
             "/readyz": lambda: (200, "ready\n") if ready() else (503, "not yet\n"),
         }
         try:
-            self._server = ThreadingHTTPServer(address, _handler(answers))
+            self._server = ThreadingHTTPServer(address, _handler(responses))
         except OSError as error:
             raise OrderkitError(
                 f"cannot listen on {address[0]}:{address[1]}: {error.strerror}",
@@ -84,13 +84,13 @@ class HealthServer:
         self._server.server_close()
 
 
-def _handler(answers: dict[str, Callable[[], tuple[int, str]]]) -> type[BaseHTTPRequestHandler]:
+def _handler(responses: dict[str, Callable[[], tuple[int, str]]]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = _SILENCE_S
+        timeout = _IDLE_TIMEOUT_S
 
         def do_GET(self) -> None:
-            answer = answers.get(self.path.partition("?")[0])
-            status, text = answer() if answer else (404, "not here\n")
+            respond = responses.get(self.path.partition("?")[0])
+            status, text = respond() if respond else (404, "not found\n")
             body = text.encode()
             self.send_response(status)
             self.send_header("Content-Type", _TEXT)
@@ -99,6 +99,6 @@ def _handler(answers: dict[str, Callable[[], tuple[int, str]]]) -> type[BaseHTTP
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-            """Say nothing: probes come every few seconds."""
+            """Log nothing: probes come every few seconds."""
 
     return Handler

@@ -1,10 +1,10 @@
 """
-The meter's records: what an agent spent, as a station reads it, and the odometer behind it.
+The meter's records: what an agent spent, which a station reads, and the odometer behind it.
 
-``spend-<agent>`` changes only when a whole cent, the window or the verdict does. While nothing can
-be measured it keeps the last known amount and says ``measured: "false"`` with the reason; it has
-no amount at all until a first one was measured. Both ConfigMaps lie in the agent's namespace and
-belong to its budget, so they end with it.
+``spend-<agent>`` changes only when a whole cent, the window, or whether it is measured changes.
+While nothing can be measured, it keeps the last known amount with ``measured: "false"`` and the
+reason; before the first measurement it has no amount. Both ConfigMaps are in the agent's namespace
+and owned by its budget, so they are deleted with it.
 
 Pure; called by ``metering``.
 """
@@ -16,30 +16,37 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import check_label
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.controllers import (
+    CONFIG_MAP,
+    InvalidInputError,
+    Kind,
+    Manifest,
+    ObjectKey,
+    check_label,
+    dig,
+    metadata,
+)
 from whisperops.counting import Odometer
 
 BUDGET = Kind("whisperops.io", "v1alpha1", "XAgentBudget")
 METER = "spend-meter"
 RECORD = "whisperops.io/record"
-"""The label of what the meter writes: ``spend`` or ``tokens``."""
+"""The label of the meter's records: ``spend`` or ``tokens``."""
 SPEND, TOKENS = "spend", "tokens"
 ODOMETER = "odometer"
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the meter needs of an XAgentBudget."""
+    """What the meter reads of an XAgentBudget."""
 
     key: ObjectKey
     uid: str
     agent: str
     window_start: str
-    begun_s: float
+    window_start_s: float
     prices: tuple[str, str]
-    """Namespace and name of the ConfigMap with the price table."""
+    """Namespace and name of the price table's ConfigMap."""
 
     def record(self, record: str) -> ObjectKey:
         return ObjectKey(CONFIG_MAP, f"{record}-{self.agent}", self.key.namespace)
@@ -47,31 +54,34 @@ class Budget:
 
 def read_budget(manifest: Manifest, *, prices: tuple[str, str]) -> Budget:
     """
-    Read a budget; `prices` is the table of those that name none.
+    Read a budget.
 
-    The window begins at ``spec.windowStart`` if there is one, else when the budget was made.
+    The window begins at ``spec.windowStart``, or when the budget was created.
+
+    Args:
+        prices: The price table of a budget that names none.
 
     Raises:
-        InvalidInputError: The agent's name or the window is none; nothing of it reaches a query.
+        InvalidInputError: The agent's name or the window is invalid; neither reaches a query.
     """
     key = ObjectKey.of(manifest)
     agent = check_label(
         f"{key} spec.agentName", str(dig(manifest, "spec", "agentName", default=""))
     )
-    said = dig(manifest, "spec", "windowStart") or metadata(manifest).get("creationTimestamp")
-    begun = _moment(f"{key} spec.windowStart", said)
+    start = dig(manifest, "spec", "windowStart") or metadata(manifest).get("creationTimestamp")
+    start_s = _parse_time(f"{key} spec.windowStart", start).timestamp()
     reference = dig(manifest, "spec", "pricingRef", default={})
-    named = (str(reference.get("namespace") or prices[0]), str(reference.get("name") or prices[1]))
+    table = (str(reference.get("namespace") or prices[0]), str(reference.get("name") or prices[1]))
     uid = str(metadata(manifest).get("uid", ""))
-    return Budget(key, uid, agent, str(said), begun.timestamp(), named)
+    return Budget(key, uid, agent, str(start), start_s, table)
 
 
 def selector(agent: str, names: tuple[str, ...], range_s: int) -> str:
-    """Return the PromQL of an agent's counters; the name was checked when the budget was read."""
+    """Return the PromQL of an agent's counters. `read_budget` has checked the agent's name."""
     return f'{{__name__=~"{"|".join(names)}",agent_name="{agent}"}}[{range_s}s]'
 
 
-def measured(spent: Decimal, budget: Budget, odometer: Odometer) -> dict[str, str]:
+def measured_record(spent: Decimal, budget: Budget, odometer: Odometer) -> dict[str, str]:
     """Return the record of a measurement."""
     models = sorted({model for model, _ in odometer.tokens})
     return {
@@ -83,15 +93,15 @@ def measured(spent: Decimal, budget: Budget, odometer: Odometer) -> dict[str, st
     }
 
 
-def unmeasured(before: Mapping[str, str], budget: Budget, reason: str) -> dict[str, str]:
+def unmeasured_record(before: Mapping[str, str], budget: Budget, reason: str) -> dict[str, str]:
     """Return the record while nothing can be measured: the last known amount of this window."""
-    same = before.get("windowStart") == budget.window_start
-    kept = {key: before[key] for key in ("spentUsd", "model") if same and key in before}
+    same_window = before.get("windowStart") == budget.window_start
+    kept = {key: before[key] for key in ("spentUsd", "model") if same_window and key in before}
     flags = {"windowStart": budget.window_start, "measured": "false", "reason": reason}
     return {"model": "", **kept, **flags}
 
 
-def manifest(budget: Budget, record: str, data: Mapping[str, str]) -> Manifest:
+def record_manifest(budget: Budget, record: str, data: Mapping[str, str]) -> Manifest:
     """Return the ConfigMap of a record."""
     key = budget.record(record)
     owner = {**budget.key.to_json(), "uid": budget.uid}
@@ -109,9 +119,9 @@ def manifest(budget: Budget, record: str, data: Mapping[str, str]) -> Manifest:
     }
 
 
-def _moment(field: str, said: object) -> datetime:
+def _parse_time(field: str, text: object) -> datetime:
     try:
-        found = datetime.fromisoformat(str(said))
+        time = datetime.fromisoformat(str(text))
     except ValueError as error:
-        raise InvalidInputError(field, said, "is no RFC 3339 time") from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+        raise InvalidInputError(field, text, "is not an RFC 3339 time") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

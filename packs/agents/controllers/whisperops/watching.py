@@ -1,12 +1,11 @@
 """
 One pass of the dataset-watcher: bucket, registry, catalog, in this order.
 
-Level-based: a pass compares what is with what should be, so one that was cut short anywhere is
-finished by the next. The catalog follows the registry and not the listing; where the bucket does
-not answer, the other two are still brought in step. A pass over what did not change writes
-nothing.
+Level-based: a pass compares the actual with the desired state, so the next pass finishes one that
+was interrupted. The catalog follows the registry and not the listing: if the bucket does not
+answer, registry and catalog are still brought in line. A pass over unchanged data writes nothing.
 
-Called by ``running``; two watchers at once do no harm.
+Called by ``commands`` through a ``Loop``; two watchers at once do no harm.
 """
 
 from __future__ import annotations
@@ -15,13 +14,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.controllers import CommitSha, Manifest, OrderkitError, metadata
 from whisperops.buckets import Bucket
 from whisperops.catalogrepo import CatalogRepo
+from whisperops.comparing import Comparison, LossRule, MissingCounts, compare, judge_loss, removable
 from whisperops.confirming import Confirmation
-from whisperops.planning import Absences, LossRule, Plan, judge, plan, removable
 from whisperops.records import Origin
 from whisperops.registry import Registry
 
@@ -29,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Pass:
-    """What a pass found and did."""
+class WatchResult:
+    """The counts of a pass, and what failed."""
 
     listed: int = 0
     registered: int = 0
@@ -38,14 +35,14 @@ class Pass:
     writes: int = 0
     removed: int = 0
     missing: int = 0
-    refused: dict[str, str] = field(default_factory=dict)
-    """Paths that cannot be registered, and why."""
+    refusals: dict[str, str] = field(default_factory=dict)
+    """Why a blob cannot be registered, by its path."""
     suspicious: bool = False
     commit: CommitSha | None = None
     failures: dict[str, OrderkitError] = field(default_factory=dict)
-    """By what failed: ``bucket``, ``registry``, ``catalog``. Empty: everything is in step."""
-    whole: bool = True
-    """False when it was told to stop before its end."""
+    """By part: ``bucket``, ``registry``, ``catalog``."""
+    complete: bool = True
+    """False if `may_continue` stopped it."""
 
 
 @dataclass(slots=True)
@@ -59,95 +56,106 @@ class Watcher:
     origin: Origin
     rule: LossRule = field(default_factory=LossRule)
     register: Callable[[], object] | None = None
-    """Makes the portal read the catalog's files; called until it succeeds once."""
-    _absences: Absences = field(default_factory=Absences)
-    _told: dict[str, str] = field(default_factory=dict)
+    """Registers the catalog's files in the portal; called until it succeeds once."""
+    _missing_counts: MissingCounts = field(default_factory=MissingCounts)
+    _logged_refusals: dict[str, str] = field(default_factory=dict)
 
-    def run_pass(self, going: Callable[[], bool] = lambda: True) -> Pass:
+    def run_pass(self, may_continue: Callable[[], bool] = lambda: True) -> WatchResult:
         """
-        Compare and mend once; failures are in the result and never raised.
+        Compare and correct once; failures are in the result and never raised.
 
         Args:
-            going: Asked before each write; as soon as it says no, the pass ends.
+            may_continue: Asked before each write; the pass ends as soon as it returns False.
         """
-        done = Pass()
+        result = WatchResult()
         try:
-            living = {_name(record): record for record in self.registry.living()}
+            records = {_name(record): record for record in self.registry.records()}
         except OrderkitError as error:
-            done.failures["registry"] = error
-            return done
-        ours = self._follow(living, done, going)
-        done.registered = len(ours)
-        done.ready = sum((record.get("status") or {}).get("ready") is True for record in ours)
-        if going():
-            self._publish(ours, done)
-        done.whole = going()
-        return done
+            result.failures["registry"] = error
+            return result
+        own_records = self._update_registry(records, result, may_continue)
+        result.registered = len(own_records)
+        result.ready = sum((m.get("status") or {}).get("ready") is True for m in own_records)
+        if may_continue():
+            self._update_catalog(own_records, result)
+        result.complete = may_continue()
+        return result
 
-    def _follow(
-        self, living: dict[str, Manifest], done: Pass, going: Callable[[], bool]
+    def _update_registry(
+        self, records: dict[str, Manifest], result: WatchResult, may_continue: Callable[[], bool]
     ) -> Sequence[Manifest]:
-        """Bring the registry in step with the bucket; return the records of this source."""
+        """Make the registry agree with the bucket; return the records of this source."""
         try:
-            found = plan(self.bucket.blobs(), list(living.values()), self.origin)
+            comparison = compare(self.bucket.blobs(), list(records.values()), self.origin)
         except OrderkitError as error:
-            done.failures["bucket"] = error
-            return self._ours(living)
-        done.listed, done.refused = len(found.named) + len(found.refused), dict(found.refused)
-        self._tell_refused(done.refused)
+            result.failures["bucket"] = error
+            return self._own(records)
+        result.refusals = dict(comparison.refusals)
+        result.listed = len(comparison.blobs_by_name) + len(comparison.refusals)
+        self._log_refusals(result.refusals)
         try:
-            self._put(found, living, done, going)
-            self._remove(found, living, done, going)
+            self._put(comparison, records, result, may_continue)
+            self._remove(comparison, records, result, may_continue)
         except OrderkitError as error:
-            done.failures["registry"] = error
-        return self._ours(living)
+            result.failures["registry"] = error
+        return self._own(records)
 
-    def _ours(self, living: dict[str, Manifest]) -> Sequence[Manifest]:
-        return [record for record in living.values() if self.origin.owns(record)]
+    def _own(self, records: dict[str, Manifest]) -> Sequence[Manifest]:
+        return [record for record in records.values() if self.origin.owns(record)]
 
     def _put(
-        self, found: Plan, living: dict[str, Manifest], done: Pass, going: Callable[[], bool]
+        self,
+        comparison: Comparison,
+        records: dict[str, Manifest],
+        result: WatchResult,
+        may_continue: Callable[[], bool],
     ) -> None:
-        for name, blob in sorted(found.named.items()):
-            if not going():
+        for name, blob in sorted(comparison.blobs_by_name.items()):
+            if not may_continue():
                 return
-            put = self.registry.put(name, blob, living.get(name))
-            done.writes += put.writes
+            put = self.registry.put(name, blob, records.get(name))
+            result.writes += put.writes
             if put.refusal:
-                done.refused[blob.path] = put.refusal
-            if put.living is not None:
-                living[name] = put.living
+                result.refusals[blob.path] = put.refusal
+            if put.record is not None:
+                records[name] = put.record
 
     def _remove(
-        self, found: Plan, living: dict[str, Manifest], done: Pass, going: Callable[[], bool]
+        self,
+        comparison: Comparison,
+        records: dict[str, Manifest],
+        result: WatchResult,
+        may_continue: Callable[[], bool],
     ) -> None:
-        loss = judge(found, len(self._ours(living)), self.rule)
-        done.missing, done.suspicious = loss.missing, loss.suspicious
-        self._absences.note(found.missing)
-        confirmed = self.confirmation.given(loss)
+        loss = judge_loss(comparison, len(self._own(records)), self.rule)
+        result.missing, result.suspicious = loss.missing, loss.suspicious
+        self._missing_counts.note(comparison.missing)
+        confirmed = self.confirmation.is_confirmed(loss)
         if loss.suspicious and not confirmed:
             logger.warning("%s: %s; nothing is removed", self.origin.root, loss.reason)
-        for name in removable(found, loss, self._absences, self.rule, confirmed=confirmed):
-            if not going():
+        for name in removable(
+            comparison, loss, self._missing_counts, self.rule, confirmed=confirmed
+        ):
+            if not may_continue():
                 return
-            self.registry.remove(living.pop(name))
-            done.removed += 1
+            self.registry.remove(records.pop(name))
+            result.removed += 1
 
-    def _publish(self, ours: Sequence[Manifest], done: Pass) -> None:
+    def _update_catalog(self, own_records: Sequence[Manifest], result: WatchResult) -> None:
         try:
-            done.commit = self.catalog.sync(ours)
+            result.commit = self.catalog.sync(own_records)
             if self.register is not None:
                 self.register()
                 self.register = None
         except OrderkitError as error:
-            done.failures["catalog"] = error
+            result.failures["catalog"] = error
 
-    def _tell_refused(self, refused: dict[str, str]) -> None:
-        """Log what cannot be registered once, and not at every pass."""
-        for path, why in refused.items():
-            if self._told.get(path) != why:
-                logger.warning("%r is not registered: %s", path, why)
-        self._told = dict(refused)
+    def _log_refusals(self, refusals: dict[str, str]) -> None:
+        """Log a refusal once, and not in every pass."""
+        for path, reason in refusals.items():
+            if self._logged_refusals.get(path) != reason:
+                logger.warning("%r is not registered: %s", path, reason)
+        self._logged_refusals = dict(refusals)
 
 
 def _name(record: Manifest) -> str:

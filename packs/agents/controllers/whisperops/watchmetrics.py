@@ -1,5 +1,5 @@
 """
-The dataset-watcher's metrics: what a pass came to, as numbers to alert on.
+The dataset-watcher's metrics: the result of each pass, as numbers to alert on.
 
 Called by ``commands``.
 """
@@ -7,53 +7,53 @@ Called by ``commands``.
 from __future__ import annotations
 
 from whisperops.metrics import Metrics
-from whisperops.watching import Pass
+from whisperops.watching import WatchResult
 
-_P = "whisperops_watcher_"
+_PREFIX = "whisperops_watcher_"
 _GAUGES = {
-    "listed_blobs": "CSV files that the last listing showed",
+    "listed_blobs": "CSV files in the last listing",
     "registered_datasets": "records of this source",
-    "ready_datasets": "of them, those an agent can use",
+    "ready_datasets": "records of this source that an agent can use",
     "refused_blobs": "CSV files that cannot be registered; the log says why",
-    "missing_blobs": "records whose blob was not in the last listing",
-    "suspicious": "1 while a loss is too large to be believed and nothing is removed",
-    "pass_seconds": "how long the last pass took",
-    "last_success_timestamp_seconds": "when everything was last in step",
+    "missing_blobs": "records whose blob was missing from the last listing",
+    "suspicious": "1 while a loss waits for a person's confirmation and nothing is removed",
+    "pass_seconds": "duration of the last pass",
+    "last_success_timestamp_seconds": "when a pass last succeeded in all parts",
 }
 _COUNTERS = {
-    "passes_total": "passes begun",
+    "passes_total": "passes started",
     "writes_total": "writes to records",
     "removed_total": "records removed",
     "commits_total": "commits to the catalog repository",
 }
 
 
-def described() -> Metrics:
+def new_metrics() -> Metrics:
     """Return the metrics, all at 0."""
     metrics = Metrics()
-    metrics.begin(_P, _GAUGES, _COUNTERS)
-    metrics.describe(_P + "failures_total", "counter", "passes in which this part failed")
+    metrics.begin(_PREFIX, _GAUGES, _COUNTERS)
+    metrics.describe(_PREFIX + "failures_total", "counter", "passes in which this part failed")
     for part in ("bucket", "registry", "catalog"):
-        metrics.add(_P + "failures_total", 0, part=part)
+        metrics.add(_PREFIX + "failures_total", 0, part=part)
     return metrics
 
 
-def note(metrics: Metrics, done: Pass, *, took_s: float, now_s: float) -> None:
-    """Enter a pass."""
-    metrics.add(_P + "passes_total")
-    metrics.add(_P + "writes_total", done.writes)
-    metrics.add(_P + "removed_total", done.removed)
-    metrics.add(_P + "commits_total", 1 if done.commit else 0)
-    for part in done.failures:
-        metrics.add(_P + "failures_total", part=part)
-    if "registry" not in done.failures:
-        metrics.set(_P + "registered_datasets", done.registered)
-        metrics.set(_P + "ready_datasets", done.ready)
-    if not {"bucket", "registry"} & done.failures.keys():
-        metrics.set(_P + "listed_blobs", done.listed)
-        metrics.set(_P + "refused_blobs", len(done.refused))
-        metrics.set(_P + "missing_blobs", done.missing)
-        metrics.set(_P + "suspicious", int(done.suspicious))
-    metrics.set(_P + "pass_seconds", took_s)
-    if not done.failures and done.whole:
-        metrics.set(_P + "last_success_timestamp_seconds", now_s)
+def note(metrics: Metrics, result: WatchResult, *, took_s: float, now_s: float) -> None:
+    """Record the result of a pass."""
+    metrics.add(_PREFIX + "passes_total")
+    metrics.add(_PREFIX + "writes_total", result.writes)
+    metrics.add(_PREFIX + "removed_total", result.removed)
+    metrics.add(_PREFIX + "commits_total", 1 if result.commit else 0)
+    for part in result.failures:
+        metrics.add(_PREFIX + "failures_total", part=part)
+    if "registry" not in result.failures:
+        metrics.set(_PREFIX + "registered_datasets", result.registered)
+        metrics.set(_PREFIX + "ready_datasets", result.ready)
+    if not {"bucket", "registry"} & result.failures.keys():
+        metrics.set(_PREFIX + "listed_blobs", result.listed)
+        metrics.set(_PREFIX + "refused_blobs", len(result.refusals))
+        metrics.set(_PREFIX + "missing_blobs", result.missing)
+        metrics.set(_PREFIX + "suspicious", int(result.suspicious))
+    metrics.set(_PREFIX + "pass_seconds", took_s)
+    if not result.failures and result.complete:
+        metrics.set(_PREFIX + "last_success_timestamp_seconds", now_s)

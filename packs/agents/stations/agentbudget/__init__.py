@@ -1,1 +1,1 @@
-"""The kit `agentbudget`: what an agent has spent, whether it may go on, and its replicas."""
+"""The kit `agentbudget`: what an agent has spent, whether it may continue, and its replicas."""

@@ -1,8 +1,8 @@
 """
-Station ``decide``: may the agent go on? The status it writes is the only truth about that.
+Station ``decide``: may the agent continue? The status that it writes is the only source for that.
 
-Pure arithmetic on what ``fetch-spend`` put into the context. Money is decimal, and compared
-unrounded; ratios are rounded for people only.
+Pure arithmetic on what ``fetch-spend`` put into the context. Money is decimal and compared
+unrounded; only the numbers for people are rounded.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
 from .spending import CONTEXT
 from .targets import targets_of
 
 PAUSED = "whisperops.io/paused"
-"""What ``render`` finds the decision under."""
+"""The context key of the decision, which ``render`` reads."""
 _WITHIN = "WithinBudget"
-_CENT, _FINE = Decimal("0.01"), Decimal("0.0001")
+_CENT, _TEN_THOUSANDTH = Decimal("0.01"), Decimal("0.0001")
 
 
 @dataclass(frozen=True, slots=True)
 class _Account:
-    """What was spent of what."""
+    """A budget and what was spent of it."""
 
     budget: Decimal
     spent: Decimal | None
@@ -35,20 +35,20 @@ class _Account:
         return self.spent is not None and self.spent >= self.budget
 
     def status(self) -> dict[str, Any]:
-        """Return the numbers of the status; what is not known is not written."""
-        found: dict[str, Any] = {"budget": f"{_rounded(self.budget, _CENT):f}"}
+        """Return the numbers of the status, without those that are unknown."""
+        numbers: dict[str, Any] = {"budget": f"{_rounded(self.budget, _CENT):f}"}
         if self.spent is not None:
             ratio = self.spent / self.budget
-            found |= {
-                "spentUsd": float(_rounded(self.spent, _FINE)),
-                "ratio": float(_rounded(ratio, _FINE)),
+            numbers |= {
+                "spentUsd": float(_rounded(self.spent, _TEN_THOUSANDTH)),
+                "ratio": float(_rounded(ratio, _TEN_THOUSANDTH)),
                 "ratioPct": f"{_rounded(ratio * 100, _CENT):f}%",
             }
-        return found
+        return numbers
 
 
 def decide(request: StationRequest) -> StationResponse:
-    """Write spend, ratio, ``paused`` and its cause into the status, and hand the decision on."""
+    """Write spend, ratio, ``paused`` and the cause into the status, and pass the decision on."""
     response = StationResponse.to(request)
     spend = request.context.get(CONTEXT)
     if spend is None:
@@ -64,7 +64,7 @@ def decide(request: StationRequest) -> StationResponse:
     cause = _cause(request, account, paused=paused)
     response.merge_status({**account.status(), **window, "paused": paused, "cause": cause})
     response.context[PAUSED] = paused
-    _tell(response, account, paused=paused)
+    _add_condition(response, account, paused=paused)
     return response
 
 
@@ -76,15 +76,15 @@ def _cause(request: StationRequest, account: _Account, *, paused: bool) -> str:
     return "unknown" if account.spent is None else "running"
 
 
-def _tell(response: StationResponse, account: _Account, *, paused: bool) -> None:
+def _add_condition(response: StationResponse, account: _Account, *, paused: bool) -> None:
     if account.spent is None:
         response.add_condition(_WITHIN, "Unknown", "NotMeasured", "nothing was measured yet")
     elif account.exhausted:
-        done = "the agent is paused" if paused else "only watched, the agent goes on"
-        response.add_condition(_WITHIN, "False", "BudgetExhausted", done)
+        consequence = "the agent is paused" if paused else "only watched, the agent goes on"
+        response.add_condition(_WITHIN, "False", "BudgetExhausted", consequence)
     else:
         response.add_condition(_WITHIN, "True", "WithinBudget")
 
 
-def _rounded(value: Decimal, to: Decimal) -> Decimal:
-    return value.quantize(to, rounding=ROUND_HALF_UP)
+def _rounded(value: Decimal, unit: Decimal) -> Decimal:
+    return value.quantize(unit, rounding=ROUND_HALF_UP)

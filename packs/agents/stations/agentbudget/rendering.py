@@ -1,17 +1,17 @@
 """
 Station ``render``: the replicas of the agent's Deployments, and nothing else of them.
 
-The Deployments are kagent's. So each is touched through an Object of provider-kubernetes that may
-observe and update, and whose manifest is sparse: by server-side apply its manager owns
-``spec.replicas`` alone. It neither creates nor deletes a Deployment. The flavour is the
-namespaced one, since a namespaced XR composes namespaced kinds only.
+The Deployments belong to kagent. So each is changed through an Object of provider-kubernetes that
+may only observe and update, with a manifest of one field: under server-side apply its manager owns
+``spec.replicas`` only. It neither creates nor deletes a Deployment. The Object is of the
+namespaced kind, because a namespaced XR can compose only namespaced kinds.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
 from .deciding import PAUSED
 from .targets import Target, targets_of
@@ -19,11 +19,11 @@ from .targets import Target, targets_of
 
 def render(request: StationRequest) -> StationResponse:
     """
-    Want no replicas while paused, else those of the targets.
+    Want 0 replicas while paused, else the targets' replicas.
 
-    An Object counts as ready once its Deployment was seen with the wanted replicas: until then the
-    XR is not Ready, so whoever waits for Ready knows that the agent was paused, or runs again.
-    ``applied`` says the same of those Deployments that are there at all.
+    An Object is ready once its Deployment was observed with the desired replicas. Until then the XR
+    is not Ready, so whoever waits for Ready knows that the agent was paused, or runs again.
+    ``applied`` says the same of those Deployments that exist.
     """
     response = StationResponse.to(request)
     paused = request.context.get(PAUSED)

@@ -1,11 +1,11 @@
 """
-Station ``fetch-spend``: read what the agent has spent from the record that the spend meter keeps.
+Station ``fetch-spend``: read what the agent has spent from the spend meter's record.
 
-No query and no clock here: the meter asks Prometheus and writes a ConfigMap ``spend-<agent>``
-into the agent's namespace; this station sees it as a required resource. Where nothing can be
+No query and no clock here: the meter queries Prometheus and writes a ConfigMap ``spend-<agent>``
+into the agent's namespace; this station reads it as a required resource. While nothing can be
 measured, the last known amount of the same window stays, from the record or else from the XR's own
-status, and the condition ``Measured`` says so: an outage neither pauses an agent nor invents a
-zero.
+status, and the condition ``Measured`` says so: an outage neither pauses an agent nor resets its
+spend to 0.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
 CONTEXT = "whisperops.io/spend"
-"""What the stations after this one find it under."""
+"""The context key of the spend, which later stations read."""
 MEASURED = "Measured"
 _RECORD = "spend"
 _DOLLARS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?\Z")
 
 
 def fetch_spend(request: StationRequest) -> StationResponse:
-    """Put what was spent, and since when, into the context; never refuse for want of a record."""
+    """Put the spend and its window into the context; a missing record is no reason to refuse."""
     response = StationResponse.to(request)
     response.require(
         _RECORD,
@@ -34,34 +34,34 @@ def fetch_spend(request: StationRequest) -> StationResponse:
     )
     if not request.is_answered(_RECORD):
         return response
-    found = request.required_resource(_RECORD)
-    data: dict[str, Any] = (found or {}).get("data") or {}
-    reason, message = _why_not(data, missing=found is None)
+    record = request.required_resource(_RECORD)
+    data: dict[str, Any] = (record or {}).get("data") or {}
+    reason, message = _problem(data, missing=record is None)
     if reason:
         response.add_condition(MEASURED, "False", reason, message)
         response.context[CONTEXT] = _last_known(request, data)
     else:
         response.add_condition(MEASURED, "True", "Measured", str(data.get("reason") or ""))
-        response.context[CONTEXT] = _of(data)
+        response.context[CONTEXT] = _spend(data)
     return response
 
 
 def _last_known(request: StationRequest, data: dict[str, Any]) -> dict[str, Any]:
-    """Return the amount that the record still holds, else the status's, of the same window."""
+    """Return the last amount of the same window, from the record or else from the status."""
     if _DOLLARS.match(str(data.get("spentUsd"))):
-        return _of(data)
+        return _spend(data)
     status = request.xr.get("status") or {}
     if data.get("windowStart", status.get("windowStart")) != status.get("windowStart"):
         return {"windowStart": data["windowStart"]}
-    return _of(status)
+    return _spend(status)
 
 
-def _of(found: dict[str, Any]) -> dict[str, Any]:
-    return {key: found[key] for key in ("spentUsd", "windowStart") if found.get(key) is not None}
+def _spend(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: data[key] for key in ("spentUsd", "windowStart") if data.get(key) is not None}
 
 
-def _why_not(data: dict[str, Any], *, missing: bool) -> tuple[str, str]:
-    """Say why a record tells no spend, as reason and message; empty if it tells one."""
+def _problem(data: dict[str, Any], *, missing: bool) -> tuple[str, str]:
+    """Return why a record has no valid spend, as reason and message; empty if it has one."""
     if missing:
         return "NoRecord", "the spend meter has not written a record yet"
     if data.get("measured") != "true":

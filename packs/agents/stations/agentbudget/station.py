@@ -1,4 +1,4 @@
-"""The stations of a budget, by the names that the Composition calls them."""
+"""The stations of a budget, by the names in the Composition."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
-The Deployments that a budget switches: their names, and how each is seen through its Object.
+The Deployments whose replicas a budget sets, and how their Objects show them.
 
-provider-kubernetes shows the Deployment as it found it in ``status.atProvider.manifest``. Used by
-``decide`` (can it be reached?) and ``render`` (does it run as wanted?).
+provider-kubernetes shows the observed Deployment in ``status.atProvider.manifest``. Used by
+``decide`` (can it be reached?) and ``render`` (does it have the desired replicas?).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.crossplane.station import StationRequest
+from orderkit.stations import StationRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One Deployment, and how many replicas it has while the agent may run."""
+    """One Deployment, and its replicas while the agent may run."""
 
     deployment: str
     replicas: int
@@ -27,15 +27,15 @@ class Target:
         return f"{self.deployment}-replicas"
 
     def unreachable(self, request: StationRequest) -> bool:
-        """Say whether the provider looked for the Deployment and did not find it."""
+        """Return whether the provider looked for the Deployment and did not find it."""
         observed = request.observed_resource(self.part) or {}
         looked = bool((observed.get("status") or {}).get("conditions"))
-        return looked and not _seen(observed)
+        return looked and not _deployment(observed)
 
-    def has_replicas(self, request: StationRequest, wanted: int) -> bool:
-        """Say whether the Deployment was seen with so many replicas."""
-        seen = _seen(request.observed_resource(self.part) or {})
-        return bool(seen) and (seen.get("spec") or {}).get("replicas") == wanted
+    def has_replicas(self, request: StationRequest, replicas: int) -> bool:
+        """Return whether the Deployment was observed with so many replicas."""
+        deployment = _deployment(request.observed_resource(self.part) or {})
+        return bool(deployment) and (deployment.get("spec") or {}).get("replicas") == replicas
 
 
 def targets_of(xr: Mapping[str, Any]) -> list[Target]:
@@ -43,6 +43,7 @@ def targets_of(xr: Mapping[str, Any]) -> list[Target]:
     return [Target(t["name"], int(t.get("replicas", 1))) for t in xr["spec"]["targets"]]
 
 
-def _seen(observed: Mapping[str, Any]) -> Mapping[str, Any]:
+def _deployment(observed: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the Deployment as an Object shows it; empty if it shows none."""
     at_provider: Mapping[str, Any] = (observed.get("status") or {}).get("atProvider") or {}
     return at_provider.get("manifest") or {}

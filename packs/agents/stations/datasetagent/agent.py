@@ -1,9 +1,9 @@
 """
-The agent that an XR asks for: names that several stations must agree on, and what they share.
+The agent that an XR describes: names that several stations must agree on, and shared functions.
 
-`Agent.of` reads the XR and what earlier stations put into the context. Parts inside the agent's
-Namespace are wanted through `Agent.want`, which holds them back until that Namespace is observed:
-Crossplane gives up the whole round at the first object whose namespace is missing.
+`Agent.of` reads the XR and what earlier stations put into the context. `Agent.want` adds parts
+inside the agent's Namespace only once that Namespace is observed: Crossplane gives up the whole
+round at the first object whose namespace is missing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
 DATASET, MEMORY = "whisperops.io/dataset", "whisperops.io/sandbox-memory"
 """Keys of the context: facts of the dataset, and the sandbox's memory in MiB."""
@@ -23,7 +23,7 @@ GRAFANA_LABEL = {"grafana_dashboard": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One order, understood."""
+    """One order: its request, the response so far, and what earlier stations found out."""
 
     request: StationRequest
     response: StationResponse
@@ -31,7 +31,7 @@ class Agent:
     dataset: Mapping[str, Any]
     """``name``, ``displayName``, ``gcsPath``, ``sizeBytes``; empty before validate-dataset."""
     settings: Mapping[str, Any]
-    """``settings`` of the step's input: what the pack's owner may set."""
+    """``settings`` of the step's input, which the pack's owner may change."""
 
     @classmethod
     def of(cls, request: StationRequest, response: StationResponse) -> Agent:
@@ -54,12 +54,12 @@ class Agent:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels of everything that people look for."""
+        """The labels of every part that people may look for."""
         return {"whisperops.io/agent": self.name, "whisperops.io/owner": str(self.spec["owner"])}
 
     @property
     def bucket(self) -> str:
-        """The agent's own bucket; bucket names are the world's, so the project is in it."""
+        """The agent's own bucket. Bucket names are global, so the project is part of the name."""
         return f"{self.spec['projectId']}-agent-{self.name}"
 
     @property
@@ -68,7 +68,7 @@ class Agent:
 
     @property
     def host(self) -> str:
-        """The host's name; ``baseDomain`` may carry a port, which is no part of it."""
+        """The host name, without the port that ``baseDomain`` may have."""
         return f"agent-{self.name}.{str(self.spec['baseDomain']).partition(':')[0]}"
 
     @property
@@ -77,7 +77,7 @@ class Agent:
 
     @property
     def paused(self) -> bool:
-        """Whether the budget has paused the agent: its own status is the only truth."""
+        """Whether the budget has paused the agent, by the budget's own status."""
         budget = self.request.observed_resource(BUDGET_PART) or {}
         return bool((budget.get("status") or {}).get("paused"))
 
@@ -90,29 +90,29 @@ class Agent:
         }
 
     def want(self, part: str, manifest: dict[str, Any]) -> None:
-        """Want a part inside the agent's Namespace, once that is there."""
+        """Want a part inside the agent's Namespace, once that is observed."""
         if self.request.observed_resource(NAMESPACE_PART) is not None:
             self.response.want(part, manifest)
 
-    def settle(self, part: str, *, ready: bool) -> None:
-        """Say of a part, if it is wanted yet, whether it is ready: auto-ready never would."""
+    def set_ready(self, part: str, *, ready: bool) -> None:
+        """Set the readiness of a part that auto-ready cannot judge, if it is wanted already."""
         if part in self.response.desired.resources:
             self.response.set_ready(part, ready=ready)
 
     def exists(self, part: str) -> bool:
         return self.request.observed_resource(part) is not None
 
-    def says(self, part: str, *conditions: str) -> bool:
-        """Say whether a part has one of these conditions, and it is True."""
+    def has_condition(self, part: str, *types: str) -> bool:
+        """Return whether one of these conditions of a part is True."""
         status = (self.request.observed_resource(part) or {}).get("status") or {}
         return any(
-            found.get("type") in conditions and found.get("status") == "True"
-            for found in status.get("conditions") or ()
+            condition.get("type") in types and condition.get("status") == "True"
+            for condition in status.get("conditions") or ()
         )
 
 
-def started(request: StationRequest) -> Agent:
-    """Begin a station that needs the dataset's facts; refuses if they are missing."""
+def start(request: StationRequest) -> Agent:
+    """Start a station that needs the dataset's facts; a fatal result says if they are missing."""
     agent = Agent.of(request, StationResponse.to(request))
     if not agent.dataset:
         agent.response.fatal("no dataset in the context: step validate-dataset must come first")

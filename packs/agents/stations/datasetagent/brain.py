@@ -1,8 +1,8 @@
 """
-What thinks: the model, the two agents that kagent runs, and what they are told.
+The model, the two agents that kagent runs, and their prompts.
 
-kagent makes a Deployment of each Agent, under the Agent's name; the budget switches those. What the
-agents are told stands in a ConfigMap: the owner's description arrives there as it was entered.
+kagent makes a Deployment of each Agent, under the Agent's name; the budget sets its replicas. The
+prompts are in a ConfigMap, with the owner's description exactly as it was entered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORKER = (
 
 
 def prompts(agent: Agent) -> Manifest:
-    """Return what the agents are told, and the description exactly as it was entered."""
+    """Return the prompts, and the description exactly as it was entered."""
     dataset = agent.dataset
     about = f"The dataset is {dataset['displayName']} ({dataset['gcsPath']})."
     return {
@@ -36,18 +36,18 @@ def prompts(agent: Agent) -> Manifest:
         "data": {
             "description": str(agent.spec["description"]),
             "dataset": about,
-            "planner": _told(_PLANNER, about, agent),
-            "worker": _told(_WORKER, about, agent),
+            "planner": _prompt(_PLANNER, about, agent),
+            "worker": _prompt(_WORKER, about, agent),
         },
     }
 
 
-def _told(role: str, about: str, agent: Agent) -> str:
+def _prompt(role: str, about: str, agent: Agent) -> str:
     return f"{role}\n\n{about}\n\nWhat its owner says:\n{agent.spec['description']}\n"
 
 
 def model_config(agent: Agent) -> Manifest:
-    """Return which model, and the key that pays for it."""
+    """Return the model, with the key that pays for it."""
     model = agent.settings.get("model") or {}
     return {
         "apiVersion": _KAGENT,
@@ -67,7 +67,7 @@ def model_config(agent: Agent) -> Manifest:
 
 
 def planner(agent: Agent) -> Manifest:
-    """Return the agent that people talk to; it has the worker for a tool."""
+    """Return the agent that people talk to; its tool is the worker."""
     tool = {
         "type": "Agent",
         "agent": {"apiGroup": "kagent.dev", "kind": "Agent", "name": "worker"},
@@ -76,7 +76,7 @@ def planner(agent: Agent) -> Manifest:
 
 
 def worker(agent: Agent) -> Manifest:
-    """Return the agent that computes; it has the sandbox for a tool."""
+    """Return the agent that computes; its tool is the sandbox."""
     server = {"apiGroup": "kagent.dev", "kind": "RemoteMCPServer", "name": "sandbox"}
     tool = {"type": "McpServer", "mcpServer": {**server, "toolNames": ["run_python"]}}
     return _agent(agent, "worker", "Runs analyses in the sandbox.", tool)

@@ -1,8 +1,9 @@
 """
 Station ``emit-budget``: the agent's budget, an XR of its own in the agent's Namespace.
 
-Its name is the agent's name: the chat looks it up by that. It decides by itself whether the agent
-may go on; nothing here looks at money. Ready is it once it was seen Ready with its newest values.
+It has the agent's name, by which the chat looks it up. It decides by itself whether the agent may
+continue; this station knows nothing of money. It is ready once it was observed Ready with its
+newest values.
 """
 
 from __future__ import annotations
@@ -10,26 +11,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
-from .agent import BUDGET_PART, Agent, started
+from .agent import BUDGET_PART, Agent, start
 
 
 def emit_budget(request: StationRequest) -> StationResponse:
-    """Want the XAgentBudget, and show the budget as people write money."""
-    agent = started(request)
+    """Want the XAgentBudget, and show its amount in the status."""
+    agent = start(request)
     if not agent.dataset:
         return agent.response
     spec = agent.spec
-    more = {key: spec[key] for key in ("windowStart",) if key in spec}
+    optional = {key: spec[key] for key in ("windowStart",) if key in spec}
     if "pricingRef" in agent.settings:
-        more["pricingRef"] = agent.settings["pricingRef"]
-    wanted = {
+        optional["pricingRef"] = agent.settings["pricingRef"]
+    budget_spec = {
         "agentName": agent.name,
         "budgetUsd": spec["budgetUsd"],
         "owner": spec["owner"],
         "enforcement": spec.get("enforcement", "enabled"),
-        **more,
+        **optional,
         "targets": [{"name": "planner", "replicas": 1}, {"name": "worker", "replicas": 1}],
     }
     agent.want(
@@ -38,29 +39,29 @@ def emit_budget(request: StationRequest) -> StationResponse:
             "apiVersion": "whisperops.io/v1alpha1",
             "kind": "XAgentBudget",
             "metadata": agent.metadata(agent.name),
-            "spec": wanted,
+            "spec": budget_spec,
         },
     )
-    agent.settle(BUDGET_PART, ready=_applied(agent, wanted))
+    agent.set_ready(BUDGET_PART, ready=_is_applied(agent, budget_spec))
     agent.response.merge_status({"budget": f"{spec['budgetUsd']:.2f}"})
     return agent.response
 
 
-def _applied(agent: Agent, wanted: Mapping[str, Any]) -> bool:
+def _is_applied(agent: Agent, budget_spec: Mapping[str, Any]) -> bool:
     """
-    Say whether the budget was seen to be Ready with just these values.
+    Return whether the budget was observed Ready with exactly these values.
 
-    Auto-ready would take the Ready of the values before: then an agent counts as ready while its
-    raised budget has not let it run again yet.
+    Auto-ready would accept the Ready of the previous values: then an agent would count as ready
+    before its raised budget lets it run again.
     """
-    seen = agent.request.observed_resource(BUDGET_PART) or {}
-    generation = (seen.get("metadata") or {}).get("generation")
+    budget = agent.request.observed_resource(BUDGET_PART) or {}
+    generation = (budget.get("metadata") or {}).get("generation")
     conditions = {
-        found.get("type"): found
-        for found in (seen.get("status") or {}).get("conditions") or ()
-        if generation in (None, found.get("observedGeneration", generation))
+        condition.get("type"): condition
+        for condition in (budget.get("status") or {}).get("conditions") or ()
+        if generation in (None, condition.get("observedGeneration", generation))
     }
-    spec = seen.get("spec") or {}
-    return all(spec.get(key) == value for key, value in wanted.items()) and all(
+    spec = budget.get("spec") or {}
+    return all(spec.get(key) == value for key, value in budget_spec.items()) and all(
         conditions.get(type_, {}).get("status") == "True" for type_ in ("Synced", "Ready")
     )

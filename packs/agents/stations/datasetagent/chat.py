@@ -1,4 +1,4 @@
-"""The chat in the browser: it may read the agent's budget, and is reached from outside."""
+"""The chat in the browser: it may read the agent's budget, and is reachable from outside."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def chat_account(agent: Agent) -> dict[str, Any]:
 
 
 def chat_reader(agent: Agent) -> dict[str, Any]:
-    """Return its right to read budgets, in this Namespace alone."""
+    """Return its right to read budgets, in this Namespace only."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
@@ -52,12 +52,12 @@ def chat(agent: Agent) -> dict[str, Any]:
 
 
 def chat_service(agent: Agent) -> dict[str, Any]:
-    """Return the Service before it."""
+    """Return its Service."""
     return service(agent, _NAME)
 
 
 def chat_ingress(agent: Agent) -> dict[str, Any]:
-    """Return the way in from outside; the controller's own certificate is used."""
+    """Return the Ingress; it uses the ingress controller's own certificate."""
     backend = {"service": {"name": _NAME, "port": {"name": "http"}}}
     return {
         "apiVersion": "networking.k8s.io/v1",

@@ -1,8 +1,8 @@
 """
 Station ``render-dashboard``: one Grafana dashboard for the agent.
 
-Built as an object and written as canonical JSON, so no text is ever pasted into text: a name with a
-quote cannot break it, and the same agent has the same bytes every time.
+Built as an object and written as canonical JSON, never from text templates: a name with a quote
+cannot break it, and the same agent always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
-from .agent import GRAFANA_LABEL, started
+from .agent import GRAFANA_LABEL, start
 
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _TOKENS = ("input", "output", "cached_input")
@@ -22,7 +22,7 @@ _WIDTH, _HEIGHT = 12, 8
 
 def render_dashboard(request: StationRequest) -> StationResponse:
     """Want the ConfigMap that Grafana's sidecar picks up."""
-    agent = started(request)
+    agent = start(request)
     if not agent.dataset:
         return agent.response
     about = f"{agent.dataset['displayName']}: {agent.spec['description']}"
@@ -32,27 +32,29 @@ def render_dashboard(request: StationRequest) -> StationResponse:
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": agent.metadata("dashboard", **GRAFANA_LABEL),
-            "data": {f"agent-{agent.name}.json": _written(agent.name, agent.namespace, about)},
+            "data": {
+                f"agent-{agent.name}.json": _dashboard_json(agent.name, agent.namespace, about)
+            },
         },
     )
     return agent.response
 
 
-@lru_cache(maxsize=1_000)  # asked for in every round, and the dearest of what an agent is made of
-def _written(name: str, namespace: str, about: str) -> str:
-    found = _dashboard(name, namespace, about)
-    return json.dumps(found, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+@lru_cache(maxsize=1_000)  # every round needs it, and no other part takes as long to make
+def _dashboard_json(name: str, namespace: str, about: str) -> str:
+    dashboard = _dashboard(name, namespace, about)
+    return json.dumps(dashboard, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
 
 
 def _dashboard(name: str, namespace: str, about: str) -> dict[str, Any]:
-    mine = f'agent_name="{name}"'
+    agent = f'agent_name="{name}"'
     pods = f'namespace="{namespace}"'
     panels = [
         _panel("Tokens per second", "short", {
-            kind: f"sum(rate(whisperops_tokens_{kind}_total{{{mine}}}[5m]))" for kind in _TOKENS
+            kind: f"sum(rate(whisperops_tokens_{kind}_total{{{agent}}}[5m]))" for kind in _TOKENS
         }),
         _panel("Tokens since yesterday", "short", {
-            kind: f"sum(increase(whisperops_tokens_{kind}_total{{{mine}}}[1d]))"
+            kind: f"sum(increase(whisperops_tokens_{kind}_total{{{agent}}}[1d]))"
             for kind in _TOKENS
         }),
         _panel("Sandbox memory", "bytes", {

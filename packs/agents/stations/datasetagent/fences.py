@@ -1,4 +1,4 @@
-"""What surrounds an agent: its Namespace, who may talk to it, and what its Pods get by default."""
+"""What encloses an agent: its Namespace, network policy, and the defaults of its Pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Manifest = dict[str, Any]
 
 
 def namespace(agent: Agent) -> Manifest:
-    """Return the agent's Namespace; what runs in it is held to Kubernetes' baseline."""
+    """Return the agent's Namespace, which enforces Kubernetes' baseline on its Pods."""
     labels = {**agent.labels, "pod-security.kubernetes.io/enforce": "baseline"}
     return {
         "apiVersion": "v1",
@@ -21,12 +21,12 @@ def namespace(agent: Agent) -> Manifest:
 
 def network_policy(agent: Agent) -> Manifest:
     """
-    Return who may talk to whom.
+    Return which connections are allowed.
 
-    In: the Namespace itself, the ingress controller and kagent. Out: the Namespace itself, names,
-    kagent, and HTTPS, for the model and the buckets have no fixed addresses.
+    In: from the Namespace itself, the ingress controller and kagent. Out: to the Namespace itself,
+    kagent, DNS, and HTTPS anywhere, because the model and the buckets have no fixed addresses.
     """
-    fellows: Manifest = {"podSelector": {}}
+    own_pods: Manifest = {"podSelector": {}}
     kagent = _in_namespace(agent.settings.get("kagentNamespace", "kagent"))
     ingress = _in_namespace(agent.settings.get("ingressNamespace", "ingress-nginx"))
     return {
@@ -36,9 +36,9 @@ def network_policy(agent: Agent) -> Manifest:
         "spec": {
             "podSelector": {},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"from": [fellows, kagent, ingress]}],
+            "ingress": [{"from": [own_pods, kagent, ingress]}],
             "egress": [
-                {"to": [fellows, kagent]},
+                {"to": [own_pods, kagent]},
                 {"ports": [{"port": 53, "protocol": p} for p in ("TCP", "UDP")]},
                 {"ports": [{"port": 443, "protocol": "TCP"}]},
             ],
@@ -51,7 +51,7 @@ def _in_namespace(name: str) -> Manifest:
 
 
 def defaults_policy(agent: Agent) -> Manifest:
-    """Return Kyverno's policy: a container that asks for nothing gets modest bounds."""
+    """Return Kyverno's policy: a container without requests or limits gets modest ones."""
     rule = {
         "name": "default-resources",
         "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
@@ -71,11 +71,11 @@ def defaults_policy(agent: Agent) -> Manifest:
             }
         },
     }
-    found = agent.metadata("default-resources")
-    found["annotations"] = {"pod-policies.kyverno.io/autogen-controllers": "none"}
+    meta = agent.metadata("default-resources")
+    meta["annotations"] = {"pod-policies.kyverno.io/autogen-controllers": "none"}
     return {
         "apiVersion": "kyverno.io/v1",
         "kind": "Policy",
-        "metadata": found,
+        "metadata": meta,
         "spec": {"rules": [rule]},
     }

@@ -1,17 +1,17 @@
 """
 Station ``render-iam``: the five parts in Google's cloud.
 
-Rights are given on the buckets themselves, not in the project's policy: one shared policy would
-grow by two members with every agent. The agent reads the bucket of its dataset and owns its own.
+Rights are granted on the buckets themselves, not in the project's policy, which would grow by two
+members with every agent. The agent may read its dataset's bucket and owns its own bucket.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
-from .agent import KEY_SECRET, Agent, started
+from .agent import KEY_SECRET, Agent, start
 
 _EXTERNAL_NAME = "crossplane.io/external-name"
 _CLOUD = "cloudplatform.gcp.m.upbound.io/v1beta1"
@@ -22,14 +22,14 @@ _KEEP = ["Observe", "Create", "Update", "LateInitialize"]
 
 def render_iam(request: StationRequest) -> StationResponse:
     """Want bucket, account, key, and the account's rights on two buckets."""
-    agent = started(request)
+    agent = start(request)
     if not agent.dataset:
         return agent.response
     agent.want("bucket", _bucket(agent))
     agent.want("account", _account(agent))
     agent.want("account-key", _key(agent))
     source = bucket_of(str(agent.dataset["gcsPath"]))
-    # Who reads which bucket cannot be changed once granted: another bucket is another part.
+    # A grant cannot be moved to another bucket, so each bucket has a part of its own.
     agent.want(f"reader-of-{source}", _member(agent, "reader", source, "objectViewer"))
     agent.want("bucket-owner", _member(agent, "bucket-owner", agent.bucket, "objectAdmin"))
     agent.response.merge_status({"bucket": agent.bucket})
@@ -37,7 +37,7 @@ def render_iam(request: StationRequest) -> StationResponse:
 
 
 def bucket_of(path: str) -> str:
-    """Return the bucket of a blob; of a file, which only a demonstration has, its folder."""
+    """Return the bucket of a blob; for a file (in demos only), its folder."""
     scheme, _, rest = path.partition("://")
     folders = [folder for folder in rest.split("/")[:-1] if folder]
     if not folders:
@@ -57,26 +57,26 @@ def _managed(agent: Agent, name: str, **spec: Any) -> dict[str, Any]:
 
 
 def _bucket(agent: Agent) -> dict[str, Any]:
-    forgotten = agent.spec.get("bucketOnEnd") == "delete"
-    found = _managed(
+    delete_at_end = agent.spec.get("bucketOnEnd") == "delete"
+    bucket = _managed(
         agent,
         "bucket",
-        managementPolicies=["*"] if forgotten else _KEEP,
+        managementPolicies=["*"] if delete_at_end else _KEEP,
         forProvider={
             "project": agent.spec["projectId"],
             "location": agent.settings.get("location", "EU"),
             "uniformBucketLevelAccess": True,
             "publicAccessPrevention": "enforced",
-            "forceDestroy": forgotten,
+            "forceDestroy": delete_at_end,
             "labels": {"agent": agent.name},
         },
     )
-    found["metadata"]["annotations"] = {_EXTERNAL_NAME: agent.bucket}
-    return {"apiVersion": _STORAGE, "kind": "Bucket", **found}
+    bucket["metadata"]["annotations"] = {_EXTERNAL_NAME: agent.bucket}
+    return {"apiVersion": _STORAGE, "kind": "Bucket", **bucket}
 
 
 def _account(agent: Agent) -> dict[str, Any]:
-    found = _managed(
+    account = _managed(
         agent,
         "account",
         forProvider={
@@ -84,8 +84,8 @@ def _account(agent: Agent) -> dict[str, Any]:
             "displayName": f"Agent {agent.name}",
         },
     )
-    found["metadata"]["annotations"] = {_EXTERNAL_NAME: f"agent-{agent.name}"}
-    return {"apiVersion": _CLOUD, "kind": "ServiceAccount", **found}
+    account["metadata"]["annotations"] = {_EXTERNAL_NAME: f"agent-{agent.name}"}
+    return {"apiVersion": _CLOUD, "kind": "ServiceAccount", **account}
 
 
 def _key(agent: Agent) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _key(agent: Agent) -> dict[str, Any]:
 
 
 def _member(agent: Agent, name: str, bucket: str, role: str) -> dict[str, Any]:
-    found = _managed(
+    member = _managed(
         agent,
         name,
         forProvider={
@@ -112,6 +112,6 @@ def _member(agent: Agent, name: str, bucket: str, role: str) -> dict[str, Any]:
         },
     )
     if name == "reader":  # two of them exist for a moment when the bucket changes
-        del found["metadata"]["name"]
-        found["metadata"]["generateName"] = "reader-"
-    return {"apiVersion": _STORAGE, "kind": "BucketIAMMember", **found}
+        del member["metadata"]["name"]
+        member["metadata"]["generateName"] = "reader-"
+    return {"apiVersion": _STORAGE, "kind": "BucketIAMMember", **member}

@@ -1,4 +1,4 @@
-"""How this kit's own Deployments and Services look; called for the sandbox and the chat."""
+"""Make the kit's own Deployments and Services: those of the sandbox and the chat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PORT = 8080
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One container, run by a Deployment."""
+    """One container that a Deployment runs."""
 
     name: str
     image: str
@@ -21,11 +21,11 @@ class Program:
     memory: str
     account: str = ""
     mounts: dict[str, Manifest] = field(default_factory=dict)
-    """Path: the volume that is mounted there, read-only."""
+    """Volumes by the path where they are mounted, read-only."""
 
 
 def deployment(agent: Agent, program: Program) -> Manifest:
-    """Return the Deployment of a program: nobody's user, a read-only root, a folder for scraps."""
+    """Return a program's Deployment: not root, a read-only file system, and a scratch folder."""
     app = {"app.kubernetes.io/name": program.name}
     scratch = {"name": "scratch", "emptyDir": {}}
     volumes = [{"name": f"mount-{n}", **v} for n, v in enumerate(program.mounts.values())]

@@ -1,4 +1,4 @@
-"""Where the worker's Python runs: a Deployment with the dataset, and kagent's way to it."""
+"""Where the worker's Python runs: a Deployment with the dataset, and kagent's entry for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KEYS = "/var/run/gcp"
 
 
 def sandbox(agent: Agent) -> dict[str, Any]:
-    """Return the Deployment, with memory for this dataset."""
+    """Return the Deployment, with enough memory for this dataset."""
     images = agent.settings.get("images") or {}
     return deployment(
         agent,
@@ -31,7 +31,7 @@ def sandbox(agent: Agent) -> dict[str, Any]:
 
 
 def sandbox_service(agent: Agent) -> dict[str, Any]:
-    """Return the Service before it."""
+    """Return its Service."""
     return service(agent, _NAME)
 
 

@@ -1,4 +1,4 @@
-"""The stations of an agent, by the names that the Composition calls them."""
+"""The stations of an agent, by the names in the Composition."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """
 One HTTP request to a portal or a service: time-outs, no redirects, a size cap, no proxies.
 
-A connection per request: calls are few, and nothing stays open behind a command. Credentials
-go over plain HTTP to this machine only. Called by ``catalog`` and ``portal``.
+A connection per request: calls are few, and nothing stays open behind a command. Credentials go
+over plain HTTP to this machine only. Called by ``backstage_catalog``, ``backstage_portal`` and
+``adapters.tokens.published_keys``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ANSWER_MAX_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BackstageResponse:
     """A complete answer, whatever its status. Header names are lower case."""
 
     status: int
@@ -48,8 +49,8 @@ class Answer:
     def text(self) -> str:
         """What the server says went wrong: cut, on one line, without secrets."""
         try:
-            found = json.loads(self.body)
-            message = found["error"]["message"]
+            document = json.loads(self.body)
+            message = document["error"]["message"]
         except (ValueError, RecursionError, KeyError, TypeError):
             message = self.body[:1000].decode(errors="replace")
         return shorten(redact(str(message)), limit=400)
@@ -62,7 +63,7 @@ def send(
     headers: Mapping[str, str],
     body: bytes | None = None,
     timeout_s: float = READ_TIMEOUT_S,
-) -> Answer:
+) -> BackstageResponse:
     """
     Send one request, once.
 
@@ -70,7 +71,7 @@ def send(
         UnreachableError: No complete answer in time; it may have been carried out.
         RemoteError: The answer is too large.
     """
-    where = url.partition("?")[0]
+    address = url.partition("?")[0]
     with requests.Session() as session:
         session.trust_env = False
         try:
@@ -83,18 +84,18 @@ def send(
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                return Answer(
+                return BackstageResponse(
                     response.status_code,
                     {name.lower(): value for name, value in response.headers.items()},
                     read_capped(response, ANSWER_MAX_BYTES),
                 )
         except requests.exceptions.SSLError as error:
-            raise UnreachableError(f"no trusted TLS connection to {where}") from error
+            raise UnreachableError(f"no trusted TLS connection to {address}") from error
         except requests.exceptions.Timeout as error:
             raise UnreachableError(
-                f"{where} did not answer within {timeout_s:g} s", hint="repeat the command"
+                f"{address} did not answer within {timeout_s:g} s", hint="repeat the command"
             ) from error
         except (requests.exceptions.RequestException, OSError) as error:
             raise UnreachableError(
-                f"nobody answers at {where}", hint="is the platform up? orderkit up"
+                f"nobody answers at {address}", hint="is the platform up? orderkit up"
             ) from error

@@ -11,7 +11,7 @@ A person's groups are the token's own claim ``ent``. The limited token has none;
 asked for them with the token itself (``/api/auth/v1/userinfo``), as its own plugins do, and the
 answer is kept for half a minute.
 
-Called by ``web`` through the port ``requesters``; thread-safe.
+Given to ``web`` as the port ``requesters``; thread-safe.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ import time
 from typing import Any
 
 from orderkit.adapters.http import check_url
-from orderkit.adapters.tokens.published_keys import Expected, PublishedKeys, fetch_json, header
+from orderkit.adapters.tokens.published_keys import (
+    ExpectedClaims,
+    PublishedKeys,
+    fetch_json,
+    header,
+)
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.core.names import check_requester
 from orderkit.core.platform.access import ALGORITHMS
@@ -83,9 +88,9 @@ class BackstageRequesters:
         kind = token_type(token)
         if kind == PLUGIN:
             token = self._on_behalf_of(token)
-            claims = self._users.verified(token, Expected(None, ALGORITHMS))
+            claims = self._users.verified(token, ExpectedClaims(None, ALGORITHMS))
         elif kind == USER:
-            claims = self._users.verified(token, Expected(_AUDIENCE, ALGORITHMS))
+            claims = self._users.verified(token, ExpectedClaims(_AUDIENCE, ALGORITHMS))
         else:
             raise _unproved("the token is none of a person who is signed in to the portal")
         try:
@@ -96,7 +101,7 @@ class BackstageRequesters:
         return Requester(person, f"signed by {self._base}", groups)
 
     def _on_behalf_of(self, token: str) -> str:
-        claims = self._scaffolder.verified(token, Expected(_PROXY, ALGORITHMS))
+        claims = self._scaffolder.verified(token, ExpectedClaims(_PROXY, ALGORITHMS))
         if claims["sub"] != _SCAFFOLDER:
             raise _unproved(f"the token is of the portal's plugin '{claims['sub']}'")
         person = claims.get("obo")
@@ -134,20 +139,20 @@ class _Groups:
 
     def _asked(self, token: str, person: str) -> frozenset[str]:
         try:
-            found = fetch_json(self._url, _NO_BACKSTAGE, token=token)
+            answer = fetch_json(self._url, _NO_BACKSTAGE, token=token)
         except RemoteError as error:
             raise UnreachableError(
                 f"the groups of {person} cannot be had: {error}", hint=error.hint
             ) from error
-        claims = found.get("claims") if isinstance(found, dict) else None
+        claims = answer.get("claims") if isinstance(answer, dict) else None
         if not isinstance(claims, dict) or claims.get("sub", person) != person:
             raise _unproved(f"the portal does not say which groups {person} is in")
         return _refs(claims.get("ent"))
 
 
 def _refs(value: Any) -> frozenset[str]:
-    listed = value if isinstance(value, list) else ()
-    return frozenset(item.lower() for item in listed if isinstance(item, str))
+    items = value if isinstance(value, list) else ()
+    return frozenset(item.lower() for item in items if isinstance(item, str))
 
 
 def token_type(token: str) -> str:

@@ -53,12 +53,12 @@ def bootstrap_command(
     Example: orderkit bootstrap --platform platform.yaml --plan
     """
     from orderkit.cli.output import Progress
-    from orderkit.cli.serving.bootstrap_ports import Wanted, prepared
+    from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
     from orderkit.core.errors import OrderkitError
     from orderkit.flows.install import bootstrapping
     from orderkit.flows.platform import default_requester
 
-    wanted = Wanted(
+    bootstrap_options = BootstrapOptions(
         platform_file,
         pack_folder,
         requester or default_requester(),
@@ -66,7 +66,7 @@ def bootstrap_command(
         probe=not no_probe,
         replace_pack=replace_pack,
     )
-    with prepared(wanted) as (platform, request):
+    with prepared(bootstrap_options) as (platform, request):
         if plan_only:
             return _shown(platform.name, list(bootstrapping.plan(platform, request)), as_json)
         steps: list[StepDone] = []
@@ -101,8 +101,8 @@ def _shown(name: str, steps: Sequence[StepDone], as_json: bool) -> int:
 
 
 def _told(name: str, steps: Sequence[StepDone]) -> None:
-    made = [step for step in steps if step.verdict in {"create", "change"}]
-    click.echo(f"{name}: {len(steps)} steps hold, {len(made)} of them written now")
+    written_steps = [step for step in steps if step.verdict in {"create", "change"}]
+    click.echo(f"{name}: {len(steps)} steps hold, {len(written_steps)} of them written now")
     for step in steps:
         if step.verdict == "skip":
             click.echo(f"{step.step} left out: {step.detail}. {step.advice}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orderkit.cli.views.change_views import Finished
     from orderkit.core.kit.model import How
     from orderkit.flows.change import Changed, ChangeRequest
-    from orderkit.flows.change.form_entry import Entered
+    from orderkit.flows.change.form_entry import FormEntry
     from orderkit.flows.platform import Platform
     from orderkit.ports.requesters import Requester
 
@@ -52,7 +52,10 @@ _no_wait_option = click.option("--no-wait", is_flag=True, help="Return once it i
     help="Instead of FIELD=VALUE: an object as the change's form sends it, by form parameter.",
 )
 @click.option(
-    "--whole", is_flag=True, help="--values has the whole form: take away what it leaves out."
+    "--whole",
+    "whole_form",
+    is_flag=True,
+    help="--values has the whole form: take away what it leaves out.",
 )
 @click.option(
     "--base",
@@ -76,7 +79,7 @@ def change_command(
     order: str,
     assignments: tuple[str, ...],
     values: str | None,
-    whole: bool,
+    whole_form: bool,
     base: str | None,
     name: str | None,
     reason: str,
@@ -106,7 +109,7 @@ def change_command(
     if bool(assignments) == (values is not None):
         raise click.UsageError("give either FIELD=VALUE or --values")
     platform = connect_to(platform_file)
-    wanted = ChangeRequest(
+    change_request = ChangeRequest(
         order=order,
         edits=inputs.edits(assignments),
         requester=_person(requester),
@@ -118,20 +121,22 @@ def change_command(
         dry_run=dry_run,
         accept_loss=accept_loss,
     )
-    entered = None if values is None else change_views.entered(values, whole=whole)
-    done = _changed(platform, wanted, entered)
+    entry = None if values is None else change_views.entered(values, whole_form=whole_form)
+    outcome = _changed(platform, change_request, entry)
     wait_s = None if no_wait else timeout_s
-    change_views.show_changed(_finish(platform, done, wait_s, as_json=as_json), as_json)
+    change_views.show_changed(_finish(platform, outcome, wait_s, as_json=as_json), as_json)
 
 
-def _changed(platform: Platform, wanted: ChangeRequest, entered: Entered | None) -> Changed:
+def _changed(platform: Platform, change_request: ChangeRequest, entry: FormEntry | None) -> Changed:
     from orderkit.flows.change import change
-    from orderkit.flows.change.form_entry import change_entered
+    from orderkit.flows.change.form_entry import change_by_form
     from orderkit.flows.order.live_order import find_living
 
-    if entered is None:
-        return change(platform, wanted)
-    return change_entered(platform, find_living(platform, wanted.order), entered, wanted)
+    if entry is None:
+        return change(platform, change_request)
+    return change_by_form(
+        platform, find_living(platform, change_request.order), entry, change_request
+    )
 
 
 @click.command("revert")
@@ -172,7 +177,7 @@ def revert_command(
     from orderkit.flows.change.reverting import RevertRequest, revert
 
     platform = connect_to(platform_file)
-    wanted = RevertRequest(
+    revert_request = RevertRequest(
         order=order,
         commit=commit,
         requester=_person(requester),
@@ -182,9 +187,9 @@ def revert_command(
         dry_run=dry_run,
         accept_loss=accept_loss,
     )
-    done = revert(platform, wanted)
+    outcome = revert(platform, revert_request)
     wait_s = None if no_wait else timeout_s
-    change_views.show_changed(_finish(platform, done, wait_s, as_json=as_json), as_json)
+    change_views.show_changed(_finish(platform, outcome, wait_s, as_json=as_json), as_json)
 
 
 def _person(requester: str | None) -> Requester:
@@ -200,18 +205,22 @@ def _how(reviewed: bool | None) -> How | None:
     return None if reviewed is None else How.REVIEW if reviewed else How.DIRECT
 
 
-def _finish(platform: Platform, done: Changed, wait_s: float | None, *, as_json: bool) -> Finished:
+def _finish(
+    platform: Platform, outcome: Changed, wait_s: float | None, *, as_json: bool
+) -> Finished:
     """Wait until a commit is delivered, if there is one and that is wanted."""
     from orderkit.cli.output import Progress
     from orderkit.cli.views.change_views import Finished, PhaseProgress
     from orderkit.flows.order.delivering import await_commit
 
-    if done.state != "committed" or done.commit is None or wait_s is None:
-        return Finished(done, None)
+    if outcome.state != "committed" or outcome.commit is None or wait_s is None:
+        return Finished(outcome, None)
     progress = PhaseProgress(Progress(enabled=False if as_json else None))
-    progress.committed(done)
-    state = await_commit(platform, done.order, done.commit, timeout_s=wait_s, on_state=progress)
-    return Finished(done, state)
+    progress.committed(outcome)
+    state = await_commit(
+        platform, outcome.order, outcome.commit, timeout_s=wait_s, on_state=progress
+    )
+    return Finished(outcome, state)
 
 
 @click.command("history")

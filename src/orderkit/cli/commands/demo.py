@@ -8,12 +8,20 @@ hold ends the demo with exit code 1.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+from orderkit.cli.options import json_option
+
+if TYPE_CHECKING:
+    from orderkit.cli.demo.narration import Story
 
 
 @click.command("demo")
 @click.option("--keep", is_flag=True, help="Keep the state folder and say where it is.")
-def demo_command(keep: bool) -> None:
+@json_option
+def demo_command(keep: bool, as_json: bool) -> None:
     """
     Run order, change, repair and end of a stage kit on a fresh embedded platform.
 
@@ -27,10 +35,30 @@ def demo_command(keep: bool) -> None:
     from orderkit.cli.demo.story import tell
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    say = _say_nothing if as_json else click.echo
     if keep:
-        folder = Path(tempfile.mkdtemp(prefix="orderkit-demo-"))
-        tell(Story(folder, click.echo))
-        click.echo(f"kept: {folder}; go on with: orderkit up --state {folder / 'state'}")
-        return
-    with tempfile.TemporaryDirectory(prefix="orderkit-demo-") as name:
-        tell(Story(Path(name), click.echo))
+        story = Story(Path(tempfile.mkdtemp(prefix="orderkit-demo-")), say)
+        tell(story)
+        say(f"kept: {story.folder}; go on with: orderkit up --state {story.folder / 'state'}")
+    else:
+        with tempfile.TemporaryDirectory(prefix="orderkit-demo-") as name:
+            story = Story(Path(name), say)
+            tell(story)
+    if as_json:
+        _emit(story, kept=keep)
+
+
+def _say_nothing(_: str) -> None:
+    """With --json, stdout carries the one object at the end."""
+
+
+def _emit(story: Story, *, kept: bool) -> None:
+    from orderkit.cli.output import emit_json
+
+    stages = [
+        {"name": stage.name, "proved": stage.proof, "seconds": round(stage.duration_s, 3)}
+        for stage in story.stages
+    ]
+    state = str(story.folder / "state") if kept else None
+    seconds = round(story.elapsed_s, 3)
+    emit_json("orderkit.demo/v1", {"stages": stages, "seconds": seconds, "state": state})

@@ -12,7 +12,7 @@ from orderkit.cli.options import json_option
 if TYPE_CHECKING:
     from orderkit.core.yaml.assignments import Assignment
     from orderkit.core.yaml.edit import EditRefusedError
-    from orderkit.flows.file.file_editing import Edited
+    from orderkit.flows.file.file_editing import EditedText
 
 _SCHEMA = "orderkit.edit/v1"
 
@@ -99,7 +99,7 @@ def _read(file: str) -> bytes:
 
 
 def _show(
-    edited: Edited, wishes: list[Assignment], *, in_place: bool, as_diff: bool, as_json: bool
+    edited: EditedText, wishes: list[Assignment], *, in_place: bool, as_diff: bool, as_json: bool
 ) -> None:
     if as_json:
         _show_json(edited, wishes, in_place=in_place)
@@ -109,17 +109,17 @@ def _show(
         sys.stdout.buffer.write(edited.after)
 
 
-def _show_json(edited: Edited, wishes: list[Assignment], *, in_place: bool) -> None:
+def _show_json(edited: EditedText, wishes: list[Assignment], *, in_place: bool) -> None:
     from orderkit.cli.output import emit_json
 
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         "file": edited.name,
         "changed": edited.changed,
         "written": in_place and edited.changed,
         "edits": [{"path": list(wish.path), "op": wish.op, "value": wish.value} for wish in wishes],
         "diff": edited.diff(),
     }
-    emit_json(_SCHEMA, told if in_place else {**told, "text": edited.after.decode()})
+    emit_json(_SCHEMA, report if in_place else {**report, "text": edited.after.decode()})
 
 
 def _show_refused(file: str, error: EditRefusedError) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,11 +10,10 @@ from orderkit.cli.commands.kit_check import kit_check
 from orderkit.cli.commands.kit_new import kit_import, kit_new
 from orderkit.cli.commands.kit_test import kit_test
 from orderkit.cli.options import json_option, pack_folder_option
+from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
     from orderkit.flows.kit.generate_kits import Generation
-
-_DIFFERS = 10
 
 
 @click.group("kit")
@@ -46,6 +44,8 @@ def kit_generate(
 
     Example: orderkit kit generate garage --diff
     """
+    from pathlib import Path
+
     from orderkit.flows.kit import generate_kits as flow
 
     pack = Path(pack_folder)
@@ -54,7 +54,7 @@ def kit_generate(
     if writes:
         flow.apply_generation(pack, generation)
     _show(generation, show_diff, as_json)
-    return 0 if writes or not generation.differing else _DIFFERS
+    return 0 if writes or not generation.differing else EXIT_DIFFERS
 
 
 def _show(generation: Generation, show_diff: bool, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from orderkit.cli.options import (
     requester_option,
     timeout_option,
 )
+from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
     from orderkit.core.order.end_record import Survivor
@@ -44,10 +45,10 @@ def order_command(
     """
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
-    from orderkit.flows.order import ordering
+    from orderkit.flows.order import placing
     from orderkit.flows.platform import default_requester
 
-    wanted = ordering.OrderRequest(
+    order_request = placing.OrderRequest(
         kit,
         order_views.assignments(assignments),
         requester or default_requester(),
@@ -56,7 +57,7 @@ def order_command(
     )
     progress = Progress(enabled=False if as_json else None)
     order_views.show_ordered(
-        ordering.order(connect_to(platform_file), wanted, on_step=progress), as_json
+        placing.order(connect_to(platform_file), order_request, on_step=progress), as_json
     )
 
 
@@ -87,13 +88,13 @@ def register_command(
     from orderkit.flows.order.registering import Registration, register
     from orderkit.flows.platform import default_requester
 
-    wanted = Registration(
+    registration = Registration(
         OrderId(check_label("order", order)),
         kit,
         TeamName(check_label("team", team)),
         requester or default_requester(),
     )
-    order_views.show_registered(register(connect_to(platform_file), wanted), as_json)
+    order_views.show_registered(register(connect_to(platform_file), registration), as_json)
 
 
 @click.command("adopt")
@@ -124,11 +125,11 @@ def adopt_command(
     from orderkit.flows.order.adopting import AdoptRequest, adopt
     from orderkit.flows.platform import default_requester
 
-    wanted = AdoptRequest(
+    adopt_request = AdoptRequest(
         subject, requester or default_requester(), namespace, team, dry_run=dry_run
     )
-    done = adopt(connect_to(platform_file), wanted)
-    order_views.show_adopted(done, dry_run=dry_run, as_json=as_json)
+    adopted = adopt(connect_to(platform_file), adopt_request)
+    order_views.show_adopted(adopted, dry_run=dry_run, as_json=as_json)
 
 
 @click.command("list")
@@ -167,7 +168,7 @@ def status_command(
 
     report = listing.status(connect_to(platform_file), order)
     order_views.show_status(report, as_json)
-    return 10 if check and not report.state.ready else 0
+    return EXIT_DIFFERS if check and not report.state.ready else 0
 
 
 @click.command("trace")
@@ -257,7 +258,7 @@ def destroy_command(
 
     if confirm not in (None, order):
         raise InvalidInputError("confirm", confirm, "is not the order's id", hint=f"type {order}")
-    wanted = destroying.EndRequest(
+    end_request = destroying.EndRequest(
         order,
         requester or default_requester(),
         repository=None if delete_repository is None else _survivor(delete=delete_repository),
@@ -266,22 +267,22 @@ def destroy_command(
         take=_taken(take),
     )
     progress = Progress(enabled=False if as_json else None)
-    ended = destroying.destroy(connect_to(platform_file), wanted, on_step=progress)
+    ended = destroying.destroy(connect_to(platform_file), end_request, on_step=progress)
     order_views.show_ended(ended, as_json)
 
 
-def _taken(given: tuple[str, ...]) -> tuple[str, ...]:
+def _taken(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names that are meant: what a form left empty or false is not."""
     from orderkit.core.errors import InvalidInputError
 
-    found = []
-    for text in given:
+    names = []
+    for text in texts:
         name, assigned, value = text.partition("=")
         if value not in ("", "true", "false"):
             raise InvalidInputError("take", text, "is no NAME, NAME=true or NAME=false")
         if value == "true" or not assigned:
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 def _survivor(*, delete: bool) -> Survivor:

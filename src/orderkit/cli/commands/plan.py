@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
-from orderkit.cli.commands.plan_fleet import FleetOptions, fleet_options, plan_kit, plan_replayed
-from orderkit.cli.options import (
-    connect_to,
-    function_option,
-    platform_option,
-    requester_option,
-)
-from orderkit.cli.time_limits import within
+from orderkit.cli.options import PathOption, function_option, platform_option, requester_option
 
 
 @click.command("plan")
@@ -23,7 +15,7 @@ from orderkit.cli.time_limits import within
 @click.option(
     "--file",
     "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=PathOption(exists=True, dir_okay=False),
     metavar="FILE",
     help="Instead of FIELD=VALUE: the whole XR as it would be.",
 )
@@ -44,15 +36,14 @@ from orderkit.cli.time_limits import within
 )
 @click.option(
     "--graph",
-    "picture",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=PathOption(dir_okay=False),
     metavar="FILE",
     help="Write the order's graph before and after: .svg, .mmd (Mermaid), .md.",
 )
 @click.option(
     "--prices",
     "prices_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=PathOption(exists=True, dir_okay=False),
     metavar="FILE",
     help="A price table: what it costs a month. Default: the pack's gitops/prices.yaml.",
 )
@@ -67,7 +58,7 @@ from orderkit.cli.time_limits import within
 @click.option(
     "--schemas",
     "schemas_folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=PathOption(exists=True, file_okay=False),
     metavar="FOLDER",
     help="CRDs and OpenAPI documents to judge by, before the cluster's and the pack's.",
 )
@@ -76,33 +67,70 @@ from orderkit.cli.time_limits import within
 @platform_option
 @click.option("--json", "shape", flag_value="json", help="As data, in crossplane-diff's shape.")
 @click.option("--markdown", "shape", flag_value="markdown", help="As for a pull request.")
-@fleet_options
-@click.pass_context
-def plan_command(
-    ctx: click.Context,
-    order: str | None,
-    assignments: tuple[str, ...],
-    file: Path | None,
-    base: str | None,
-    head: str | None,
-    pull: str | None,
-    no_post: bool,
-    offline: bool,
-    picture: Path | None,
-    prices_file: Path | None,
-    full: bool,
-    color: str,
-    schemas_folder: Path | None,
-    function_texts: tuple[str, ...],
-    requester: str | None,
-    platform_file: str | None,
-    shape: Literal["json", "markdown"] | None,
-) -> int:
+@click.option(
+    "--kit",
+    metavar="KIT",
+    help="Instead of ORDER: what another pack does to all living orders of this kit. "
+    "--base: a branch or commit of the platform's pack, with --xrs and --snapshot of the "
+    "pack folder's git repository.",
+)
+@click.option(
+    "--pack",
+    "pack_folder",
+    type=PathOption(),
+    metavar="DIR",
+    default=".",
+    help="With --kit and --snapshot: the other pack's folder. Default: the current folder.",
+)
+@click.option(
+    "--order", "orders", metavar="ORDER", multiple=True, help="With --kit: only this order."
+)
+@click.option(
+    "--team", "teams", metavar="TEAM", multiple=True, help="With --kit: only this team's."
+)
+@click.option(
+    "--xrs",
+    "xr_folder",
+    type=PathOption(exists=True, file_okay=False),
+    metavar="DIR",
+    help="With --kit: XRs from the files of a folder; no platform is needed.",
+)
+@click.option(
+    "--limit",
+    "limit_s",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the stations may take for one order, in seconds.",
+)
+@click.option(
+    "--lanes",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="NUMBER",
+    help="With --kit: orders planned at the same time. Default: one for each processor.",
+)
+@click.option(
+    "--record",
+    "record_file",
+    type=PathOption(dir_okay=False),
+    metavar="FILE",
+    help="Write down what the plan is made from.",
+)
+@click.option(
+    "--snapshot",
+    "snapshot_file",
+    type=PathOption(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Plan from what --record wrote, by the pack of --pack; nothing is contacted.",
+)
+def plan_command(**options: Any) -> int:
     """
     Say what a change of ORDER does, down to composed resources. Writes nothing.
 
     The stations of the platform's pack run here, on the order as it is and as it would be.
-    Ends with 0 if nothing changes, 2 if it would be refused, 3 if something changes, else 1.
+    Exit codes: 0 nothing changes, 10 something changes, 4 it would be refused, 1 no plan.
 
     With --kit, what a changed pack does to all living orders of a kit. There 1 is also for an
     order that could not be planned.
@@ -111,67 +139,18 @@ def plan_command(
 
     Example: orderkit plan --kit garage --pack .
     """
-    from orderkit.cli import inputs
-    from orderkit.cli.views import plan_views
-    from orderkit.core.plan.plan_json import exit_code
+    from orderkit.cli.commands.plan_request import PlanRequest
 
-    given, screen = FleetOptions.of(ctx), plan_views.Screen.of(full=full, color=color)
-    if pull or no_post:
-        others = (order, file, base, head, schemas_folder, given.kit, given.record, given.snapshot)
-        if not pull or any(others):
-            raise click.UsageError("--pull-request stands alone; --no-post goes with it")
-        from orderkit.cli.commands import plan_pulls  # lazy: needs all flows of changes
+    request = PlanRequest(**options)
+    request.check()
+    if request.pull:
+        from orderkit.cli.commands import plan_pulls
 
-        _check(None, None, picture)
-        limit_s = _PLATFORM_S + given.limit_s * _SIDES
-        asked = plan_pulls.PullAsked(
-            *plan_pulls.parse_pull(pull), prices_file, offline, not no_post, limit_s
-        )
-        return plan_pulls.run(connect_to(platform_file), asked, (shape, screen), picture)
-    if given.kit is not None:
-        if order or file or head or picture or schemas_folder or function_texts:
-            raise click.UsageError("--kit goes without ORDER and what is for one order")
-        prices = inputs.prices_of(prices_file)
-        return plan_kit(given, platform_file, base, prices, offline=offline, show=(shape, screen))
-    if order is None or sum(map(bool, (assignments, file, head))) != 1:
-        raise click.UsageError(_ONE_OF_THEM)
-    _check(base, head, picture)
-    prices = inputs.prices_of(prices_file)
-    schemas = inputs.schemas_of(schemas_folder)
-    with within(_PLATFORM_S + given.limit_s * _SIDES):
-        if given.snapshot:
-            found = plan_replayed(given, order, assignments, file, (prices, schemas))
-        else:
-            from orderkit.cli.commands import (
-                plan_change,  # lazy: a snapshot needs no flow of changes
-            )
-            from orderkit.flows.plan.order_plan import Basis
+        return plan_pulls.run(request)
+    if request.kit is not None:
+        from orderkit.cli.commands import plan_fleet
 
-            platform = plan_change.calling(connect_to(platform_file), function_texts)
-            recorder = given.recorder(order)
-            basis = Basis(offline, prices, schemas, recorder)
-            asking = plan_change.Asking(platform, order, basis)
-            found = asking.of(assignments, file, (base, head), requester)
-            if given.record:
-                asking.save(given.record)
-    plan_views.show(order, found, shape, screen)
-    if picture:
-        plan_views.draw(found, picture)
-    return exit_code(found)
+        return plan_fleet.run(request)
+    from orderkit.cli.commands import plan_order
 
-
-_SIDES, _PLATFORM_S = 3, 60.0
-"""Before, after, and as a new order would be; and what asking the platform may take."""
-_ONE_OF_THEM = (
-    "give ORDER and FIELD=VALUE, --file FILE or --head COMMIT, one of them; "
-    "or --kit KIT, or --pull-request OWNER/REPO#N"
-)
-
-
-def _check(base: str | None, head: str | None, picture: Path | None) -> None:
-    from orderkit.cli.views import plan_views
-
-    if base and not head:
-        raise click.UsageError("--base goes with --head")
-    if picture:
-        plan_views.check_drawable(picture)
+    return plan_order.run(request)

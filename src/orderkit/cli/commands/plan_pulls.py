@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from orderkit.cli.inputs import prices_of
+from orderkit.cli.options import connect_to
 from orderkit.cli.output import emit_json
 from orderkit.cli.time_limits import within
 from orderkit.cli.views.plan_views import Screen, Shape, draw, lines_of
@@ -20,10 +20,12 @@ from orderkit.core.errors import (
     RemoteError,
 )
 from orderkit.core.names import RepoId
-from orderkit.core.plan.plan_json import REFUSED, exit_code, to_json
+from orderkit.core.plan.plan_json import exit_code, to_json
 from orderkit.flows.plan.order_plan import Basis
 from orderkit.flows.plan.pull_requests import PullPlan, plan_pull, publish, say_failed
-from orderkit.flows.platform import Platform
+
+if TYPE_CHECKING:
+    from orderkit.cli.commands.plan_request import PlanRequest
 
 _PULL = re.compile(r"([A-Za-z0-9._-]+)/([A-Za-z0-9._-]+)#([1-9][0-9]{0,9})\Z")
 
@@ -43,44 +45,31 @@ def parse_pull(text: str) -> tuple[RepoId, int]:
     return RepoId(found[1], found[2]), int(found[3])
 
 
-@dataclass(frozen=True, slots=True)
-class PullAsked:
-    """Which pull request, by what it is planned, and whether the forge is told."""
-
-    repository: RepoId
-    number: int
-    prices: Path | None = None
-    offline: bool = False
-    post: bool = True
-    limit_s: float = 120.0
-
-
-def run(
-    platform: Platform, asked: PullAsked, view: tuple[Shape | None, Screen], picture: Path | None
-) -> int:
+def run(request: PlanRequest) -> int:
     """
-    Plan a pull request, say so on the forge, print it; return what the command ends with.
+    Plan a pull request, post the plan on the forge, print it; return the exit code.
 
     Raises:
-        OrderkitError: What `plan_pull` and `publish` say, or a bad price table.
+        OrderkitError: What `plan_pull` and `publish` raise, or a bad price table.
     """
-    prices = prices_of(asked.prices)
-    repo, number = asked.repository, asked.number
+    repo, number = parse_pull(request.pull or "")
+    platform = connect_to(request.platform_file)
+    basis = Basis(request.offline, prices_of(request.prices_file))
     try:
-        with within(asked.limit_s):
-            found = plan_pull(platform, repo, number, basis=Basis(asked.offline, prices))
+        with within(request.time_limit_s):
+            plan = plan_pull(platform, repo, number, basis=basis)
     except (NotFoundError, RefusedError, RemoteError):
         raise
     except OrderkitError as error:  # out of time
-        if asked.post:
+        if not request.no_post:
             say_failed(platform, repo, number, str(error))
         raise
-    if asked.post:
-        publish(platform, repo, found)
-    show(found, *view)
-    if picture and found.judged.plan is not None:
-        draw(found.judged.plan, picture)
-    return code_of(found)
+    if not request.no_post:
+        publish(platform, repo, plan)
+    show(plan, request.shape, request.screen)
+    if request.graph and plan.judged.plan is not None:
+        draw(plan.judged.plan, request.graph)
+    return code_of(plan)
 
 
 def show(found: PullPlan, shape: Shape | None, screen: Screen) -> None:
@@ -115,5 +104,5 @@ def code_of(found: PullPlan) -> int:
     """Return what the command ends with: as for every plan."""
     judged = found.judged
     if judged.refused:
-        return REFUSED
+        return RefusedError.exit_code
     return OrderkitError.exit_code if judged.plan is None else exit_code(judged.plan)

@@ -17,6 +17,7 @@ from orderkit.cli.options import (
     state_option,
     state_path,
 )
+from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
     from pathlib import Path, PurePosixPath
@@ -46,7 +47,7 @@ platform_command.add_command(platform_webhook)
 
 
 @platform_command.command("render")
-@click.option("--out", metavar="DIR", help="A new or empty folder to write to.")
+@click.option("--out", "out_folder", metavar="DIR", help="A new or empty folder to write to.")
 @click.option(
     "--diff", is_flag=True, help="Show what differs from what the platform has; exit 10 if any."
 )
@@ -68,7 +69,7 @@ platform_command.add_command(platform_webhook)
 @click.pass_context
 def platform_render(
     ctx: click.Context,
-    out: str | None,
+    out_folder: str | None,
     pack_folder: str | None,
     profile: str | None,
     target: str,
@@ -89,24 +90,24 @@ def platform_render(
     from orderkit.cli.views import order_views, upgrade_views
     from orderkit.core.portal.profile import read_profile
 
-    if not (out or diff) or (diff and target != "pack"):
+    if not (out_folder or diff) or (diff and target != "pack"):
         raise click.UsageError("say where to with --out DIR, or --diff what is published")
     settings = load_settings(platform_file)
-    wanted = read_profile("--profile", profile) if profile else settings.profile
-    rendered, values = _rendered(settings, pack_folder, wanted)
+    portal_profile = read_profile("--profile", profile) if profile else settings.profile
+    rendered, values = _rendered(settings, pack_folder, portal_profile)
     if target == "idpbuilder":
         from orderkit.core.platform import idpbuilder
 
         rendered = idpbuilder.package(rendered, forge_url=settings.forge.url, pack=settings.pack)
-    if out:
-        _write(rendered, out)
+    if out_folder:
+        _write(rendered, out_folder)
     if diff:
         from orderkit.flows.install.upgrading import plan_upgrade
 
         plan = plan_upgrade(connect(settings), rendered)
         upgrade_views.show_differences(plan, as_json=as_json)
-        ctx.exit(10 if plan.differing else 0)
-    order_views.show_rendered_pack(values, sorted(rendered), str(out), as_json)
+        ctx.exit(EXIT_DIFFERS if plan.differing else 0)
+    order_views.show_rendered_pack(values, sorted(rendered), str(out_folder), as_json)
 
 
 def _rendered(
@@ -114,7 +115,7 @@ def _rendered(
 ) -> tuple[dict[PurePosixPath, bytes], PlatformValues]:
     from pathlib import Path
 
-    from orderkit.adapters.packfolder import pack_commit, read_folder, reference_pack
+    from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
     from orderkit.flows.install.pack_rendering import render_pack, values_of
 
     pack = Path(pack_folder) if pack_folder else reference_pack()
@@ -133,14 +134,14 @@ def rendered_for(settings: PlatformSettings, pack: Path) -> Mapping[PurePosixPat
     return _rendered(settings, str(pack), settings.profile)[0]
 
 
-def _write(rendered: Mapping[PurePosixPath, bytes], out: str) -> None:
+def _write(rendered: Mapping[PurePosixPath, bytes], out_folder: str) -> None:
     from pathlib import Path
 
-    from orderkit.adapters.templatefolder import check_free, write_tree
+    from orderkit.adapters.folders.template_folder import check_free, write_tree
     from orderkit.core.portal.render import SkeletonFile
 
-    check_free(Path(out))
-    write_tree({path: SkeletonFile(data) for path, data in rendered.items()}, Path(out))
+    check_free(Path(out_folder))
+    write_tree({path: SkeletonFile(data) for path, data in rendered.items()}, Path(out_folder))
 
 
 @platform_command.command("upgrade")
@@ -188,16 +189,18 @@ def platform_upgrade(
         upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
         return
     asker = requester or default_requester()
-    wanted = UpgradeRequest(rendered, values.pack_commit, asker, timeout_s)
-    done = upgrade(platform, wanted, on_step=Progress(enabled=False if as_json else None))
-    upgrade_views.show_upgraded(done, as_json=as_json)
+    upgrade_request = UpgradeRequest(rendered, values.pack_commit, asker, timeout_s)
+    upgraded = upgrade(
+        platform, upgrade_request, on_step=Progress(enabled=False if as_json else None)
+    )
+    upgrade_views.show_upgraded(upgraded, as_json=as_json)
 
 
-def _port(name: str, default: int, what: str) -> Callable[[F], F]:
+def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     return click.option(
         f"--{name}-port",
         type=click.IntRange(0, 65535),
-        help=f"Loopback port of {what}. Default: as before, at first {default}; 0: any free one.",
+        help=f"Loopback port of {server}. Default: as before, at first {default}; 0: any free one.",
     )
 
 
@@ -253,10 +256,10 @@ def up_command(
     import threading
     from pathlib import Path
 
-    from orderkit.adapters.embedded.platform import PortalWanted, Ports
-    from orderkit.adapters.packfolder import reference_pack
+    from orderkit.adapters.embedded.platform import PortalOptions, Ports
+    from orderkit.adapters.folders.pack_folder import reference_pack
     from orderkit.cli.output import Progress
-    from orderkit.cli.serving.embedded_platform import RunRequest, running
+    from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
     from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
     from orderkit.core.platform.settings import read_values
     from orderkit.core.portal.profile import read_profile
@@ -269,21 +272,21 @@ def up_command(
         if not serves.is_set():
             raise KeyboardInterrupt
 
-    wanted = RunRequest(
+    run_request = EmbeddedRunRequest(
         state_path(state_folder),
         Path(pack_folder) if pack_folder else reference_pack(),
         Ports(forge_port, cluster_port, portal_port, service_port),
         teams,
         forge_behaviour,
-        PortalWanted(read_profile("--profile", profile), signed_by),
+        PortalOptions(read_profile("--profile", profile), signed_by),
         read_values(values),
     )
     with (
         asked_to_end(asked_to_stop),
-        running(wanted, on_step=Progress(enabled=True)) as platform,
+        running(run_request, on_step=Progress(enabled=True)) as platform,
     ):
         serves.set()
-        click.echo(_welcome(platform, wanted.pack))
+        click.echo(_welcome(platform, run_request.pack))
         wait_for_signal(stop)
 
 
@@ -303,7 +306,7 @@ Stop with ctrl-C; nothing is lost.
 
 def _next(running: Running, pack: Path) -> str:
     """Say what can be done with the pack's first kit: an order of its example."""
-    from orderkit.adapters.packfolder import read_folder
+    from orderkit.adapters.folders.pack_folder import read_folder
     from orderkit.core.kit.pack import read_pack
 
     kit = next(iter(read_pack(read_folder(pack)).kits()), None)

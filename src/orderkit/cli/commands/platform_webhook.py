@@ -63,11 +63,11 @@ def platform_webhook(
     targets: list[str | RepoId] = [*teams, *map(_repository, repositories)]
     service = _address(url or settings.service_address)
     platform = connect(settings)
-    done = ensure_webhooks(
+    hooked = ensure_webhooks(
         platform, targets, service_url=service, key=hook_key(token(settings.service))
     )
     if not as_json:
-        for target in done:
+        for target in hooked:
             click.echo(f"{target}: pull requests are told to {service}{PATH}")
     planned = []
     for pull, state, summary in _planned(platform, targets) if missed else ():
@@ -75,10 +75,10 @@ def platform_webhook(
         if not as_json:
             click.echo(f"{pull}: {summary}")
     if as_json:
-        found = {"url": f"{service}{PATH}", "targets": [str(each) for each in done]}
-        more = {"planned": planned} if missed else {}
-        emit_json("orderkit.platform-webhook/v1", {**found, **more})
-    return OrderkitError.exit_code if any(each["state"] == "error" for each in planned) else 0
+        report = {"url": f"{service}{PATH}", "targets": [str(target) for target in hooked]}
+        planned_report = {"planned": planned} if missed else {}
+        emit_json("orderkit.platform-webhook/v1", {**report, **planned_report})
+    return OrderkitError.exit_code if any(plan["state"] == "error" for plan in planned) else 0
 
 
 def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[str, str, str]]:

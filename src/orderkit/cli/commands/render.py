@@ -10,7 +10,7 @@ from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
     from orderkit.core.portal.render import TreeOptions
-    from orderkit.flows.template.rendering import Report
+    from orderkit.flows.template.rendering import SkeletonReport
 
 _PARTLY, _FAILED = 5, 1
 
@@ -66,11 +66,14 @@ def render_command(
     """
     from pathlib import Path
 
+    from orderkit.adapters.folders.pack_folder import is_reference_pack
+    from orderkit.adapters.processes.confined_rendering import judge_confined
     from orderkit.flows.template import rendering
 
+    confined = None if is_reference_pack(Path(skeleton)) else judge_confined
     options = _options(verbatim, extension, compat, trim_blocks, lstrip_blocks)
     if only_check:
-        report = rendering.check(Path(skeleton), options)
+        report = rendering.check(Path(skeleton), options, confined)
         _show(report, as_json)
         return _FAILED if report.refused else 0
     if values_file is None or out_folder is None:
@@ -80,6 +83,7 @@ def render_command(
         rendering.read_values(Path(values_file)),
         options,
         Path(out_folder),
+        confined=confined,
         replace=replace,
         keep_going=keep_going,
     )
@@ -104,15 +108,15 @@ def _options(
     return TreeOptions(verbatim, extension, marks, links=True)
 
 
-def _show(report: Report, as_json: bool) -> None:
+def _show(report: SkeletonReport, as_json: bool) -> None:
     from orderkit.cli.output import emit_json, emit_table
 
     words = ("written", "fits", "skipped", "refused")
     if as_json:
         counts = {word: report.count(word) for word in words}
         files = [entry.to_json() for entry in report.entries]
-        out = str(report.out) if report.out else None
-        emit_json("orderkit.render/v1", {"out": out, "counts": counts, "files": files})
+        out_folder = str(report.out) if report.out else None
+        emit_json("orderkit.render/v1", {"out": out_folder, "counts": counts, "files": files})
         return
     emit_table(
         ("FILE", "OUTCOME", "TARGET"),

@@ -57,8 +57,8 @@ def serve_command(
     tls = Tls.of(certificate, key)
     check_listening(host, tls, behind_tls=behind_tls)
     audit = Path(audit_log) if audit_log else None
-    wanted = ServeRequest(platform_file, host, port, tls, audit)
-    with asked_to_end(lambda *_: set_by_signal(stop)), serving(wanted) as url:
+    serve_request = ServeRequest(platform_file, host, port, tls, audit)
+    with asked_to_end(lambda *_: set_by_signal(stop)), serving(serve_request) as url:
         click.echo(f"Orderkit's service runs: {url}\nStop with ctrl-C.")
         wait_for_signal(stop)
 
@@ -111,8 +111,8 @@ def access_add(
     from orderkit.cli.commands.clients import NewClient, add_client
     from orderkit.cli.output import emit_json
 
-    wanted = NewClient(name, teams, everywhere, rights, requester, days)
-    token, path = add_client(wanted, platform_file)
+    new_client = NewClient(name, teams, everywhere, rights, requester, days)
+    token, path = add_client(new_client, platform_file)
     if as_json:
         emit_json("orderkit.access/v1", {"client": name, "token": token, "file": str(path)})
         return

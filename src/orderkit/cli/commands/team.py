@@ -54,7 +54,7 @@ def decision_options(function: F) -> F:
             help="orders=20, orders.KIT=5 or KIT.FIELD=MOST.",
         ),
     )
-    return functools.reduce(lambda found, option: option(found), reversed(options), function)
+    return functools.reduce(lambda command, option: option(command), reversed(options), function)
 
 
 @click.group("team")
@@ -68,7 +68,7 @@ def team_command() -> None:
 @requester_option
 @platform_option
 @json_option
-def add(name: str, requester: str | None, platform_file: str | None, **given: Any) -> None:
+def add(name: str, requester: str | None, platform_file: str | None, **decisions: Any) -> None:
     """
     Let team NAME order; repeating it changes nothing, and brings its part of the ledger up to date.
 
@@ -78,11 +78,11 @@ def add(name: str, requester: str | None, platform_file: str | None, **given: An
     from orderkit.flows.platform import default_requester
     from orderkit.flows.team import teams
 
-    as_json = given.pop("as_json")
-    wanted = _wanted(**given)
+    as_json = decisions.pop("as_json")
+    team_change = _wanted(**decisions)
     platform = connect_to(platform_file)
     added = teams.add_team(
-        platform, name, requester=requester or default_requester(), wanted=wanted
+        platform, name, requester=requester or default_requester(), change=team_change
     )
     team_views.show_team_added(added, as_json)
 
@@ -97,7 +97,7 @@ def add(name: str, requester: str | None, platform_file: str | None, **given: An
 @requester_option
 @platform_option
 @json_option
-def change(name: str, requester: str | None, platform_file: str | None, **given: Any) -> None:
+def change(name: str, requester: str | None, platform_file: str | None, **decisions: Any) -> None:
     """
     Decide anew who belongs to team NAME and what it may order. Living orders stay as they are.
 
@@ -107,11 +107,11 @@ def change(name: str, requester: str | None, platform_file: str | None, **given:
     from orderkit.flows.platform import default_requester
     from orderkit.flows.team import teams
 
-    as_json = given.pop("as_json")
-    wanted = _wanted(**given)
+    as_json = decisions.pop("as_json")
+    team_change = _wanted(**decisions)
     platform = connect_to(platform_file)
     changed = teams.change_team(
-        platform, name, requester=requester or default_requester(), wanted=wanted
+        platform, name, requester=requester or default_requester(), change=team_change
     )
     team_views.show_team_changed(changed, as_json)
 
@@ -174,7 +174,7 @@ def remove(
     team_views.show_team_removed(removed, as_json)
 
 
-def _wanted(**given: Any) -> TeamChange:
+def _wanted(**decisions: Any) -> TeamChange:
     """
     Read what the options decide.
 
@@ -185,21 +185,21 @@ def _wanted(**given: Any) -> TeamChange:
     from orderkit.flows.team.teams import TeamChange
 
     return TeamChange(
-        members=_list("--member", given["members"], "--no-member", given.get("no_member")),
-        kits=_list("--kit", given["kits"], "--all-kits", given.get("all_kits")),
+        members=_list("--member", decisions["members"], "--no-member", decisions.get("no_member")),
+        kits=_list("--kit", decisions["kits"], "--all-kits", decisions.get("all_kits")),
         namespaces=_list(
-            "--namespace", given["namespaces"], "--no-namespace", given.get("no_namespace")
+            "--namespace", decisions["namespaces"], "--no-namespace", decisions.get("no_namespace")
         ),
-        limits=assignments(given["limits"], example="orders=20"),
-        dropped=tuple(given.get("dropped", ())),
+        limits=assignments(decisions["limits"], example="orders=20"),
+        dropped=tuple(decisions.get("dropped", ())),
     )
 
 
 def _list(
-    option: str, values: Sequence[str], other: str, none: bool | None
+    option: str, values: Sequence[str], other: str, is_emptied: bool | None
 ) -> tuple[str, ...] | None:
     from orderkit.core.errors import UsageError
 
-    if none and values:
+    if is_emptied and values:
         raise UsageError(f"{option} and {other} contradict each other")
-    return () if none else (tuple(values) or None)
+    return () if is_emptied else (tuple(values) or None)

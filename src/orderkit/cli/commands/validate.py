@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,7 @@ from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
     from orderkit.core.schema.validate.located_findings import Located
-    from orderkit.flows.file.validating import Definitions, Outcome
+    from orderkit.flows.file.validating import Definitions, ValidationOutcome
 
 _FOUND = 1
 
@@ -57,6 +56,8 @@ def validate_command(
 
     Example: orderkit validate my-order/ --old my-order-before/
     """
+    from pathlib import Path
+
     from orderkit.flows.file import validating
 
     if as_json and as_sarif:
@@ -74,20 +75,22 @@ def validate_command(
 
 
 def _definitions(pack_folder: str | None, xrd_files: tuple[str, ...]) -> Definitions:
-    from orderkit.adapters.packfolder import read_folder, reference_pack
+    from pathlib import Path
+
+    from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
     from orderkit.flows.file import validating
 
     if xrd_files and pack_folder:
         raise click.UsageError("give --pack or --xrd")
     if xrd_files:
-        found = validating.sources([Path(name) for name in xrd_files])
-        return validating.Definitions.of(found)
+        sources = validating.sources([Path(name) for name in xrd_files])
+        return validating.Definitions.of(sources)
     folder = Path(pack_folder) if pack_folder else reference_pack()
     read = {folder / path: data for path, data in read_folder(folder).items()}
     return validating.Definitions.of(validating.definition_sources(read))
 
 
-def _refuse_nothing(outcome: Outcome) -> None:
+def _refuse_nothing(outcome: ValidationOutcome) -> None:
     from orderkit.core.errors import UsageError
 
     if not (outcome.objects or outcome.definitions or outcome.findings):
@@ -98,7 +101,7 @@ def _refuse_nothing(outcome: Outcome) -> None:
         )
 
 
-def _show(outcome: Outcome, *, as_json: bool, as_sarif: bool) -> None:
+def _show(outcome: ValidationOutcome, *, as_json: bool, as_sarif: bool) -> None:
     from orderkit.cli.output import emit_json
 
     if as_json:
@@ -109,7 +112,7 @@ def _show(outcome: Outcome, *, as_json: bool, as_sarif: bool) -> None:
         _emit_text(outcome)
 
 
-def _json(outcome: Outcome) -> dict[str, Any]:
+def _json(outcome: ValidationOutcome) -> dict[str, Any]:
     counts = {
         "files": outcome.files,
         "objects": len(outcome.objects),
@@ -146,50 +149,54 @@ def _located(entry: Located) -> dict[str, Any]:
     from orderkit.core.schema.validate import Finding
 
     about = entry.about
-    told = (
+    details = (
         about.to_json()
         if isinstance(about, Finding)
         else {"path": about.path, "rule": about.rule, "why": about.why}
     )
-    place = {"file": str(entry.file), "line": entry.line, "column": entry.column}
-    return {**place, "subject": entry.subject, **told}
+    location = {"file": str(entry.file), "line": entry.line, "column": entry.column}
+    return {**location, "subject": entry.subject, **details}
 
 
-def _emit_sarif(outcome: Outcome) -> None:
+def _emit_sarif(outcome: ValidationOutcome) -> None:
     import json
 
     from orderkit import __version__
     from orderkit.core.schema.validate import Finding
-    from orderkit.core.schema.validate.sarif import NOT_EVALUATED, Result, sarif
+    from orderkit.core.schema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
 
     results = []
     for entry in (*outcome.findings, *outcome.not_evaluated):
-        about, place = entry.about, (entry.file, entry.line, entry.column)
+        about, location = entry.about, (entry.file, entry.line, entry.column)
         lead = f"{entry.subject}: " if entry.subject else ""
         if isinstance(about, Finding):
             hint = f" ({about.hint})" if about.hint else ""
             results.append(
-                Result(str(about.reason), about.severity.value, f"{lead}{about}{hint}", *place)
+                SarifResult(
+                    str(about.reason), about.severity.value, f"{lead}{about}{hint}", *location
+                )
             )
         else:
             text = f"{lead}{about.path}: not evaluated: {about.rule} ({about.why})"
-            results.append(Result(NOT_EVALUATED, "note", text, *place))
+            results.append(SarifResult(NOT_EVALUATED, "note", text, *location))
     click.echo(json.dumps(sarif(results, version=__version__), indent=2, ensure_ascii=False))
 
 
-def _emit_text(outcome: Outcome) -> None:
-    from orderkit.core.schema.validate import Finding, Severity
+def _emit_text(outcome: ValidationOutcome) -> None:
+    from orderkit.core.schema.validate import Finding, FindingSeverity
 
     for entry in (*outcome.findings, *outcome.not_evaluated):
-        place = ":".join(str(part) for part in (entry.file, entry.line, entry.column) if part)
+        location = ":".join(
+            str(coordinate) for coordinate in (entry.file, entry.line, entry.column) if coordinate
+        )
         about = entry.about
         if isinstance(about, Finding):
-            lead = "" if about.severity is Severity.ERROR else f"{about.severity}: "
-            click.echo(f"{place}: {lead}{about.reason}: {about}")
+            lead = "" if about.severity is FindingSeverity.ERROR else f"{about.severity}: "
+            click.echo(f"{location}: {lead}{about.reason}: {about}")
             if about.hint:
                 click.echo(f"  hint: {about.hint}")
         else:
-            click.echo(f"{place}: not evaluated: {about.path}: {about.rule}")
+            click.echo(f"{location}: not evaluated: {about.path}: {about.rule}")
             click.echo(f"  why: {about.why}")
     counted = (
         (len(outcome.objects), "objects"),
@@ -198,4 +205,4 @@ def _emit_text(outcome: Outcome) -> None:
         (len(outcome.not_evaluated), "rules not evaluated"),
         (outcome.skipped, "objects of other kinds passed by"),
     )
-    click.echo(", ".join(f"{count} {what}" for count, what in counted), err=True)
+    click.echo(", ".join(f"{count} {label}" for count, label in counted), err=True)

@@ -1,7 +1,8 @@
 """
 How the demo speaks, what it is about, and how it looks at the platform from outside.
 
-Called by ``cli.demo.story`` and ``cli.demo.change_story``, which hold its stages.
+Called by ``cli.commands.demo``, and by ``cli.demo.story`` and ``cli.demo.change_story``, which hold
+its stages.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,30 +41,43 @@ class ExpectationError(OrderkitError):
     """Something the demo promises did not hold."""
 
 
+@dataclass(frozen=True, slots=True)
+class DemoStage:
+    """One stage of the demo that held."""
+
+    name: str
+    proof: str
+    duration_s: float
+
+
 class Story:
-    """Where the demo works and how it speaks; counts what it proved."""
+    """Where the demo works, how it reports, and which stages held so far."""
 
     def __init__(self, folder: Path, say: Callable[[str], object]) -> None:
         self.folder, self._say = folder, say
         self._begin_s = self._mark_s = time.monotonic()
-        self.proved = 0
+        self.stages: list[DemoStage] = []
 
     def stage(self, name: str, proof: str) -> None:
         """Print one line: what was done, how long it took, what it proved."""
         now_s = time.monotonic()
-        self._say(f"  {name:<12} {now_s - self._mark_s:6.2f} s   {proof}")
+        stage = DemoStage(name, proof, now_s - self._mark_s)
+        self._say(f"  {name:<12} {stage.duration_s:6.2f} s   {proof}")
         self._mark_s = now_s
-        self.proved += 1
+        self.stages.append(stage)
 
     def headline(self, text: str) -> None:
         self._say(text)
 
     def end(self) -> None:
-        elapsed_s = time.monotonic() - self._begin_s
-        self._say(f"all {self.proved} stages held, {elapsed_s:.1f} s")
+        self._say(f"all {len(self.stages)} stages held, {self.elapsed_s:.1f} s")
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._begin_s
 
 
-def expect(holds: object, what: str) -> None:
+def expect(holds: object, expectation: str) -> None:
     """
     Go on if it holds.
 
@@ -70,18 +85,29 @@ def expect(holds: object, what: str) -> None:
         ExpectationError: It does not.
     """
     if not holds:
-        raise ExpectationError(f"expected: {what}")
+        raise ExpectationError(f"expected: {expectation}")
 
 
-def wait(what: str, look: Callable[[], T], done: Callable[[T], bool]) -> T:
-    """Look until it is done; raises IncompleteError after half a minute."""
-    return until(SystemClock(), look, done, timeout_s=PATIENCE_S, what=what)
+def wait(
+    goal: str,
+    look: Callable[[], T],
+    is_done: Callable[[T], bool],
+    *,
+    timeout_s: float = PATIENCE_S,
+) -> T:
+    """
+    Call `look` until `done` accepts its result; return that result.
+
+    Raises:
+        IncompleteError: `timeout_s` passed; the message says `what` did not happen.
+    """
+    return until(SystemClock(), look, is_done, timeout_s=timeout_s, goal=goal)
 
 
 def expect_sheet(running: Running, stage: str) -> None:
     """Expect the composed ConfigMap to say this stage."""
-    found = dig(running.platform.cluster.get(SPEC_SHEET) or {}, "data")
-    expect(found == {"stage": stage, "team": TEAM}, f"the spec sheet says {stage}, not {found}")
+    data = dig(running.platform.cluster.get(SPEC_SHEET) or {}, "data")
+    expect(data == {"stage": stage, "team": TEAM}, f"the spec sheet says {stage}, not {data}")
 
 
 def git(running: Running, folder: Path, *arguments: str) -> str:
@@ -105,7 +131,7 @@ def git(running: Running, folder: Path, *arguments: str) -> str:
         **{f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(settings)},
         **{f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(settings.values())},
     }
-    done = subprocess.run(  # noqa: S603 - fixed arguments
+    process = subprocess.run(  # noqa: S603 - fixed arguments
         ["git", *arguments],  # noqa: S607 - git from PATH
         cwd=folder,
         env=environment,
@@ -114,6 +140,6 @@ def git(running: Running, folder: Path, *arguments: str) -> str:
         check=False,
         timeout=60,
     )
-    if done.returncode:
-        raise ExpectationError(f"git {arguments[0]}: {done.stderr.strip()}")
-    return done.stdout.strip()
+    if process.returncode:
+        raise ExpectationError(f"git {arguments[0]}: {process.stderr.strip()}")
+    return process.stdout.strip()

@@ -41,15 +41,15 @@ def show_teams(teams: Iterable[str], as_json: bool) -> None:
 
 def show_team(result: TeamReport, as_json: bool) -> None:
     """Show one team."""
-    found = result.to_json()
+    report = result.to_json()
     if as_json:
-        emit_json("orderkit.team-report/v1", found)
+        emit_json("orderkit.team-report/v1", report)
         return
-    members = found["members"]
-    click.echo(f"team {found['team']}: {len(result.orders)} orders")
+    members = report["members"]
+    click.echo(f"team {report['team']}: {len(result.orders)} orders")
     click.echo(f"  members     {'as the forge says' if members is None else _words(members)}")
-    click.echo(f"  may order   {_words(found['kits'])}")
-    click.echo(f"  namespaces  {_words(found['namespaces'])}")
+    click.echo(f"  may order   {_words(report['kits'])}")
+    click.echo(f"  namespaces  {_words(report['namespaces'])}")
     click.echo(f"  limits      {_limits(result.file.limits.texts())}")
     click.echo(f"  orders      {_words(result.orders)}")
 
@@ -63,11 +63,11 @@ def show_team_removed(result: TeamRemoved, as_json: bool) -> None:
     click.echo(f"team {result.team} {words}; its organisation stays")
 
 
-def _words(found: Iterable[str]) -> str:
-    names = list(found)
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
+def _words(texts: Iterable[str]) -> str:
+    names = list(texts)
+    rest_note = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{rest_note}" if names else "none"
 
 
-def _limits(told: Iterable[str]) -> str:
-    return ", ".join(told) or "no limits"
+def _limits(texts: Iterable[str]) -> str:
+    return ", ".join(texts) or "no limits"

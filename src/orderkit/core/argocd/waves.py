@@ -73,7 +73,7 @@ _RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SyncStep:
     """One object of a sync: applied, or pruned."""
 
     key: ObjectKey
@@ -103,7 +103,7 @@ def sync_options(manifest: Manifest) -> frozenset[str]:
     return frozenset(option.strip() for option in text.split(",") if option.strip())
 
 
-def apply_step(manifest: Manifest) -> Step:
+def apply_step(manifest: Manifest) -> SyncStep:
     """
     Make the step that applies `manifest`.
 
@@ -111,20 +111,22 @@ def apply_step(manifest: Manifest) -> Step:
         ValueError: It is no Kubernetes object.
     """
     key = ObjectKey.of(manifest)
-    return Step(key, wave_of(manifest), creates=_creates(key, manifest))
+    return SyncStep(key, wave_of(manifest), creates=_creates(key, manifest))
 
 
-def prune_step(live: Manifest) -> Step:
+def prune_step(live: Manifest) -> SyncStep:
     """
     Make the step that deletes `live`.
 
     Raises:
         ValueError: It is no Kubernetes object.
     """
-    return Step(ObjectKey.of(live), wave_of(live), prune=True)
+    return SyncStep(ObjectKey.of(live), wave_of(live), prune=True)
 
 
-def sync_order(steps: Iterable[Step], *, prune_last: Iterable[ObjectKey] = ()) -> list[Step]:
+def sync_order(
+    steps: Iterable[SyncStep], *, prune_last: Iterable[ObjectKey] = ()
+) -> list[SyncStep]:
     """
     Return the steps in the order Argo CD takes them, with the waves it gives them.
 
@@ -138,7 +140,7 @@ def sync_order(steps: Iterable[Step], *, prune_last: Iterable[ObjectKey] = ()) -
     return _pull_forward(ordered, _kind_needed)
 
 
-def waves(steps: Iterable[Step]) -> list[list[Step]]:
+def waves(steps: Iterable[SyncStep]) -> list[list[SyncStep]]:
     """Group ordered steps into waves; each waits for the health of the one before."""
     return [list(group) for _, group in groupby(steps, key=lambda step: step.wave)]
 
@@ -149,7 +151,7 @@ def deletion_waves(live: Iterable[Manifest]) -> list[list[Manifest]]:
     return [list(group) for _, group in groupby(ordered, key=wave_of)]
 
 
-def _by_rank_and_key(step: Step) -> tuple[tuple[int, int, str], ObjectKey, bool]:
+def _by_rank_and_key(step: SyncStep) -> tuple[tuple[int, int, str], ObjectKey, bool]:
     return step.rank, step.key, step.prune
 
 
@@ -165,7 +167,7 @@ def _creates(key: ObjectKey, manifest: Manifest) -> Hashable:
     return None
 
 
-def _swap_prune_waves(steps: list[Step], prune_last: set[ObjectKey]) -> list[Step]:
+def _swap_prune_waves(steps: list[SyncStep], prune_last: set[ObjectKey]) -> list[SyncStep]:
     prune_waves = sorted({step.wave for step in steps if step.prune})
     swapped = dict(zip(prune_waves, reversed(prune_waves), strict=True))
     turned = [replace(step, wave=swapped[step.wave]) if step.prune else step for step in steps]
@@ -176,18 +178,20 @@ def _swap_prune_waves(steps: list[Step], prune_last: set[ObjectKey]) -> list[Ste
     ]
 
 
-def _namespace_needed(step: Step) -> Hashable:
+def _namespace_needed(step: SyncStep) -> Hashable:
     return ("namespace", step.key.namespace) if step.key.namespace else None
 
 
-def _kind_needed(step: Step) -> Hashable:
+def _kind_needed(step: SyncStep) -> Hashable:
     kind: Kind = step.key.kind
     return "kind", kind.group, kind.kind
 
 
-def _pull_forward(steps: Sequence[Step], users_of: Callable[[Step], Hashable]) -> list[Step]:
+def _pull_forward(
+    steps: Sequence[SyncStep], users_of: Callable[[SyncStep], Hashable]
+) -> list[SyncStep]:
     """Move each creator before the first step that needs it, into that step's wave."""
-    ordered: list[Step] = []
+    ordered: list[SyncStep] = []
     for step in steps:
         position = _first_user(ordered, step, users_of) if step.creates is not None else None
         if position is None:
@@ -198,7 +202,7 @@ def _pull_forward(steps: Sequence[Step], users_of: Callable[[Step], Hashable]) -
 
 
 def _first_user(
-    ordered: Sequence[Step], creator: Step, users_of: Callable[[Step], Hashable]
+    ordered: Sequence[SyncStep], creator: SyncStep, users_of: Callable[[SyncStep], Hashable]
 ) -> int | None:
     for position, step in enumerate(ordered):
         if not step.prune and step.creates is None and users_of(step) == creator.creates:

@@ -21,21 +21,21 @@ from orderkit.core.check.kit_yaml_rules import (
     check_visible,
 )
 from orderkit.core.check.rights_rules import check_rights
-from orderkit.core.check.rules import Coded, Rule
+from orderkit.core.check.rules import Coded, KitRule
 from orderkit.core.check.station_source import check_station_sources
-from orderkit.core.check.subject import PackFacts, Subject
+from orderkit.core.check.subject import KitUnderCheck, PackFacts
 from orderkit.core.check.trial_orders import orders_of
 from orderkit.core.check.trial_runs import Run, runs_of
 from orderkit.core.check.xrd_rules import check_definition, check_readable
-from orderkit.core.schema.validate.findings import Severity
+from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.core.schema.validate.located_findings import Located
 
 __all__ = [
     "DEFAULT_STYLE",
     "Checked",
+    "KitRule",
+    "KitUnderCheck",
     "PackFacts",
-    "Rule",
-    "Subject",
     "check_kit",
     "try_kit",
 ]
@@ -50,7 +50,7 @@ class Checked:
     runs: tuple[Run, ...]
 
 
-def check_kit(subject: Subject, *, style: str = DEFAULT_STYLE) -> Checked:
+def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
     """
     Check one kit by every rule that needs only one process.
 
@@ -79,7 +79,7 @@ def check_kit(subject: Subject, *, style: str = DEFAULT_STYLE) -> Checked:
     return Checked(subject.name, tuple(dict.fromkeys(findings)), tuple(runs))
 
 
-def try_kit(subject: Subject) -> tuple[Run, ...]:
+def try_kit(subject: KitUnderCheck) -> tuple[Run, ...]:
     """Run the kit's pipeline for its examples without checks; empty if it is unreadable."""
     if subject.kit is None:
         return ()
@@ -89,10 +89,10 @@ def try_kit(subject: Subject) -> tuple[Run, ...]:
 def is_error(entry: Located) -> bool:
     """Say whether a finding fails the check."""
     rule = getattr(entry.about, "reason", None)
-    return isinstance(rule, Coded) and rule.severity is Severity.ERROR
+    return isinstance(rule, Coded) and rule.severity is FindingSeverity.ERROR
 
 
-def _is_ours(subject: Subject, entry: Located) -> bool:
+def _is_ours(subject: KitUnderCheck, entry: Located) -> bool:
     return str(entry.file).startswith(f"{subject.room}/")
 
 

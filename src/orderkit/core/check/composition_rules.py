@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Doc, Subject, finding_at, misshapen, steps_in
-from orderkit.core.crossplane.composed import Step
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshapen, steps_in
+from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.python_functions import AUTO_READY_FUNCTION, is_own, runs_here
 from orderkit.core.crossplane.station import INPUT
 from orderkit.core.errors import OrderkitError
@@ -31,14 +31,14 @@ _MOVING = {"latest", "main", "master", "stable", "edge", "nightly"}
 _KEEP = {"Prune=false", "Delete=false"}
 
 
-def check_compositions(subject: Subject) -> Iterator[Located]:
+def check_compositions(subject: KitUnderCheck) -> Iterator[Located]:
     """Check the kit's Compositions, and which of them orders get."""
     definition = subject.definition
     if definition is None or misshapen(definition.manifest):
         return
     if not subject.compositions:
         message = f"no Composition for {dig(definition.manifest, 'spec', 'names', 'kind')}"
-        yield subject.in_file(Rule.COMPOSITION_MISSING, definition.path, message)
+        yield subject.in_file(KitRule.COMPOSITION_MISSING, definition.path, message)
         return
     yield from _choice(subject, definition)
     for doc in subject.compositions:
@@ -49,13 +49,13 @@ def check_compositions(subject: Subject) -> Iterator[Located]:
     yield from _protection(definition)
 
 
-def runnable(subject: Subject, doc: Doc) -> bool:
+def runnable(subject: KitUnderCheck, doc: Doc) -> bool:
     """Say whether every step of a Composition can run in this process."""
     steps = steps_in(doc) or ()
     return bool(steps) and all(_runs(subject, step) for step in steps)
 
 
-def _runs(subject: Subject, step: Step) -> bool:
+def _runs(subject: KitUnderCheck, step: PipelineStep) -> bool:
     packages = subject.pack.packages
     if step.function not in packages or not runs_here(step.function, packages):
         return False
@@ -65,12 +65,12 @@ def _runs(subject: Subject, step: Step) -> bool:
     return station is not None and not hasattr(station, "error") and _names_station(step)
 
 
-def _names_station(step: Step) -> bool:
+def _names_station(step: PipelineStep) -> bool:
     header = (step.input.get("apiVersion"), step.input.get("kind"))
     return header == (INPUT.api_version, INPUT.kind) and isinstance(step.input.get("name"), str)
 
 
-def _choice(subject: Subject, definition: Doc) -> Iterator[Located]:
+def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
     """Find orders that would get a missing or a random Composition."""
     names = {doc.name for doc in subject.compositions}
     spec = definition.manifest["spec"]
@@ -81,7 +81,7 @@ def _choice(subject: Subject, definition: Doc) -> Iterator[Located]:
                 message = f"{key} names '{named_composition}', which is not in the pack"
                 hint = nearest(str(named_composition), dict.fromkeys(sorted(names)))
                 yield finding_at(
-                    Rule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", message, hint=hint
+                    KitRule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", message, hint=hint
                 )
             return
     if len(names) > 1:
@@ -89,10 +89,10 @@ def _choice(subject: Subject, definition: Doc) -> Iterator[Located]:
             f"{len(names)} Compositions match ({', '.join(sorted(names))}): Crossplane picks one "
             "at "
         )
-        yield finding_at(Rule.COMPOSITION_CHOICE, definition, "spec", message + "random")
+        yield finding_at(KitRule.COMPOSITION_CHOICE, definition, "spec", message + "random")
 
 
-def _type(subject: Subject, doc: Doc) -> Iterator[Located]:
+def _type(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     definition = subject.definition
     if definition is None:
         return
@@ -106,7 +106,7 @@ def _type(subject: Subject, doc: Doc) -> Iterator[Located]:
             message = f"compositeTypeRef.{key} is {dig(ref, key)!r}, not {expected!r}"
             hint = f"write {key}: {expected}, as {definition_path(subject.name)} says"
             path = f"spec.compositeTypeRef.{key}"
-            yield finding_at(Rule.COMPOSITION_TYPE, doc, path, message, hint=hint)
+            yield finding_at(KitRule.COMPOSITION_TYPE, doc, path, message, hint=hint)
 
 
 def _mode(doc: Doc) -> Iterator[Located]:
@@ -114,11 +114,11 @@ def _mode(doc: Doc) -> Iterator[Located]:
     mode = dig(spec, "mode", default="Pipeline")
     if mode != "Pipeline":
         message = f"mode {mode} was removed in Crossplane 2"
-        yield finding_at(Rule.COMPOSITION_MODE, doc, "spec.mode", message)
+        yield finding_at(KitRule.COMPOSITION_MODE, doc, "spec.mode", message)
     for key in _REMOVED:
         if dig(spec, key) is not None:
             message = f"spec.{key} was removed from Compositions"
-            yield finding_at(Rule.COMPOSITION_MODE, doc, f"spec.{key}", message)
+            yield finding_at(KitRule.COMPOSITION_MODE, doc, f"spec.{key}", message)
 
 
 def _protection(doc: Doc) -> Iterator[Located]:
@@ -126,19 +126,19 @@ def _protection(doc: Doc) -> Iterator[Located]:
     options = str(dig(doc.manifest, "metadata", "annotations", key, default=""))
     if not {option.strip() for option in options.split(",")} >= _KEEP:
         message = f"{doc.manifest['kind']} {doc.name} can be pruned"
-        yield finding_at(Rule.XRD_PRUNABLE, doc, "metadata.annotations", message)
+        yield finding_at(KitRule.XRD_PRUNABLE, doc, "metadata.annotations", message)
 
 
-def _pipeline(subject: Subject, doc: Doc) -> Iterator[Located]:
+def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     steps = steps_in(doc)
     if steps is None:
         yield finding_at(
-            Rule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is not a list of steps"
+            KitRule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is not a list of steps"
         )
         return
     if not 1 <= len(steps) <= _STEPS_MAX:
         yield finding_at(
-            Rule.COMPOSITION_STEPS, doc, "spec", f"the pipeline has {len(steps)} steps"
+            KitRule.COMPOSITION_STEPS, doc, "spec", f"the pipeline has {len(steps)} steps"
         )
         return
     names = [step.name for step in steps]
@@ -148,27 +148,27 @@ def _pipeline(subject: Subject, doc: Doc) -> Iterator[Located]:
             message = (
                 f"step name {step.name!r} is used twice" if step.name else "a step has no name"
             )
-            yield finding_at(Rule.COMPOSITION_STEPS, doc, f"{at}.step", message)
+            yield finding_at(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", message)
         yield from _function(subject, doc, step, at)
     if steps[-1].function != AUTO_READY_FUNCTION:
         last = f"spec.pipeline[{len(steps) - 1}]"
         message = f"the last step, '{steps[-1].name}', runs {steps[-1].function}"
-        yield finding_at(Rule.AUTO_READY_LAST, doc, last, message)
+        yield finding_at(KitRule.AUTO_READY_LAST, doc, last, message)
 
 
-def _function(subject: Subject, doc: Doc, step: Step, at: str) -> Iterator[Located]:
+def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
     functions = subject.pack.functions
     if step.function not in functions:
         message = f"step '{step.name}': no Function '{step.function}' in the pack"
         hint = f"{nearest(step.function, functions)} Or declare it in gitops/functions"
         yield finding_at(
-            Rule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", message, hint=hint
+            KitRule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", message, hint=hint
         )
         return
     yield from _package(functions[step.function])
     if not runs_here(step.function, subject.pack.packages):
         message = f"step '{step.name}' runs {step.function}"
-        yield finding_at(Rule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message)
+        yield finding_at(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message)
     elif is_own(step.function, subject.pack.packages):
         yield from _station(subject, doc, step, at)
 
@@ -179,25 +179,25 @@ def _package(doc: Doc) -> Iterator[Located]:
     tag, digest = (read["tag"], read["digest"]) if read else (None, None)
     if read is None or not (tag or digest):
         message = f"{doc.name}: package '{package}' is not a full image name"
-        yield finding_at(Rule.FUNCTION_PACKAGE, doc, "spec.package", message)
+        yield finding_at(KitRule.FUNCTION_PACKAGE, doc, "spec.package", message)
     elif tag in _MOVING and not digest:
         message = f"{doc.name}: tag '{tag}' is a moving tag"
-        yield finding_at(Rule.FUNCTION_MOVING, doc, "spec.package", message)
+        yield finding_at(KitRule.FUNCTION_MOVING, doc, "spec.package", message)
 
 
-def _station(subject: Subject, doc: Doc, step: Step, at: str) -> Iterator[Located]:
+def _station(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
     name = str(step.input.get("name"))
     if not _names_station(step):
         message = f"step '{step.name}' has no input of kind {INPUT.kind} with a name"
-        yield finding_at(Rule.STATION_INPUT, doc, f"{at}.input", message)
+        yield finding_at(KitRule.STATION_INPUT, doc, f"{at}.input", message)
         return
     stations = subject.pack.stations
     if name not in stations:
         message = f"step '{step.name}' names station '{name}', which is not in the pack"
         hint = f"{nearest(name, stations)} Or add stations/{name}/station.py"
-        yield finding_at(Rule.STATION_MISSING, doc, f"{at}.input.name", message, hint=hint)
+        yield finding_at(KitRule.STATION_MISSING, doc, f"{at}.input.name", message, hint=hint)
         return
     error = getattr(stations[name], "error", None)
     if error is not None:
         message = f"station '{name}' cannot be loaded: {error}"
-        yield finding_at(Rule.STATION_BROKEN, doc, f"{at}.input.name", message)
+        yield finding_at(KitRule.STATION_BROKEN, doc, f"{at}.input.name", message)

@@ -10,18 +10,18 @@ Called by ``flows.kit.test_kits``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.check.scenario import Stage
+from orderkit.core.check.scenario import RefusalStage
 from orderkit.core.crossplane.composed import Composed
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION
 from orderkit.core.crossplane.simulation import Simulation
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.unified_diff import unified_diff
 from orderkit.core.yaml import yaml11
 
 FILES = PurePosixPath("files")
@@ -37,19 +37,19 @@ Golden = Mapping[PurePosixPath, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ScenarioRefusal:
     """The stage that refused a scenario, and its message."""
 
-    stage: Stage
+    stage: RefusalStage
     message: str
     hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScenarioOutcome:
     """The outcome of a scenario: a refusal, or files and a run of the pipeline."""
 
-    refusal: Refusal | None = None
+    refusal: ScenarioRefusal | None = None
     files: Mapping[PurePosixPath, bytes] = field(default_factory=dict)
     simulation: Simulation | None = None
     not_run: str = ""
@@ -68,10 +68,10 @@ class Difference:
         """Return a unified diff from the expected to the actual file."""
         old = f"expected/{self.path}" if self.before is not None else "(nothing expected)"
         new = "what came out" if self.after is not None else "(nothing came out)"
-        return "".join(difflib.unified_diff(_lines(self.before), _lines(self.after), old, new))
+        return unified_diff(self.before, self.after, old, new)
 
 
-def golden(outcome: Outcome) -> dict[PurePosixPath, bytes]:
+def golden(outcome: ScenarioOutcome) -> dict[PurePosixPath, bytes]:
     """Return the files that record an outcome. Deterministic."""
     if outcome.refusal is not None:
         hint = f"hint: {outcome.refusal.hint}\n" if outcome.refusal.hint else ""
@@ -151,10 +151,3 @@ def _without_crossplane_metadata(manifest: Manifest) -> Manifest:
         if kept:
             meta[key] = kept
     return {**manifest, "metadata": meta}
-
-
-def _lines(data: bytes | None) -> list[str]:
-    lines = (data or b"").decode(errors="replace").splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n\\ No newline at end of file\n"
-    return lines

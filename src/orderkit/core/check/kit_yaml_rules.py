@@ -6,28 +6,29 @@ Called by ``core.check``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Doc, Subject, finding_at, misshapen, read_docs
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshapen, read_docs
 from orderkit.core.check.xrd_paths import leaves_of
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.consistency import Problem, problems
+from orderkit.core.kit.consistency import KitProblem, problems
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Direction, Kit
 from orderkit.core.objects.kube_objects import dig, metadata
+from orderkit.core.schema.structural.api_messages import path_of
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.xrd import xr_kind
+from orderkit.core.suggestions import did_you_mean
 
 VISIBLE_MAX = 5
 
 
-def check_kit_yaml(subject: Subject) -> Iterator[Located]:
+def check_kit_yaml(subject: KitUnderCheck) -> Iterator[Located]:
     """Check kit.yaml against its schema, and against the XRD."""
     docs, broken = subject.kit_docs
     yield from broken
@@ -38,7 +39,7 @@ def check_kit_yaml(subject: Subject) -> Iterator[Located]:
         yield from _consistency(subject, definition)
 
 
-def _consistency(subject: Subject, definition: Doc) -> Iterator[Located]:
+def _consistency(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
     doc = subject.kit_doc
     spec = dig(doc.manifest, "spec", default=None) or {} if doc else {}
     try:
@@ -50,22 +51,22 @@ def _consistency(subject: Subject, definition: Doc) -> Iterator[Located]:
         message = f"{problem.value!r} {problem.rule}"
         doc_at_fault = definition if problem.file == "xrd" or doc is None else doc
         yield finding_at(
-            _rule_of(problem), doc_at_fault, _dotted(problem.steps), message, hint=problem.hint
+            _rule_of(problem), doc_at_fault, path_of(problem.steps), message, hint=problem.hint
         )
 
 
-def _rule_of(problem: Problem) -> Rule:
+def _rule_of(problem: KitProblem) -> KitRule:
     if problem.file == "xrd":
-        return Rule.XRD_FORM
+        return KitRule.XRD_FORM
     if problem.steps[1:2] == ("changes",) and "fields" in problem.steps:
         direction = problem.rule.startswith(("cannot grow", "has no steps"))
-        return Rule.CHANGE_DIRECTION if direction else Rule.CHANGE_FIELDS
+        return KitRule.CHANGE_DIRECTION if direction else KitRule.CHANGE_FIELDS
     if problem.rule == "is no field of the XRD":
-        return Rule.KIT_FIELD
-    return Rule.KIT_CONSISTENCY
+        return KitRule.KIT_FIELD
+    return KitRule.KIT_CONSISTENCY
 
 
-def check_changes(subject: Subject, kit: Kit) -> Iterator[Located]:
+def check_changes(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
     """Check which fields the kit's changes may touch."""
     naming = {*kit.name_from, kit.team_from, kit.xr_name}
     never = {
@@ -83,22 +84,22 @@ def check_changes(subject: Subject, kit: Kit) -> Iterator[Located]:
                 message = (
                     f"change '{change.name}' may touch {path}, which names the order or its team"
                 )
-                yield subject.in_kit(Rule.CHANGE_NAMES, field_path, message)
+                yield subject.in_kit(KitRule.CHANGE_NAMES, field_path, message)
             if path in never:
                 message = f"{path} never changes, but is part of change '{change.name}'"
-                yield subject.in_kit(Rule.CHANGE_CONFLICT, field_path, message)
+                yield subject.in_kit(KitRule.CHANGE_CONFLICT, field_path, message)
 
 
-def check_visible(subject: Subject, kit: Kit) -> Iterator[Located]:
+def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
     """Warn about long forms."""
     leaves = leaves_of(kit.spec_schema)
     visible = [path for path in leaves if not _is_hidden(kit, path) and not _is_later(kit, path)]
     if len(visible) > VISIBLE_MAX:
         message = f"the form shows {len(visible)} fields: {', '.join(visible)}"
-        yield subject.in_kit(Rule.MANY_FIELDS, "spec", message)
+        yield subject.in_kit(KitRule.MANY_FIELDS, "spec", message)
 
 
-def check_hand_written_form(subject: Subject, kit: Kit) -> Iterator[Located]:
+def check_hand_written_form(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
     """Compare a hand-written template.yaml with the XRD."""
     path = PurePosixPath("templates", subject.name, "template.yaml")
     data = subject.pack.files.get(path)
@@ -117,16 +118,15 @@ def _compared(doc: Doc, kit: Kit) -> Iterator[Located]:
     platform_parameters = {NAME_PARAMETER, TEAM_PARAMETER}
     for parameter, field_path in form_parameters.items():
         if parameter not in xrd_parameters | platform_parameters:
-            near = difflib.get_close_matches(parameter, sorted(xrd_parameters), n=1)
-            hint = f"did you mean '{near[0]}'?" if near else ""
+            hint = did_you_mean(parameter, sorted(xrd_parameters))
             message = f"the form asks for '{parameter}', which the XRD does not have"
-            yield finding_at(Rule.FORM_FIELD_UNKNOWN, doc, field_path, message, hint=hint)
+            yield finding_at(KitRule.FORM_FIELD_UNKNOWN, doc, field_path, message, hint=hint)
     for name in kit.spec_schema.get("required") or ():
         inner = fields.get(name) or {}
         if kit.parameter(name) in form_parameters or _is_hidden(kit, name) or "default" in inner:
             continue
         message = f"the XRD requires {name}, but the form has no parameter '{kit.parameter(name)}'"
-        yield finding_at(Rule.FORM_FIELD_MISSING, doc, "spec.parameters", message)
+        yield finding_at(KitRule.FORM_FIELD_MISSING, doc, "spec.parameters", message)
 
 
 def _parameters(node: Any, at: str = "spec.parameters") -> Iterator[tuple[str, str]]:
@@ -145,28 +145,27 @@ def _parameters(node: Any, at: str = "spec.parameters") -> Iterator[tuple[str, s
                 yield from _parameters(node[key], f"{at}.{key}")
 
 
-def _schema(subject: Subject, doc: Doc) -> Iterator[Located]:
+def _schema(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     import jsonschema
 
     errors = jsonschema.Draft202012Validator(KIT_SCHEMA).iter_errors(doc.manifest)
     for error in sorted(errors, key=lambda e: list(map(str, e.absolute_path))):
-        at = _dotted(error.absolute_path)
+        at = path_of(error.absolute_path)
         if error.validator == "additionalProperties":
             known_keys = list(error.schema.get("properties", ()))
             for key in sorted(set(error.instance) - set(known_keys)):
-                near = difflib.get_close_matches(str(key), known_keys, n=1)
-                hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known_keys)}"
+                hint = did_you_mean(str(key), known_keys, f"known: {', '.join(known_keys)}")
                 key_path = f"{at}.{key}" if at else str(key)
                 yield finding_at(
-                    Rule.KIT_SCHEMA, doc, key_path, f"'{key}' is not a known key", hint=hint
+                    KitRule.KIT_SCHEMA, doc, key_path, f"'{key}' is not a known key", hint=hint
                 )
         else:
-            rule = Rule.CHANGE_FIELDS if _is_empty_change(error) else Rule.KIT_SCHEMA
+            rule = KitRule.CHANGE_FIELDS if _is_empty_change(error) else KitRule.KIT_SCHEMA
             yield finding_at(rule, doc, at, error.message)
     name = metadata(doc.manifest).get("name")
     if name != subject.name:
         message = f"metadata.name is '{name}', but the folder is '{subject.name}'"
-        yield finding_at(Rule.KIT_SCHEMA, doc, "metadata.name", message)
+        yield finding_at(KitRule.KIT_SCHEMA, doc, "metadata.name", message)
 
 
 def _is_empty_change(error: Any) -> bool:
@@ -175,13 +174,6 @@ def _is_empty_change(error: Any) -> bool:
     empty = error.validator == "minItems" and path[-1:] == ["fields"]
     missing = error.validator == "required" and "'fields'" in error.message
     return in_change and (empty or missing)
-
-
-def _dotted(steps: Any) -> str:
-    text = ""
-    for step in steps:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return text.removeprefix(".")
 
 
 def _is_later(kit: Kit, path: str) -> bool:

@@ -2,7 +2,7 @@
 The rules of ``orderkit kit check`` in one table: code, severity, meaning, advice.
 
 Codes are stable: scripts and dashboards may use them. ``docs/kit-check.md`` is generated from this
-table; the rule of a finding is a member of `Rule`.
+table; the rule of a finding is a member of `KitRule`.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-from orderkit.core.schema.validate.findings import Severity
+from orderkit.core.schema.validate.findings import FindingSeverity
 
-_E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
+_E, _W, _N = FindingSeverity.ERROR, FindingSeverity.WARNING, FindingSeverity.NOTE
 
 
 class Coded(StrEnum):
     """A table of rules: the code is the value."""
 
-    severity: Severity
+    severity: FindingSeverity
     says: str
     advice: str
 
-    def __new__(cls, code: str, severity: Severity, says: str, advice: str) -> Self:
+    def __new__(cls, code: str, severity: FindingSeverity, says: str, advice: str) -> Self:
         member = str.__new__(cls, code)
         member._value_ = code
         member.severity, member.says, member.advice = severity, says, advice
         return member
 
 
-class Rule(Coded):
+class KitRule(Coded):
     """Rules about a kit as it is."""
 
     # files
@@ -110,7 +110,7 @@ class Rule(Coded):
     FORM_FIELD_UNKNOWN = (
         "form-field-unknown",
         _E,
-        "The form asks for a field that the XRD does not have: the answer is ignored.",
+        "The form asks for a field that that the XRD does not have: the answer is ignored.",
         "add the field to the XRD, or remove it from the form",
     )
     FORM_FIELD_MISSING = (

@@ -19,7 +19,7 @@ from orderkit.core.yaml import yaml11
 Run = Literal["settle", "once"]
 
 
-class Stage(StrEnum):
+class RefusalStage(StrEnum):
     """The stages that may refuse a scenario, in their order."""
 
     FORM = "form"
@@ -42,7 +42,7 @@ SCENARIO_SCHEMA: dict[str, Any] = {
         "run": {"enum": ["settle", "once"]},
         "statuses": {"type": "object", "additionalProperties": {"type": "object"}},
         "required": {"type": "array", "items": _OBJECT},
-        "refused": {"enum": [stage.value for stage in Stage]},
+        "refused": {"enum": [stage.value for stage in RefusalStage]},
     },
 }
 
@@ -65,7 +65,7 @@ class Scenario:
     """Status that composed resources get once they exist, by logical name."""
     required: Sequence[Manifest] = ()
     """Other objects of the cluster that stations may require."""
-    refused: Stage | None = None
+    refused: RefusalStage | None = None
 
 
 def read_scenario(data: bytes, *, name: str) -> Scenario:
@@ -101,5 +101,5 @@ def read_scenario(data: bytes, *, name: str) -> Scenario:
         run=entries.get("run", "once" if observed else "settle"),
         statuses=entries.get("statuses", {}),
         required=tuple(entries.get("required", ())),
-        refused=Stage(entries["refused"]) if "refused" in entries else None,
+        refused=RefusalStage(entries["refused"]) if "refused" in entries else None,
     )

@@ -14,7 +14,7 @@ from typing import Any
 from orderkit.core.check.rules import Coded
 from orderkit.core.check.schema_tightening import tightened
 from orderkit.core.check.since_rules import SinceRule
-from orderkit.core.check.subject import Doc, Subject, finding_at, misshapen
+from orderkit.core.check.subject import Doc, KitUnderCheck, finding_at, misshapen
 from orderkit.core.check.trial_orders import Order, orders_of
 from orderkit.core.check.trial_runs import Run, runs_of
 from orderkit.core.kit.model import Kit
@@ -36,7 +36,7 @@ _REFUSING = {
 _COMPOSITE_REF = ("spec", "compositeTypeRef")
 
 
-def check_since(old: Subject, new: Subject) -> tuple[Located, ...]:
+def check_since(old: KitUnderCheck, new: KitUnderCheck) -> tuple[Located, ...]:
     """
     Return what changed in a kit, sorted by file and line.
 
@@ -53,13 +53,13 @@ def check_since(old: Subject, new: Subject) -> tuple[Located, ...]:
     return tuple(dict.fromkeys(entries))
 
 
-def kit_is_gone(old: Subject, ref: str) -> Located:
+def kit_is_gone(old: KitUnderCheck, ref: str) -> Located:
     """Return the finding for a kit that is no longer in the pack."""
     message = f"kit '{old.name}' was in the pack at {ref}"
     return old.in_file(SinceRule.KIT, PurePosixPath("pack.yaml"), message)
 
 
-def _definitions(old: Subject, new: Subject) -> Iterator[Located]:
+def _definitions(old: KitUnderCheck, new: KitUnderCheck) -> Iterator[Located]:
     before, after = old.definition, new.definition
     if before is None or after is None:
         return
@@ -115,7 +115,7 @@ def _spec(version: Mapping[str, Any]) -> Mapping[str, Any]:
     return found_spec if isinstance(found_spec, Mapping) else {}
 
 
-def _compositions(old: Subject, new: Subject) -> Iterator[Located]:
+def _compositions(old: KitUnderCheck, new: KitUnderCheck) -> Iterator[Located]:
     now = {doc.name: doc for doc in new.compositions}
     for doc in old.compositions:
         current = now.get(doc.name)
@@ -131,7 +131,7 @@ def _compositions(old: Subject, new: Subject) -> Iterator[Located]:
             yield finding_at(SinceRule.COMPOSITION, current, "spec.compositeTypeRef", message)
 
 
-def _naming(new: Subject, old: Kit, now: Kit) -> Iterator[Located]:
+def _naming(new: KitUnderCheck, old: Kit, now: Kit) -> Iterator[Located]:
     for key, was, name in (
         ("nameFrom", old.name_from, now.name_from),
         ("xrName", old.xr_name, now.xr_name),
@@ -153,7 +153,9 @@ def _text(value: object) -> str:
     return ", ".join(value) if isinstance(value, tuple) and value else str(value or "not set")
 
 
-def _orders(old: Subject, new: Subject, before: Kit, now: Kit) -> tuple[list[Located], list[Order]]:
+def _orders(
+    old: KitUnderCheck, new: KitUnderCheck, before: Kit, now: Kit
+) -> tuple[list[Located], list[Order]]:
     """Return the earlier orders that the new XRD refuses, and the others with new defaults."""
     refused: list[Located] = []
     accepted: list[Order] = []
@@ -173,7 +175,7 @@ def _orders(old: Subject, new: Subject, before: Kit, now: Kit) -> tuple[list[Loc
     return refused, accepted
 
 
-def _resources(old: Subject, new: Subject, orders: list[Order]) -> Iterator[Located]:
+def _resources(old: KitUnderCheck, new: KitUnderCheck, orders: list[Order]) -> Iterator[Located]:
     """Run the earlier orders through both pipelines."""
     runs = {run.key: run for run in runs_of(old, orders, twice=False)}
     told_already: set[tuple[Coded, str]] = set()

@@ -7,9 +7,9 @@ One table, like ``rules``; the codes are stable.
 from __future__ import annotations
 
 from orderkit.core.check.rules import Coded
-from orderkit.core.schema.validate.findings import Severity
+from orderkit.core.schema.validate.findings import FindingSeverity
 
-_E, _W = Severity.ERROR, Severity.WARNING
+_E, _W = FindingSeverity.ERROR, FindingSeverity.WARNING
 
 
 class SinceRule(Coded):

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Subject, steps_in
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import KitUnderCheck, steps_in
 from orderkit.core.schema.validate.located_findings import Located
 
 _IMPURE = {
@@ -20,10 +20,10 @@ _IMPURE = {
     *("threading", "time", "urllib", "uuid", "kubernetes", "pygit2", "click"),
 }
 """Modules for I/O and time. uuid and datetime also have pure parts, but those are rarely needed."""
-_ALLOWED = "orderkit.core.crossplane.station"
+_PUBLIC = "orderkit.stations"
 
 
-def check_station_sources(subject: Subject) -> Iterator[Located]:
+def check_station_sources(subject: KitUnderCheck) -> Iterator[Located]:
     """Check the sources of the stations that the kit's Compositions name."""
     names = {
         str(step.input.get("name")) for doc in subject.compositions for step in steps_in(doc) or ()
@@ -35,7 +35,7 @@ def check_station_sources(subject: Subject) -> Iterator[Located]:
                 yield from _source(subject, path, subject.pack.files[path])
 
 
-def _source(subject: Subject, path: PurePosixPath, data: bytes) -> Iterator[Located]:
+def _source(subject: KitUnderCheck, path: PurePosixPath, data: bytes) -> Iterator[Located]:
     try:
         tree = ast.parse(data)
     except (SyntaxError, ValueError):
@@ -45,10 +45,10 @@ def _source(subject: Subject, path: PurePosixPath, data: bytes) -> Iterator[Loca
             message = _doubt(module)
             if message:
                 line = getattr(node, "lineno", None)
-                yield subject.in_file(Rule.STATION_IMPORTS, path, message, line=line)
+                yield subject.in_file(KitRule.STATION_IMPORTS, path, message, line=line)
         if isinstance(node, ast.Constant) and node.value == "deletionTimestamp":
             message = "reads deletionTimestamp"
-            yield subject.in_file(Rule.STATION_DELETION, path, message, line=node.lineno)
+            yield subject.in_file(KitRule.STATION_DELETION, path, message, line=node.lineno)
 
 
 def _imported(node: ast.AST) -> list[str]:
@@ -62,8 +62,8 @@ def _imported(node: ast.AST) -> list[str]:
 def _doubt(module: str) -> str:
     if module.partition(".")[0] in _IMPURE:
         return f"imports {module}"
-    if module.startswith("orderkit") and module != _ALLOWED:
-        return f"imports {module}: a station may only import {_ALLOWED} from Orderkit"
+    if module.startswith("orderkit") and module != _PUBLIC:
+        return f"imports {module}: a station may only import {_PUBLIC} from Orderkit"
     return ""
 
 

@@ -1,9 +1,9 @@
 """
 The kit under check: its parsed files, its stations, and what the pack delivers.
 
-`PackFacts` parses a pack's ``gitops`` folder once for all its kits; `Subject` is one kit of it.
-Every rule creates its findings through `finding_at`, `Subject.in_kit` or `Subject.in_file`, so that
-file, line and advice come from one place.
+`PackFacts` parses a pack's ``gitops`` folder once for all its kits; `KitUnderCheck` is one kit of
+it. Every rule creates its findings through `finding_at`, `KitUnderCheck.in_kit` or
+`KitUnderCheck.in_file`, so that file, line and advice come from one place.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orderkit.core.check.rules import Coded, Rule
-from orderkit.core.crossplane.composed import Step, steps_of
+from orderkit.core.check.rules import Coded, KitRule
+from orderkit.core.crossplane.composed import PipelineStep, steps_of
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.kit_reader import definition_path, kit_path, read_kit
+from orderkit.core.kit.checked_kits import checked_kit
+from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import (
     COMPOSITION,
@@ -157,7 +158,7 @@ def misshapen(xrd: Manifest) -> str:
     return ""
 
 
-def steps_in(doc: Doc) -> tuple[Step, ...] | None:
+def steps_in(doc: Doc) -> tuple[PipelineStep, ...] | None:
     """Return the steps of a Composition; None if they are unreadable."""
     spec = dig(doc.manifest, "spec")
     pipeline = dig(spec, "pipeline", default=None)
@@ -181,13 +182,13 @@ def read_docs(path: PurePosixPath, data: bytes) -> tuple[list[Doc], list[Located
         return [Doc(path, manifest) for manifest in located_manifests(str(path), data)], []
     except ManifestError as error:
         finding = Finding(
-            "", Rule.UNREADABLE, error.reason, hint=error.hint or Rule.UNREADABLE.advice
+            "", KitRule.UNREADABLE, error.reason, hint=error.hint or KitRule.UNREADABLE.advice
         )
         return [], [Located(path, error.line, None, "", finding)]
 
 
 @dataclass(frozen=True)
-class Subject:
+class KitUnderCheck:
     """One kit under check."""
 
     name: str
@@ -204,7 +205,7 @@ class Subject:
         if self.definition is None or misshapen(self.definition.manifest):
             return None
         try:
-            return read_kit(self.name, self.pack.files)
+            return checked_kit(self.name, self.pack.files)
         except OrderkitError:
             return None
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.check.rules import Rule
-from orderkit.core.check.subject import Subject
+from orderkit.core.check.rules import KitRule
+from orderkit.core.check.subject import KitUnderCheck
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit import sample_values
 from orderkit.core.kit.catalog_pickers import names_alone
@@ -44,7 +44,7 @@ class Orders:
     findings: tuple[Located, ...]
 
 
-def orders_of(subject: Subject, kit: Kit) -> Orders:
+def orders_of(subject: KitUnderCheck, kit: Kit) -> Orders:
     """Return the orders to test with. Deterministic."""
     validator = Validator(kit.xrd)
     orders, findings = _examples(subject, kit, validator)
@@ -52,7 +52,7 @@ def orders_of(subject: Subject, kit: Kit) -> Orders:
         made_up = _made_up(kit, validator)
         if made_up is None:
             message = "no valid order could be generated from the XRD"
-            findings.append(subject.in_kit(Rule.NO_EXAMPLE, "spec", message))
+            findings.append(subject.in_kit(KitRule.NO_EXAMPLE, "spec", message))
         else:
             orders.append(made_up)
     if orders:
@@ -90,7 +90,7 @@ def _xr(kit: Kit, name: str, spec: Mapping[str, Any]) -> Manifest:
 
 
 def _examples(
-    subject: Subject, kit: Kit, validator: Validator
+    subject: KitUnderCheck, kit: Kit, validator: Validator
 ) -> tuple[list[Order], list[Located]]:
     orders: list[Order] = []
     findings: list[Located] = []
@@ -101,19 +101,21 @@ def _examples(
             report = validator.check(xr_of(kit, example.values))
         except (OrderkitError, sample_values.NoSampleError) as error:
             message = f"example '{example.name}': {error}"
-            findings.append(subject.in_kit(Rule.EXAMPLE, at, message))
+            findings.append(subject.in_kit(KitRule.EXAMPLE, at, message))
             continue
         for finding in report.findings:
             message = f"example '{example.name}': {finding}"
             field = finding.path.removeprefix("spec.")
             value_path = f"{at}.values.{kit.parameter(field)}"
-            findings.append(subject.in_kit(Rule.EXAMPLE, value_path, message, hint=finding.hint))
+            findings.append(subject.in_kit(KitRule.EXAMPLE, value_path, message, hint=finding.hint))
         if report.valid:
             orders.append(Order(f"example '{example.name}'", report.result))
     return orders, findings
 
 
-def _unknown(subject: Subject, kit: Kit, values: Mapping[str, Any], at: str) -> Iterator[Located]:
+def _unknown(
+    subject: KitUnderCheck, kit: Kit, values: Mapping[str, Any], at: str
+) -> Iterator[Located]:
     """Find parameters of an example that the form does not have."""
     parameters = {kit.parameter(field) for field in kit.spec_schema.get("properties") or {}}
     parameters |= {NAME_PARAMETER} if not kit.name_from else set()
@@ -121,7 +123,7 @@ def _unknown(subject: Subject, kit: Kit, values: Mapping[str, Any], at: str) -> 
     for name in sorted(set(values) - parameters):
         hint = nearest(name, dict.fromkeys(sorted(parameters)))
         message = f"the form has no parameter '{name}'"
-        yield subject.in_kit(Rule.EXAMPLE, f"{at}.{name}", message, hint=hint)
+        yield subject.in_kit(KitRule.EXAMPLE, f"{at}.{name}", message, hint=hint)
 
 
 def _made_up(kit: Kit, validator: Validator) -> Order | None:

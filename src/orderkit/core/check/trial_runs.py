@@ -12,25 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orderkit.core.check.composition_rules import runnable
-from orderkit.core.check.subject import Doc, Subject, steps_in
+from orderkit.core.check.subject import Doc, KitUnderCheck, steps_in
 from orderkit.core.check.trial_orders import Order
 from orderkit.core.crossplane.composed import Composed, World
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.python_functions import functions_here
-from orderkit.core.crossplane.simulation import (
-    Simulation,
-    Surroundings,
-    is_namespaced,
-    lookup_in,
-    simulate,
-)
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, lookup_in, simulate
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.kit.compositions import name_shown
 from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.objects.scopes import is_namespaced
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """One call of a step's function."""
 
     who: str
@@ -46,7 +41,7 @@ class Call:
 class Tracer:
     """Records every call of the functions it wraps."""
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[FunctionCall] = field(default_factory=list)
 
     def wrap(self, functions: Mapping[str, Station]) -> dict[str, Station]:
         """Return the functions with their calls recorded."""
@@ -58,7 +53,7 @@ class Tracer:
             who = str(request.input.get("name") or name)
             unanswered = frozenset(key for key, objects in request.required.items() if not objects)
             response = function(request)
-            self.calls.append(Call(who, earlier_resources, response, unanswered))
+            self.calls.append(FunctionCall(who, earlier_resources, response, unanswered))
             return response
 
         return run
@@ -72,7 +67,7 @@ class Run:
     doc: Doc
     simulation: Simulation
     again: Simulation
-    calls: tuple[Call, ...]
+    calls: tuple[FunctionCall, ...]
     pack: tuple[Manifest, ...]
     """Everything the pack delivers."""
     functions: Mapping[str, Station]
@@ -89,13 +84,13 @@ class Run:
         return compose(self.simulation.xr, steps_in(self.doc) or (), world)
 
 
-def runs_of(subject: Subject, orders: Sequence[Order], *, twice: bool = True) -> list[Run]:
+def runs_of(subject: KitUnderCheck, orders: Sequence[Order], *, twice: bool = True) -> list[Run]:
     """Run every order through every Composition that can run in this process."""
     docs = [doc for doc in subject.compositions if runnable(subject, doc)]
     return [_run(subject, doc, order, twice=twice) for doc in docs for order in orders]
 
 
-def _run(subject: Subject, doc: Doc, order: Order, *, twice: bool) -> Run:
+def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:
     steps, tracer = steps_in(doc) or (), Tracer()
     function_names = [step.function for step in steps]
     functions = functions_here(
@@ -105,7 +100,7 @@ def _run(subject: Subject, doc: Doc, order: Order, *, twice: bool) -> Run:
         delivered.manifest for delivered in subject.pack.docs if metadata(delivered.manifest)
     ) + (subject.kit.facts if subject.kit else ())
     xrd = subject.definition.manifest if subject.definition else None
-    around = Surroundings(
+    around = SimulatedWorld(
         existing=delivered,
         scopes=subject.pack.xr_scopes,
         composition=name_shown(xrd, doc.manifest) if xrd else "",

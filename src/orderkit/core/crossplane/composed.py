@@ -25,7 +25,7 @@ Requirements = Mapping[str, Selector]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PipelineStep:
     """One entry of ``spec.pipeline``."""
 
     name: str
@@ -38,7 +38,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class XrEvent:
     """One event on the XR."""
 
     type: Literal["Normal", "Warning"]
@@ -93,7 +93,7 @@ class Composed:
     status: Mapping[str, Any] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     """The functions' own conditions, in the order they were set."""
-    events: tuple[Event, ...] = ()
+    events: tuple[XrEvent, ...] = ()
     ready: Ready = Ready.UNSPECIFIED
     """Readiness of the XR if a function decided it."""
     ttl_s: float = 0.0
@@ -122,10 +122,10 @@ class Composed:
         return tuple(sorted(n for n, desired in self.resources.items() if not desired.ready))
 
 
-def steps_of(spec: Mapping[str, Any]) -> tuple[Step, ...]:
+def steps_of(spec: Mapping[str, Any]) -> tuple[PipelineStep, ...]:
     """Read the pipeline of a Composition's or CompositionRevision's spec."""
     return tuple(
-        Step(
+        PipelineStep(
             name=str(entry.get("step", "")),
             function=str(dig(entry, "functionRef", "name", default="")),
             input=entry.get("input") or {},

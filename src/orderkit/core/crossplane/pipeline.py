@@ -22,7 +22,14 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from orderkit.core.crossplane import composed_metadata
-from orderkit.core.crossplane.composed import COMPOSE_REASON, Composed, Desired, Event, Step, World
+from orderkit.core.crossplane.composed import (
+    COMPOSE_REASON,
+    Composed,
+    Desired,
+    PipelineStep,
+    World,
+    XrEvent,
+)
 from orderkit.core.crossplane.lending import Lender
 from orderkit.core.crossplane.station import (
     OpaqueError,
@@ -49,7 +56,7 @@ class ComposeError(OrderkitError):
     """The pipeline or its result cannot be used. Nothing was changed."""
 
 
-def compose(xr: Manifest, steps: Sequence[Step], world: World) -> Composed:
+def compose(xr: Manifest, steps: Sequence[PipelineStep], world: World) -> Composed:
     """
     Run the pipeline for one XR and return what to apply and delete.
 
@@ -91,14 +98,14 @@ class _Run:
         self._desired = _CarriedState.given(State())
         self._context: dict[str, Any] = {}
         self._ttl_s = 0.0
-        self.events: list[Event] = []
+        self.events: list[XrEvent] = []
         self.conditions: list[Condition] = []
         self.requirements: list[Selector] = []
         self.opaque: dict[str, str] = {}
         self._made_by: dict[str, str] = {}
         self._ran: set[str] = set()
 
-    def step(self, step: Step) -> None:
+    def step(self, step: PipelineStep) -> None:
         try:
             self._take(step)
         except OpaqueError as error:
@@ -109,7 +116,7 @@ class _Run:
             opaque_names = ", ".join(f'"{name}"' for name in self.opaque)
             self._pass_by(step, f"without what {opaque_names} does it fails: {error}", error)
 
-    def _pass_by(self, step: Step, why: str, error: Exception) -> None:
+    def _pass_by(self, step: PipelineStep, why: str, error: Exception) -> None:
         """Continue as if the step did nothing, and record that it may do anything."""
         if not self._world.passing:
             raise ComposeError(
@@ -118,7 +125,7 @@ class _Run:
             ) from error
         self.opaque[step.name] = why
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: PipelineStep) -> None:
         response, desired = self._settled(step)
         self.requirements += [*step.required.values(), *response.requirements.values()]
         if response.ttl_s > 0:
@@ -138,7 +145,7 @@ class _Run:
         for name in desired.state.resources:
             self._made_by.setdefault(name, step.name)
 
-    def _settled(self, step: Step) -> tuple[StationResponse, _CarriedState]:
+    def _settled(self, step: PipelineStep) -> tuple[StationResponse, _CarriedState]:
         """Call the step's function until its requirements do not change."""
         function = self._function(step)
         step_resources = {name: self._fetched(step, s) for name, s in step.required.items()}
@@ -159,7 +166,7 @@ class _Run:
             f"after the maximum number of iterations ({MAX_ITERATIONS})"
         )
 
-    def _function(self, step: Step) -> Station:
+    def _function(self, step: PipelineStep) -> Station:
         function = self._world.functions.get(step.function)
         if function is not None:
             if step.unserved and step.function in self._world.remote:
@@ -180,7 +187,7 @@ class _Run:
             "(a FunctionRevision with spec.desiredState: Active)"
         )
 
-    def _fetched(self, step: Step, selector: Selector) -> tuple[Manifest, ...]:
+    def _fetched(self, step: PipelineStep, selector: Selector) -> tuple[Manifest, ...]:
         try:
             return tuple(self._world.lookup(selector))
         except OrderkitError as error:
@@ -191,7 +198,7 @@ class _Run:
 
     def _call(
         self,
-        step: Step,
+        step: PipelineStep,
         function: Station,
         required: Mapping[str, tuple[Manifest, ...]],
         context: Mapping[str, Any],
@@ -266,7 +273,7 @@ class _Run:
         except composed_metadata.MetadataError as error:
             raise ComposeError(str(error)) from error
         if overridden:
-            self.events.append(Event("Warning", "NamespaceOverridden", overridden))
+            self.events.append(XrEvent("Warning", "NamespaceOverridden", overridden))
         renamed = _is_renamed(resource.resource, manifest, self._xr)
         return Desired(manifest, resource.ready is Ready.TRUE, renamed)
 
@@ -287,17 +294,17 @@ def _is_renamed(desired: Manifest, dressed: Manifest, xr: Manifest) -> bool:
     return not str(dressed_meta.get("name") or "").startswith(prefix)
 
 
-def _event(step: Step, result: Result) -> Event:
+def _event(step: PipelineStep, result: Result) -> XrEvent:
     kind: Literal["Normal", "Warning"] = (
         "Normal" if result.severity is Severity.NORMAL else "Warning"
     )
     odd = " returned a result of unknown severity (assuming warning)"
     suffix = odd if result.severity is Severity.UNSPECIFIED else ""
     message = f'Pipeline step "{step.name}"{suffix}: {result.message}'
-    return Event(kind, result.reason or COMPOSE_REASON, message)
+    return XrEvent(kind, result.reason or COMPOSE_REASON, message)
 
 
-def _unusable(step: Step, why: str) -> ComposeError:
+def _unusable(step: PipelineStep, why: str) -> ComposeError:
     return ComposeError(
         f'cannot run Composition pipeline step "{step.name}": Function "{step.function}" {why}'
     )

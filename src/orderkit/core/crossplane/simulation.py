@@ -10,7 +10,7 @@ fails, or after a limited number of rounds.
 Not simulated: validation by the API server (`core.schema.validate`), RBAC, time, the rounds that
 Crossplane loses when resources are composed before their Namespace exists (here they simply appear;
 ``core.check`` judges that), and what nested XRs compose (a caller may provide their status:
-`Surroundings.nested_status`).
+`SimulatedWorld.nested_status`).
 
 Used by ``kit check``, ``kit test`` and plans. Pure as long as the functions are.
 """
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from orderkit.core.crossplane.composed import Composed, Lookup, ScopeOf, Step, World
+from orderkit.core.crossplane.composed import Composed, Lookup, PipelineStep, ScopeOf, World
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.simulated_objects import WHEN, made_ready
@@ -31,38 +31,14 @@ from orderkit.core.crossplane.station import Selector
 from orderkit.core.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, merged
 from orderkit.core.objects.kube_objects import Kind, Manifest, labels_of, metadata
 from orderkit.core.objects.plain_data import overlaid
+from orderkit.core.objects.scopes import is_namespaced
 
 ROUNDS_MAX = 20
 """More rounds than any realistic chain of gates needs."""
 
-_CLUSTER_KINDS = {
-    "": {"Namespace", "Node", "PersistentVolume"},
-    "apiextensions.k8s.io": {"CustomResourceDefinition"},
-    "admissionregistration.k8s.io": {
-        "MutatingWebhookConfiguration",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "ValidatingWebhookConfiguration",
-    },
-    "rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
-    "storage.k8s.io": {"StorageClass", "CSIDriver", "VolumeAttachment"},
-    "scheduling.k8s.io": {"PriorityClass"},
-    "networking.k8s.io": {"IngressClass"},
-    "apiregistration.k8s.io": {"APIService"},
-    "certificates.k8s.io": {"CertificateSigningRequest"},
-    "apiextensions.crossplane.io": {
-        "CompositeResourceDefinition",
-        "Composition",
-        "CompositionRevision",
-        "EnvironmentConfig",
-    },
-    "pkg.crossplane.io": {"Provider", "Function", "Configuration"},
-    "protection.crossplane.io": {"ClusterUsage"},
-}
-
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SimulatedWorld:
     """The objects besides the XR, and how they behave."""
 
     existing: Sequence[Manifest] = ()
@@ -147,9 +123,9 @@ class Simulation:
 
 def simulate(
     xr: Manifest,
-    steps: Sequence[Step],
+    steps: Sequence[PipelineStep],
     world: World,
-    around: Surroundings | None = None,
+    around: SimulatedWorld | None = None,
     *,
     rounds_max: int = ROUNDS_MAX,
 ) -> Simulation:
@@ -160,7 +136,7 @@ def simulate(
     task. Of `world` only the functions are used; observed resources and lookups come from
     `around`. Errors of functions do not raise.
     """
-    around = around or Surroundings()
+    around = around or SimulatedWorld()
     xr = _prepared(xr, around.salt)
     observed: dict[str, Manifest] = dict(around.observed)
     attributed = dict(around.attributed)
@@ -179,11 +155,6 @@ def simulate(
             return Simulation(tuple(rounds), settled=True, xr=xr, observed=observed)
         xr, observed = shown_xr, exists
     return Simulation(tuple(rounds), settled=False, xr=xr, observed=observed)
-
-
-def is_namespaced(kind: Kind) -> bool:
-    """Say whether a kind is namespaced; unknown kinds are assumed to be."""
-    return kind.kind not in _CLUSTER_KINDS.get(kind.group, ())
 
 
 def lookup_in(objects: Sequence[Manifest]) -> Lookup:
@@ -238,7 +209,7 @@ def _prepared(xr: Manifest, salt: str) -> Manifest:
     return {**xr, "metadata": {**meta, "uid": salted}}
 
 
-def _as_functions_see_it(xr: Manifest, around: Surroundings) -> Manifest:
+def _as_functions_see_it(xr: Manifest, around: SimulatedWorld) -> Manifest:
     """Return the XR as functions see it, with the Composition that Crossplane has selected."""
     spec = xr.get("spec") or {}
     if not around.composition or "crossplane" in spec:
@@ -248,19 +219,19 @@ def _as_functions_see_it(xr: Manifest, around: Surroundings) -> Manifest:
 
 
 def _world(
-    world: World, around: Surroundings, observed: Mapping[str, Manifest], xr: Manifest
+    world: World, around: SimulatedWorld, observed: Mapping[str, Manifest], xr: Manifest
 ) -> World:
     objects = [*around.existing, *observed.values(), xr]
     lookup = layered_lookup(objects, around.lookup)
     return replace(world, observed=observed, lookup=lookup, scope_of=_scope_of(around))
 
 
-def _scope_of(around: Surroundings) -> ScopeOf:
+def _scope_of(around: SimulatedWorld) -> ScopeOf:
     return lambda kind: around.scopes.get(kind, is_namespaced(kind))
 
 
 def _cluster_after(
-    composed: Composed, around: Surroundings, before: Mapping[str, Manifest]
+    composed: Composed, around: SimulatedWorld, before: Mapping[str, Manifest]
 ) -> dict[str, Manifest]:
     """Return the composed resources that exist after this round."""
     return dict(composed.kept) | {
@@ -269,7 +240,7 @@ def _cluster_after(
     }
 
 
-def _created(desired: Manifest, before: Manifest, around: Surroundings, name: str) -> Manifest:
+def _created(desired: Manifest, before: Manifest, around: SimulatedWorld, name: str) -> Manifest:
     """Return a desired object as it exists; a status set by the function has no effect."""
     meta = {**metadata(desired), "uid": metadata(before).get("uid") or _uid(desired, around.salt)}
     created = {**desired, "metadata": meta, "status": before.get("status") or {}}

@@ -1,16 +1,16 @@
 """
-What a station of a pack sees and says: request, response, results, requirements.
+The request and response of a pack's stations, with results, conditions and requirements.
 
 A station is a pure function ``station(request: StationRequest) -> StationResponse``: the same
-request gives the same response, always. No I/O, no clock, no random value. Rules every
-station keeps stand in ``stations/README.md``.
+request gives the same response, always. No I/O, no clock, no random value.
+``stations/README.md`` has the rules.
 
 The types mirror Crossplane's function protocol (apiextensions.fn.proto.v1) one to one, so the
 gRPC server can hand the same station to a real Crossplane. Not offered: credentials, required
 schemas, the output of operations, and ``extra_resources``, the deprecated name of requirements.
 
-Imported by stations (and nothing else of Orderkit is), by ``core.crossplane.pipeline`` and by
-adapters.
+Stations import these names from ``orderkit.stations``. Also used by
+``core.crossplane.pipeline`` and by adapters.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 DEFAULT_TTL_S = 60.0
-"""How long a response counts before the pipeline runs again; the SDKs' default."""
+"""How long a response is valid before the pipeline runs again; the SDKs' default."""
 
 INPUT = Kind("stations.orderkit.dev", "v1alpha1", "Station")
 """The input that names a station in a Composition's step."""
@@ -65,7 +65,7 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Something a station tells. FATAL stops the pipeline: nothing is applied or deleted."""
+    """A message of a station. FATAL stops the pipeline: nothing is applied or deleted."""
 
     severity: Severity
     message: str
@@ -84,7 +84,7 @@ class OpaqueError(Exception):
 @dataclass(frozen=True, slots=True)
 class Selector:
     """
-    Objects a station wants to see: one by `name`, or all that carry `labels`.
+    Objects that a station needs to read: one by `name`, or all that have `labels`.
 
     `namespace` None means cluster-scoped with `name`, every namespace with `labels`.
     """
@@ -98,7 +98,7 @@ class Selector:
 
 @dataclass(slots=True)
 class Resource:
-    """An object and what is known of it."""
+    """An object, its readiness and its connection details."""
 
     resource: Manifest = field(default_factory=dict)
     ready: Ready = Ready.UNSPECIFIED
@@ -107,7 +107,7 @@ class Resource:
 
 @dataclass(slots=True)
 class State:
-    """The XR and its composed resources by logical name."""
+    """The XR, and its composed resources by logical name."""
 
     composite: Resource = field(default_factory=Resource)
     resources: dict[str, Resource] = field(default_factory=dict)
@@ -115,17 +115,17 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class StationRequest:
-    """What a station sees. It is the station's own copy."""
+    """The input of a station. It is the station's own copy."""
 
     observed: State
     """The real XR and the composed resources that exist. The same for every step."""
     desired: State = field(default_factory=State)
-    """What the steps before wanted."""
+    """The desired state that the previous steps returned."""
     context: dict[str, Any] = field(default_factory=dict)
     input: dict[str, Any] = field(default_factory=dict)
     """The step's input in the Composition."""
     required: Mapping[str, tuple[Manifest, ...]] = field(default_factory=dict)
-    """Answers to requirements, by their name. A missing key: not looked up yet."""
+    """The objects found for each requirement, by its name. A missing key: not looked up yet."""
 
     @property
     def xr(self) -> Manifest:
@@ -134,11 +134,11 @@ class StationRequest:
 
     def observed_resource(self, name: str) -> Manifest | None:
         """Return the composed resource with this logical name, or None if it does not exist."""
-        resource = self.observed.resources.get(name)
-        return resource.resource if resource else None
+        part = self.observed.resources.get(name)
+        return part.resource if part else None
 
     def is_answered(self, name: str) -> bool:
-        """Say whether a requirement was looked up; only then does "nothing found" mean it."""
+        """Return whether a requirement was looked up. Before that, it finds nothing."""
         return name in self.required
 
     def required_resource(self, name: str) -> Manifest | None:
@@ -150,9 +150,9 @@ class StationRequest:
 @dataclass(slots=True)
 class StationResponse:
     """
-    What a station says. Start from `to`, which carries on what the steps before wanted.
+    The output of a station. Start with `to`, which keeps the previous steps' desired state.
 
-    Returning without the desired resources of before *deletes* them; `fatal` deletes nothing.
+    A response without the previous desired resources *deletes* them; `fatal` deletes nothing.
     """
 
     desired: State = field(default_factory=State)
@@ -164,7 +164,7 @@ class StationResponse:
 
     @classmethod
     def to(cls, request: StationRequest, *, ttl_s: float = DEFAULT_TTL_S) -> Self:
-        """Begin a response that keeps the request's desired state and context."""
+        """Return a response that keeps the request's desired state and context."""
         return cls(desired=request.desired, context=request.context, ttl_s=ttl_s)
 
     def want(self, name: str, manifest: Manifest, *, ready: Ready = Ready.UNSPECIFIED) -> None:
@@ -173,22 +173,22 @@ class StationResponse:
 
     def set_ready(self, name: str, *, ready: bool) -> None:
         """
-        Say whether a desired resource is ready, for kinds that auto-ready never judges.
+        Set the readiness of a desired resource, for kinds that auto-ready cannot judge.
 
         Raises:
-            KeyError: No such desired resource.
+            KeyError: There is no such desired resource.
         """
         self.desired.resources[name].ready = Ready.TRUE if ready else Ready.FALSE
 
     def merge_status(self, status: Mapping[str, Any]) -> None:
-        """Lay `status` over the XR status the steps before wanted; maps merge deeply."""
+        """Merge `status` into the desired status of the XR; maps merge recursively."""
         xr = self.desired.composite.resource
         xr["status"] = overlaid(xr.get("status") or {}, dict(status))
 
     def add_condition(
         self, type_: str, status: ConditionStatus, reason: str, message: str = ""
     ) -> None:
-        """Set an own condition on the XR. Return it in every call: it would stay for ever."""
+        """Set an own condition on the XR. Set it in every call; else its last value stays."""
         self.conditions.append(Condition(type_, status, reason, message))
 
     def require(
@@ -202,12 +202,12 @@ class StationResponse:
         namespace: str | None = None,
     ) -> None:
         """
-        Ask to see objects; the station is called again with them in ``request.required``.
+        Request objects; the station is called again with them in ``request.required``.
 
         Declare requirements before any branch: one that is not repeated never settles.
 
         Raises:
-            TypeError: A name or namespace is no text: the wire could not carry it.
+            TypeError: A name or namespace is not text.
         """
         for value in (match_name, "" if namespace is None else namespace):
             if not isinstance(value, str):
@@ -217,15 +217,15 @@ class StationResponse:
         )
 
     def fatal(self, message: str, *, reason: str = "") -> None:
-        """Refuse: the XR shows `message`, everything that exists stays as it is."""
+        """Refuse: the XR shows `message`, and everything that exists stays as it is."""
         self.results.append(Result(Severity.FATAL, message, reason))
 
     def warning(self, message: str, *, reason: str = "") -> None:
-        """Emit a warning event on the XR and go on."""
+        """Emit a warning event on the XR and continue."""
         self.results.append(Result(Severity.WARNING, message, reason))
 
     def normal(self, message: str, *, reason: str = "") -> None:
-        """Emit an event on the XR and go on."""
+        """Emit an event on the XR and continue."""
         self.results.append(Result(Severity.NORMAL, message, reason))
 
 

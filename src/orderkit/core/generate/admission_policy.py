@@ -28,7 +28,7 @@ from pathlib import PurePosixPath
 from orderkit.core.generate.cel_text import Expression, block, either, literal, lookup, optional
 from orderkit.core.generate.cel_transitions import limits
 from orderkit.core.generate.policy_identity import identity, same_tracker
-from orderkit.core.generate.policy_parts import INSTANCE_LABEL, Rule, Variables, quoted, shown
+from orderkit.core.generate.policy_parts import INSTANCE_LABEL, PolicyRule, Variables, quoted, shown
 from orderkit.core.generate.policy_values import hidden_values, immutable, limited
 from orderkit.core.kit.generated_mark import comment
 from orderkit.core.kit.model import Kit
@@ -77,7 +77,7 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
         f"string({now}).substring({len(_TEAM_PREFIX)}) : string({now})"
     )
     project = "params.?spec.?project.orValue('')"
-    rule = Rule(
+    rule = PolicyRule(
         either(
             f"oldObject != null && {now} == {was} && {same_tracker()}",
             f"{was} != null && {now} != {was}",  # the other policy refuses that
@@ -109,7 +109,7 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
     yield bound
 
 
-def _policy(kit: Kit, name: str, variables: Variables, rules: list[Rule]) -> Manifest:
+def _policy(kit: Kit, name: str, variables: Variables, rules: list[PolicyRule]) -> Manifest:
     kind = kit.kind
     return {
         "apiVersion": f"{GROUP}/v1",

@@ -6,8 +6,8 @@ false, lists and maps never lose anything, objects grow field by field. ``step``
 number goes one step (``multipleOf``, else 1) at a time. What has no order does not change under
 either. A value that was absent may be set.
 
-Called by ``core.generate.admission_policy``. `orderkit change` says the same before it writes
-(``core.order.change``).
+Called by ``core.generate.admission_policy`` and ``core.generate.policy_values``. `orderkit change`
+says the same before it writes (``core.order.change``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LIMITED = (Direction.GROW, Direction.STEP)
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RestrictedField:
     """A field that may not go everywhere."""
 
     path: FieldPath
@@ -35,13 +35,13 @@ class Limit:
     """Any of them allows a change; `NEVER` stands alone."""
 
 
-def limits(kit: Kit) -> Iterator[Limit]:
+def limits(kit: Kit) -> Iterator[RestrictedField]:
     """Yield the fields whose changes the kit limits, in the XRD's order."""
     for name, schema in (kit.spec_schema.get("properties") or {}).items():
         yield from _limits(kit, name, schema)
 
 
-def _limits(kit: Kit, path: FieldPath, schema: Schema) -> Iterator[Limit]:
+def _limits(kit: Kit, path: FieldPath, schema: Schema) -> Iterator[RestrictedField]:
     directed_fields = [
         (change.direction, field) for change in kit.changes for field in change.fields
     ]
@@ -49,22 +49,24 @@ def _limits(kit: Kit, path: FieldPath, schema: Schema) -> Iterator[Limit]:
         direction for direction, field in directed_fields if f"{path}.".startswith(f"{field}.")
     }
     if Direction.NEVER in covering:
-        yield Limit(path, schema, (Direction.NEVER,))
+        yield RestrictedField(path, schema, (Direction.NEVER,))
     elif any(field.startswith(f"{path}.") for _, field in directed_fields):
         for name, below in (schema.get("properties") or {}).items():
             yield from _limits(kit, f"{path}.{name}", below)
     elif covering and Direction.ANY not in covering:
-        yield Limit(path, schema, tuple(limiting for limiting in _LIMITED if limiting in covering))
+        yield RestrictedField(
+            path, schema, tuple(limiting for limiting in _LIMITED if limiting in covering)
+        )
 
 
-def allowed_expression(limit: Limit, was: str, now: str) -> str:
+def allowed_expression(limit: RestrictedField, was: str, now: str) -> str:
     """Return the expression that allows a change between two values, neither of them null."""
     forms = {Direction.GROW: _grown, Direction.STEP: _stepped}
     bodies = [forms[direction](limit.schema, was, now) for direction in limit.directions]
     return " || ".join(f"({body})" for body in bodies) if len(bodies) > 1 else bodies[0]
 
 
-def positions_map(limit: Limit) -> str:
+def positions_map(limit: RestrictedField) -> str:
     """Return the CEL map from an enum's values to their positions; empty if there is none."""
     return _ranks(limit.schema)
 

@@ -6,7 +6,7 @@ Crossplane are omitted: the kinds of its own role, its own groups, and the kit's
 even without rules, so that a right that is no longer needed is removed.
 
 Composing a Role needs ``escalate``, composing a binding needs ``bind``: Kubernetes lets nobody
-grant rights that they do not have. Called by ``core.generate.kit_files``;
+grant rights that they do not have. Called by ``core.generate.kit_files`` and by checks of rights;
 ``core.check.rights_rules`` compares with the same list and the same plurals.
 """
 
@@ -16,30 +16,13 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.core.crossplane.granted_rights import AGGREGATE, DEFAULTS, READ, WRITE
 from orderkit.core.kit.generated_mark import comment
 from orderkit.core.kit.model import KindRef, Kit, plural_of
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.yaml import yaml11
 
-AGGREGATE = "rbac.crossplane.io/aggregate-to-crossplane"
-WRITE = ("get", "list", "watch", "create", "update", "patch", "delete")
-READ = ("get", "list", "watch")
 _RBAC = "rbac.authorization.k8s.io"
-DEFAULTS = frozenset(
-    {
-        ("", "Event"),
-        ("", "Secret"),
-        ("", "Service"),
-        ("", "ServiceAccount"),
-        ("", "ConfigMap"),
-        ("coordination.k8s.io", "Lease"),
-        ("apps", "Deployment"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition"),
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-    }
-)
-"""What Crossplane's own role allows, read from the source of 2.3."""
 _OWN_GROUPS = frozenset(
     f"{name}.crossplane.io" for name in ("apiextensions", "ops", "pkg", "protection")
 )

@@ -35,8 +35,8 @@ from orderkit.core.kit.change_forms import (
     text_of,
     title_of,
 )
-from orderkit.core.kit.model import Change, Kit, Survivor
-from orderkit.core.kit.xrd_fields import Field
+from orderkit.core.kit.model import Kit, KitChange, Survivor
+from orderkit.core.kit.xrd_fields import KitField
 from orderkit.core.objects.values import ABSENT
 from orderkit.core.order.change.change_rules import judge_rules
 from orderkit.core.order.change.differences import FieldDifference
@@ -70,7 +70,7 @@ def day2(kit: Kit) -> dict[PurePosixPath, bytes]:
     }
 
 
-def _change_template(kit: Kit, change: Change) -> dict[str, Any]:
+def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
     change_fields = shown_fields(kit, change.fields)
     plain = [field for field in change_fields if not is_stepping(change, field)]
     stepping = [field for field in change_fields if is_stepping(change, field)]
@@ -110,7 +110,7 @@ def _change_template(kit: Kit, change: Change) -> dict[str, Any]:
     )
 
 
-def _choices_by_current(kit: Kit, change: Change, field: Field) -> Schema:
+def _choices_by_current(kit: Kit, change: KitChange, field: KitField) -> Schema:
     """Return the choices for each present value, as the kit's rules allow them."""
     name = parameter_of(kit, field)
     choices = [choice for choice in field.schema["enum"] if choice is not None]
@@ -134,7 +134,7 @@ def _choices_by_current(kit: Kit, change: Change, field: Field) -> Schema:
     return {"oneOf": branches}
 
 
-def _allowed(kit: Kit, change: Change, field: Field, old: Any, new: Any) -> bool:
+def _allowed(kit: Kit, change: KitChange, field: KitField, old: Any, new: Any) -> bool:
     if old == new:
         return True
     difference = FieldDifference((field.name,), old, new)

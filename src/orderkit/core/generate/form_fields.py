@@ -2,7 +2,7 @@
 How one field looks in a form: a property of JSON Schema with the form's own keys.
 
 What the API server refuses the property refuses too; what it cannot, its help tells. Called by
-``core.generate.form_pages`` for orders, and for forms of changes.
+``core.generate.form_pages`` for orders and by ``core.generate.day2_forms`` for changes.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.kit import catalog_pickers, js_patterns
+from orderkit.core.kit.change_forms import parameter_of
 from orderkit.core.kit.conditional_fields import conditions
 from orderkit.core.kit.form_limits import numbers, sizes
 from orderkit.core.kit.hidden_fields import hidden_schema, label_of
 from orderkit.core.kit.model import Direction, FieldPath, Kit
-from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, Field, Shape
+from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
 from orderkit.core.schema.structural.pruning import PRESERVE
 
 Schema = dict[str, Any]
 
 LABEL_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _TYPES = {
-    Shape.TEXT: "string",
-    Shape.INTEGER: "integer",
-    Shape.NUMBER: "number",
-    Shape.BOOLEAN: "boolean",
-    Shape.LIST: "array",
+    FieldShape.TEXT: "string",
+    FieldShape.INTEGER: "integer",
+    FieldShape.NUMBER: "number",
+    FieldShape.BOOLEAN: "boolean",
+    FieldShape.LIST: "array",
 }
 _FORMATS = frozenset({"date", "date-time", "email", "hostname", "ipv4", "uri", "uuid"})
 """Formats that the form, the portal's backend and the API server know."""
@@ -45,7 +46,7 @@ class FormError(ValueError):
         self.path, self.keyword, self.value, self.reason = path, keyword, value, reason
 
 
-def entry_schema(kit: Kit, field: Field) -> Schema:
+def entry_schema(kit: Kit, field: KitField) -> Schema:
     """
     Return how one visible field looks in a form, its help included; for forms of changes too.
 
@@ -55,14 +56,14 @@ def entry_schema(kit: Kit, field: Field) -> Schema:
     return _Property(kit, field).schema()
 
 
-def properties_of(kit: Kit, fields: Sequence[Field]) -> Schema:
+def properties_of(kit: Kit, fields: Sequence[KitField]) -> Schema:
     """
     Return ``properties``, ``required``, ``dependencies`` and ``ui:order`` of fields side by side.
 
     Raises:
         FormError: A pattern cannot be said in JavaScript.
     """
-    by_name = {_name(kit, field): field for field in fields if field.visible or field.hidden}
+    by_name = {parameter_of(kit, field): field for field in fields if field.visible or field.hidden}
     schemas = {
         name: hidden_schema(field, field.hidden) if field.hidden else _Property(kit, field).schema()
         for name, field in by_name.items()
@@ -83,21 +84,21 @@ def properties_of(kit: Kit, fields: Sequence[Field]) -> Schema:
     return keys
 
 
-def _name(kit: Kit, field: Field) -> str:
+def _name(kit: Kit, field: KitField) -> str:
     return kit.aliases.get(field.path, field.name)
 
 
-def _entered_condition(kit: Kit, field: Field) -> Schema:
+def _entered_condition(kit: Kit, field: KitField) -> Schema:
     """Return a schema that holds if something is entered in the field."""
-    name = _name(kit, field)
+    name = parameter_of(kit, field)
     condition: Schema = {"required": [name]}
     match field.shape:
-        case Shape.LIST:
+        case FieldShape.LIST:
             condition["properties"] = {name: {"minItems": 1}}
-        case Shape.OBJECT if not field.schema.get(PRESERVE):
+        case FieldShape.OBJECT if not field.schema.get(PRESERVE):
             inner = [_entered_condition(kit, nested) for nested in field.fields if nested.visible]
             condition["properties"] = {name: {"anyOf": inner} if inner else {"minProperties": 1}}
-        case Shape.MAP | Shape.FREE | Shape.OBJECT:
+        case FieldShape.MAP | FieldShape.FREE | FieldShape.OBJECT:
             condition["properties"] = {name: {"minProperties": 1}}
     return condition
 
@@ -107,7 +108,7 @@ class _Property:
     """Projects one field."""
 
     kit: Kit
-    field: Field
+    field: KitField
 
     def schema(self) -> Schema:
         """Return title, help and everything else."""
@@ -145,16 +146,16 @@ class _Property:
         """Return what a value must be, and with which one the form begins."""
         field = self.field
         match field.shape:
-            case Shape.INT_OR_STRING:
+            case FieldShape.INT_OR_STRING:
                 schema = self._int_or_string()
-            case Shape.OBJECT:
+            case FieldShape.OBJECT:
                 schema = {"type": "object", **self._group()}
                 if field.schema.get(PRESERVE):
                     schema["additionalProperties"] = True
                 return schema
-            case Shape.LIST | Shape.MAP:
+            case FieldShape.LIST | FieldShape.MAP:
                 schema = self._many()
-            case Shape.FREE:
+            case FieldShape.FREE:
                 schema = {"type": "object", "additionalProperties": True}
             case _:
                 schema = self._scalar()
@@ -187,11 +188,11 @@ class _Property:
         errors |= {limit.keyword: limit.message for limit in field.limits if limit.message}
         if choices or "enum" in limits:
             schema |= self._choice(list(limits.pop("enum", choices) or ()))
-        elif field.shape is Shape.TEXT:
+        elif field.shape is FieldShape.TEXT:
             schema |= self._text(errors)
-        elif field.shape in (Shape.INTEGER, Shape.NUMBER):
+        elif field.shape in (FieldShape.INTEGER, FieldShape.NUMBER):
             schema |= numbers(field.schema)
-        elif field.shape is Shape.BOOLEAN and field.required:
+        elif field.shape is FieldShape.BOOLEAN and field.required:
             schema["ui:widget"] = "radio"  # a box that was never touched would send nothing
         schema |= limits
         if errors:
@@ -249,7 +250,7 @@ class _Property:
             raise RuntimeError("a list or a map has entries")
         inner = _Property(self.kit, item).schema()
         limits = {limit.keyword: limit.value for limit in field.limits}
-        if field.shape is Shape.MAP:
+        if field.shape is FieldShape.MAP:
             return {
                 "type": "object",
                 "additionalProperties": inner,
@@ -281,7 +282,7 @@ class _Property:
             yield f"Default: {_written(field.default)}."
         yield from field.sentences
         yield from self._directions()
-        if field.shape is Shape.FREE:
+        if field.shape is FieldShape.FREE:
             yield "Any keys; what is entered here is text."
         keys = field.schema.get("x-kubernetes-list-map-keys")
         if keys:

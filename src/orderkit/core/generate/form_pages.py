@@ -4,7 +4,7 @@ The order form of a kit: parameter pages for Backstage's scaffolder.
 Every field becomes the property that shows it best and refuses what the XRD refuses; what a form
 cannot check is told in its help. Fields keep their names and their nesting (``aliases`` rename
 top-level ones), so that an XR is read back into the form as it is. Called by
-``core.generate.order_template``.
+``core.generate.order_template`` and ``core.kit.consistency``.
 """
 
 from __future__ import annotations
@@ -16,22 +16,20 @@ from typing import Any
 from orderkit.core.generate.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit import js_patterns
 from orderkit.core.kit.hidden_fields import baked_parameter, hidden_schema
+from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT
 from orderkit.core.kit.model import Hidden, Kit, Page
-from orderkit.core.kit.xrd_fields import Field, Fields
+from orderkit.core.kit.xrd_fields import KitField, KitFields
 from orderkit.core.names import LABEL_MAX
 
 Schema = dict[str, Any]
 
 DEFAULT_PAGE, ADVANCED_PAGE = "Order", "Advanced settings"
-FORGE_HOST, PACK_COMMIT = "forge_host", "pack_commit"
-"""Parameters of every form, baked when the pack is published."""
-RESERVED = (FORGE_HOST, PACK_COMMIT)
 _FORGE_HOST_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[A-Za-z0-9._/-]+)?$"
 _COMMIT_PATTERN = "^[0-9a-f]{40}$"
 _TEAM_PATTERN = "^(group:default/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
-def pages(kit: Kit, fields: Fields) -> list[Schema]:
+def pages(kit: Kit, fields: KitFields) -> list[Schema]:
     """
     Return the pages of a kit's form.
 
@@ -47,7 +45,7 @@ def pages(kit: Kit, fields: Fields) -> list[Schema]:
     return [_ordered(page) for page in form_pages]
 
 
-def _placed(kit: Kit, fields: Fields) -> list[tuple[Page, list[Field]]]:
+def _placed(kit: Kit, fields: KitFields) -> list[tuple[Page, list[KitField]]]:
     """Say which fields stand on which page."""
     visible = [field for field in fields.top if field.asked]
     by_path = {field.path: field for field in visible}
@@ -71,9 +69,9 @@ class _Form:
     """Puts one kit's form together."""
 
     kit: Kit
-    fields: Fields
+    fields: KitFields
 
-    def page(self, page: Page, fields: Sequence[Field]) -> Schema:
+    def page(self, page: Page, fields: Sequence[KitField]) -> Schema:
         schema: Schema = {"title": page.title}
         if page.description:
             schema["description"] = page.description
@@ -121,7 +119,7 @@ class _Form:
         page["properties"] = {**page["properties"], **hidden}
         page["required"] = [*page["required"], *hidden]
 
-    def tell_rules(self, form_pages: list[Schema], placed_fields: list[list[Field]]) -> None:
+    def tell_rules(self, form_pages: list[Schema], placed_fields: list[list[KitField]]) -> None:
         """Tell a rule about several fields on the last page that has one of them."""
         for names, sentence in self.fields.rules:
             at = max(

@@ -59,7 +59,7 @@ _SERVER_ANNOTATIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """A file, or what a cluster showed (then without text)."""
 
     name: str
@@ -69,18 +69,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceObject:
+class SourcedObject:
     """An object and the file it comes from."""
 
     manifest: Manifest
-    source: Source
+    source: ImportSource
 
     @property
     def name(self) -> str:
         return str(metadata(self.manifest).get("name", ""))
 
 
-def read_source(name: str, data: bytes) -> Source:
+def read_source(name: str, data: bytes) -> ImportSource:
     """
     Read a file of objects.
 
@@ -98,10 +98,10 @@ def read_source(name: str, data: bytes) -> Source:
         for source_object in objects_in(name, document, line)
     )
     single = len(documents) == 1 and objects == (documents[0][0],) and not name.endswith(".json")
-    return Source(name, objects, data if single else None)
+    return ImportSource(name, objects, data if single else None)
 
 
-def the_xrd(sources: Iterable[Source]) -> SourceObject:
+def the_xrd(sources: Iterable[ImportSource]) -> SourcedObject:
     """
     Return the one XRD among the sources.
 
@@ -121,8 +121,8 @@ def the_xrd(sources: Iterable[Source]) -> SourceObject:
 
 
 def composition_for(
-    xrd: Manifest, sources: Iterable[Source], *, name: str = ""
-) -> SourceObject | None:
+    xrd: Manifest, sources: Iterable[ImportSource], *, name: str = ""
+) -> SourcedObject | None:
     """
     Return the Composition of an XRD among the sources; None if there is none for it.
 
@@ -161,7 +161,7 @@ def composition_for(
 _DEFAULT_REF = "defaultCompositionRef"
 
 
-def functions_in(sources: Iterable[Source]) -> dict[str, Manifest]:
+def functions_in(sources: Iterable[ImportSource]) -> dict[str, Manifest]:
     """Return the Crossplane functions that the sources declare, by name."""
     return {
         declared.name: declared.manifest
@@ -171,9 +171,9 @@ def functions_in(sources: Iterable[Source]) -> dict[str, Manifest]:
     }
 
 
-def _all(sources: Iterable[Source]) -> Iterator[SourceObject]:
+def _all(sources: Iterable[ImportSource]) -> Iterator[SourcedObject]:
     for source in sources:
-        yield from (SourceObject(manifest, source) for manifest in source.objects)
+        yield from (SourcedObject(manifest, source) for manifest in source.objects)
 
 
 def _is(manifest: Manifest, kind: Kind) -> bool:
@@ -226,7 +226,7 @@ def _own_annotations(manifest: Manifest, annotations: dict[str, str]) -> dict[st
     return {SYNC_OPTIONS: ",".join(options), **wave}
 
 
-def text_of(obj: SourceObject) -> bytes:
+def text_of(obj: SourcedObject) -> bytes:
     """Return the cleaned object as a file, the given text kept as far as that can be proved."""
     cleaned_manifest = cleaned(obj.manifest)
     if obj.source.text is not None:

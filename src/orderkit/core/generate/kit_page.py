@@ -14,8 +14,8 @@ from typing import Any
 
 from orderkit.core.kit import form_rules
 from orderkit.core.kit.generated_mark import html_comment
-from orderkit.core.kit.model import Change, Direction, Example, How, KindRef, Kit, Survivor
-from orderkit.core.kit.xrd_fields import ABSENT, Field, Fields, Shape, fields_of
+from orderkit.core.kit.model import Direction, Example, How, KindRef, Kit, KitChange, Survivor
+from orderkit.core.kit.xrd_fields import ABSENT, FieldShape, KitField, KitFields, fields_of
 
 _DIRECTIONS = {
     Direction.ANY: "to any value",
@@ -36,14 +36,14 @@ _BOUNDS = (
     ("format", "format {}"),
 )
 _NOUNS = {
-    Shape.TEXT: "text",
-    Shape.INTEGER: "whole number",
-    Shape.NUMBER: "number",
-    Shape.BOOLEAN: "yes or no",
-    Shape.INT_OR_STRING: "whole number or text",
-    Shape.OBJECT: "group of fields",
-    Shape.FREE: "any keys",
-    Shape.EMPTY: "empty",
+    FieldShape.TEXT: "text",
+    FieldShape.INTEGER: "whole number",
+    FieldShape.NUMBER: "number",
+    FieldShape.BOOLEAN: "yes or no",
+    FieldShape.INT_OR_STRING: "whole number or text",
+    FieldShape.OBJECT: "group of fields",
+    FieldShape.FREE: "any keys",
+    FieldShape.EMPTY: "empty",
 }
 
 
@@ -77,7 +77,7 @@ def _head(kit: Kit) -> str:
     )
 
 
-def _fields(kit: Kit, fields: Fields) -> str:
+def _fields(kit: Kit, fields: KitFields) -> str:
     rows = [row for field in _rows(fields.top) for row in [_row(kit, field)]]
     hidden = [field for field in fields.walk() if field.hidden]
     if not rows and not hidden:
@@ -93,7 +93,7 @@ def _fields(kit: Kit, fields: Fields) -> str:
     return f"{table}{hidden_rows}"
 
 
-def _rows(fields: Sequence[Field]) -> Iterator[Field]:
+def _rows(fields: Sequence[KitField]) -> Iterator[KitField]:
     """Yield the fields of the table, those of entries too."""
     for field in fields:
         if not field.visible:
@@ -104,7 +104,7 @@ def _rows(fields: Sequence[Field]) -> Iterator[Field]:
             yield from _rows(field.item.fields)
 
 
-def _row(kit: Kit, field: Field) -> str:
+def _row(kit: Kit, field: KitField) -> str:
     default = "" if field.default is ABSENT else f"`{_json(field.default)}`"
     default = "required" if field.required else default
     name = kit.parameter(field.path)
@@ -112,21 +112,21 @@ def _row(kit: Kit, field: Field) -> str:
     return f"| `{_cell(name)}` | {_cell(_value(field))} | {_cell(default)} | {_cell(remarks)} |\n"
 
 
-def _condition(field: Field) -> Iterator[str]:
+def _condition(field: KitField) -> Iterator[str]:
     if field.hints.when:
         values = " or ".join(f"`{_json(value)}`" for value in field.hints.when.values)
         yield f"Only if `{field.hints.when.field}` is {values}."
 
 
-def _help(field: Field) -> str:
+def _help(field: KitField) -> str:
     text = field.hints.help or str(field.schema.get("description") or "")
     return form_rules.with_full_stop(text) if text.strip() else ""
 
 
-def _value(field: Field) -> str:
+def _value(field: KitField) -> str:
     """Say which values there are."""
     if field.item is not None:
-        noun = "list" if field.shape is Shape.LIST else "map"
+        noun = "list" if field.shape is FieldShape.LIST else "map"
         return ", ".join((f"{noun} of: {_value(field.item)}", *_bounds(field)))
     choices = field.schema.get("enum")
     if choices:
@@ -143,7 +143,7 @@ def _value(field: Field) -> str:
     return ", ".join(phrases)
 
 
-def _bounds(field: Field) -> Iterator[str]:
+def _bounds(field: KitField) -> Iterator[str]:
     keywords = {**field.schema, **{limit.keyword: limit.value for limit in field.limits}}
     for keyword, words in _BOUNDS:
         if keyword in keywords:
@@ -151,12 +151,12 @@ def _bounds(field: Field) -> Iterator[str]:
             yield words.format(keywords[keyword]) + (" and not equal to it" if exclusive else "")
 
 
-def _rules(fields: Fields) -> str:
+def _rules(fields: KitFields) -> str:
     rule_lines = "".join(f"- {sentence}\n" for _, sentence in fields.rules)
     return f"## Rules\n\n{rule_lines}" if rule_lines else ""
 
 
-def _order(kit: Kit, fields: Fields) -> str:
+def _order(kit: Kit, fields: KitFields) -> str:
     examples = kit.examples or (Example("", "", _sketch(kit, fields)),)
     parts = []
     for example in examples:
@@ -179,7 +179,7 @@ def _command(kit: Kit, example: Example) -> str:
     return " ".join(("orderkit order", kit.name, *values))
 
 
-def _sketch(kit: Kit, fields: Fields) -> dict[str, Any]:
+def _sketch(kit: Kit, fields: KitFields) -> dict[str, Any]:
     """Return what must be given, with words where nobody can know a value."""
     answers: dict[str, Any] = {}
     if not kit.name_from:
@@ -209,7 +209,7 @@ def _changes(kit: Kit) -> str:
     return text + (f"\n{warnings}" if warnings else "")
 
 
-def _change(change: Change) -> str:
+def _change(change: KitChange) -> str:
     fields = ", ".join(f"`{path}`" for path in change.fields)
     how = "at once" if change.how is How.DIRECT else "by review"
     if change.direction is Direction.NEVER:

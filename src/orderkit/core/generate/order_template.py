@@ -2,7 +2,7 @@
 The kit's Template for Backstage's scaffolder: its form, and what happens when it is sent.
 
 The steps are the natural ones; what a portal gets of them decides its profile when the pack is
-published. Called by ``core.generate.kit_files``.
+published. Called by ``core.generate.kit_files`` and ``core.generate.day2_forms``.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.generate.form_pages import FORGE_HOST, PACK_COMMIT, pages
+from orderkit.core.generate.form_pages import pages
 from orderkit.core.generate.order_skeleton import manifest_path, member
 from orderkit.core.kit.generated_mark import comment
+from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT
 from orderkit.core.kit.model import Kit, Link
-from orderkit.core.kit.xrd_fields import Fields, fields_of
+from orderkit.core.kit.xrd_fields import KitFields, fields_of
 from orderkit.core.portal.template import API_VERSION
 from orderkit.core.yaml import yaml11
 
@@ -86,7 +87,7 @@ def _described(kit: Kit) -> str:
     return flat if len(flat) <= _DESCRIPTION_MAX else flat[: _DESCRIPTION_MAX - 1] + "…"
 
 
-def _steps(kit: Kit, fields: Fields) -> list[dict[str, Any]]:
+def _steps(kit: Kit, fields: KitFields) -> list[dict[str, Any]]:
     order, team = order_expression(kit), team_expression(kit)
     spec = {
         field.name: f"${{{{ {member('parameters', kit.parameter(field.name))} }}}}"

@@ -1,7 +1,7 @@
 """
 Rules of a policy: an order's Application delivers the order's own XR, and the fields fit.
 
-Called by ``policy``.
+Called by ``admission_policy``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from orderkit.core.generate.cel_text import Expression, concatenated, either, li
 from orderkit.core.generate.policy_parts import (
     AGAIN,
     INSTANCE_LABEL,
-    Rule,
+    PolicyRule,
     Variables,
     changes,
     quoted,
@@ -26,7 +26,7 @@ def same_tracker() -> str:
     return "variables.tracked_by == variables.tracked_by_before"
 
 
-def identity(kit: Kit, variables: Variables) -> Iterator[Rule]:
+def identity(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
     """Yield the rules, what an order is told first coming first."""
     yield _is_delivered(kit)
     yield _trackers_agree()
@@ -42,9 +42,9 @@ def identity(kit: Kit, variables: Variables) -> Iterator[Rule]:
     yield _delivers_its_own(kit, has_order_id=has_order_id)
 
 
-def _is_delivered(kit: Kit) -> Rule:
+def _is_delivered(kit: Kit) -> PolicyRule:
     order = f"an order of kit {kit.name} is delivered from its own repository"
-    return Rule(
+    return PolicyRule(
         either("variables.tracked_by != ''", f"oldObject != null && {same_tracker()}"),
         (
             f"metadata: no Application delivers {kit.kind.kind} ",
@@ -55,9 +55,9 @@ def _is_delivered(kit: Kit) -> Rule:
     )
 
 
-def _trackers_agree() -> Rule:
+def _trackers_agree() -> PolicyRule:
     """Argo CD writes either the annotation or the label; the other may be made up."""
-    return Rule(
+    return PolicyRule(
         either(
             "variables.labelled == ''",
             "variables.labelled == variables.tracked_by",
@@ -85,9 +85,9 @@ def _naming(kit: Kit) -> Iterator[tuple[FieldPath, str]]:
     yield from roles.items()
 
 
-def _never_changes(kit: Kit, variables: Variables, path: FieldPath, why: str) -> Rule:
+def _never_changes(kit: Kit, variables: Variables, path: FieldPath, why: str) -> PolicyRule:
     now, was = variables.field(path)
-    return Rule(
+    return PolicyRule(
         either(f"{was} == null", f"{now} == {was}"),
         (
             *changes(kit, path, variables),
@@ -110,7 +110,7 @@ def _define_order(kit: Kit, variables: Variables) -> bool:
     return True
 
 
-def _named_by_id(kit: Kit, variables: Variables) -> Rule:
+def _named_by_id(kit: Kit, variables: Variables) -> PolicyRule:
     fields: list[str | Expression] = []
     for path in kit.name_from:
         fields += [
@@ -118,7 +118,7 @@ def _named_by_id(kit: Kit, variables: Variables) -> Rule:
             f"spec.{path} ",
             shown(kit, path, variables.field(path)[0]),
         ]
-    return Rule(
+    return PolicyRule(
         either(
             "object.metadata.name == variables.order",
             "oldObject != null && variables.order == variables.order_before",
@@ -136,9 +136,9 @@ def _named_by_id(kit: Kit, variables: Variables) -> Rule:
     )
 
 
-def _named_by_field(kit: Kit, variables: Variables) -> Rule:
+def _named_by_field(kit: Kit, variables: Variables) -> PolicyRule:
     now, was = variables.field(kit.xr_name)
-    return Rule(
+    return PolicyRule(
         either(
             f"{now} != null && object.metadata.name == string({now})",
             f"oldObject != null && {now} == {was}",
@@ -154,7 +154,7 @@ def _named_by_field(kit: Kit, variables: Variables) -> Rule:
     )
 
 
-def _in_its_namespace(kit: Kit, variables: Variables) -> Rule:
+def _in_its_namespace(kit: Kit, variables: Variables) -> PolicyRule:
     parts = []
     for text, path in kit.namespace_parts:
         parts += [literal(text)] if text else []
@@ -162,7 +162,7 @@ def _in_its_namespace(kit: Kit, variables: Variables) -> Rule:
     home = concatenated(parts)
     fields = [variables.field(path)[0] for _, path in kit.namespace_parts if path]
     fields_are_set = " && ".join([*(f"{field} != null" for field in fields), "true"])
-    return Rule(
+    return PolicyRule(
         either(f"{fields_are_set} && object.metadata.namespace == {home}", "oldObject != null"),
         (
             "metadata.namespace: is ",
@@ -175,7 +175,7 @@ def _in_its_namespace(kit: Kit, variables: Variables) -> Rule:
     )
 
 
-def _delivers_its_own(kit: Kit, *, has_order_id: bool) -> Rule:
+def _delivers_its_own(kit: Kit, *, has_order_id: bool) -> PolicyRule:
     """
     The Application that delivers the XR is this order's.
 
@@ -197,7 +197,7 @@ def _delivers_its_own(kit: Kit, *, has_order_id: bool) -> Rule:
             f"variables.tracked_by.startsWith({prefix}) &&\n"
             f"!variables.tracked_by_before.startsWith({prefix})"
         )
-    return Rule(
+    return PolicyRule(
         either("variables.tracked_by == ''", right, settled),
         (
             "metadata.name: Application ",

@@ -1,7 +1,7 @@
 """
 What the rules of a policy are made of: rules, variables, and the words of their messages.
 
-Called by ``policyidentity``, ``policyvalues`` and ``policy``.
+Called by ``policy_identity``, ``policy_values`` and ``admission_policy``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """One validation. `told` is its message, words and values; `plain` is it without values."""
 
     expression: str

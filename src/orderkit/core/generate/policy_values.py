@@ -1,7 +1,7 @@
 """
 Rules of a policy about values: what the platform gives, how far changes go, what is immutable.
 
-Called by ``policy``.
+Called by ``admission_policy``.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from orderkit.core.generate.cel_text import either, literal
-from orderkit.core.generate.cel_transitions import Limit, allowed_expression, positions_map
-from orderkit.core.generate.policy_parts import AGAIN, Rule, Variables, changes, shown
+from orderkit.core.generate.cel_transitions import (
+    RestrictedField,
+    allowed_expression,
+    positions_map,
+)
+from orderkit.core.generate.policy_parts import AGAIN, PolicyRule, Variables, changes, shown
 from orderkit.core.kit.model import Direction, FieldPath, Kit
 
 
-def hidden_values(kit: Kit, variables: Variables) -> Iterator[Rule]:
+def hidden_values(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
     """Yield a rule for each field that has a value of the platform."""
     for path, hidden in kit.hidden.items():
         now, was = variables.field(path)
-        yield Rule(
+        yield PolicyRule(
             either(
                 f"{now} != null && string({now}) == {literal(hidden.sentinel)}",
                 f"oldObject != null && {now} == {was}",
@@ -33,7 +37,7 @@ def hidden_values(kit: Kit, variables: Variables) -> Iterator[Rule]:
         )
 
 
-def limited(limit: Limit, variables: Variables) -> Rule:
+def limited(limit: RestrictedField, variables: Variables) -> PolicyRule:
     """Return the rule for a field that may not go everywhere."""
     kit, path = variables.kit, limit.path
     now, was = variables.field(path)
@@ -44,14 +48,14 @@ def limited(limit: Limit, variables: Variables) -> Rule:
         rule, back = _direction(limit)
         body = _with_places(limit, variables, allowed_expression(limit, was, now))
         expression = either(f"{now} == {was}", f"{was} == null", f"({now} != null && ({body}))")
-    return Rule(
+    return PolicyRule(
         expression,
         (*changes(kit, path, variables), f", but {rule}; {back}, {AGAIN}"),
         f"spec.{path}: {rule}",
     )
 
 
-def _with_places(limit: Limit, variables: Variables, body: str) -> str:
+def _with_places(limit: RestrictedField, variables: Variables, body: str) -> str:
     """Give an enum's order a name."""
     if not (positions := positions_map(limit)):
         return body
@@ -60,7 +64,7 @@ def _with_places(limit: Limit, variables: Variables, body: str) -> str:
     return body.replace(positions, f"variables.{name}")
 
 
-def _direction(limit: Limit) -> tuple[str, str]:
+def _direction(limit: RestrictedField) -> tuple[str, str]:
     """Return a limit in words, and what can be done instead."""
     values = ", ".join(str(value) for value in limit.schema.get("enum") or () if value is not None)
     order = f" ({values})" if values else ""
@@ -72,11 +76,11 @@ def _direction(limit: Limit) -> tuple[str, str]:
     return f"it may only grow, or go one step at a time{order}", "put back what it was, or more"
 
 
-def immutable(kit: Kit, variables: Variables) -> Iterator[Rule]:
+def immutable(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
     """The server does not ask a field's own rules when the field is taken away."""
     for path in _calls_immutable(kit.spec_schema, ""):
         now, was = variables.field(path)
-        yield Rule(
+        yield PolicyRule(
             either(f"{was} == null", f"{now} != null"),
             (
                 f"spec.{path}: is taken away, it was ",

@@ -7,7 +7,6 @@ the service, which redirects to a form that is filled with the values in Git.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,21 +16,22 @@ from orderkit.core.kit import catalog_pickers
 from orderkit.core.kit.model import (
     NAME_PARAMETER,
     TEAM_PARAMETER,
-    Change,
     Direction,
     FieldPath,
     Kit,
+    KitChange,
     spelt_out,
 )
-from orderkit.core.kit.xrd_fields import SCALARS, Field, Shape, fields_of
+from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of
 from orderkit.core.objects.values import ABSENT
+from orderkit.core.suggestions import did_you_mean
 
 END, ANY_CHANGE = "end", "change"
 """The name of the end, and of the only change of a kit that declares none."""
 ORDER, BASE, REASON, CONFIRM = "order_id", "base_commit", "change_reason", "confirm"
+"""Parameters of the forms beside the order's fields."""
 TAKE = "take_"
 """Prefix of the parameters by which an end also removes a survivor."""
-"""Parameters of the forms beside the order's fields."""
 CURRENT = "current_"
 """Prefix of the hidden parameter with a field's present value."""
 NOT_SET = "(not set)"
@@ -42,24 +42,24 @@ def template_name(kit: str, change: str) -> str:
     return f"{kit}.{change}"
 
 
-def changes_of(kit: Kit) -> tuple[Change, ...]:
+def changes_of(kit: Kit) -> tuple[KitChange, ...]:
     """Return the changes that have a form; without ``changes`` every field may change."""
     if kit.changes:
         return tuple(change for change in kit.changes if change.direction is not Direction.NEVER)
     fields = tuple(field.path for field in shown_fields(kit, [f.path for f in fields_of(kit).top]))
     if not fields:
         return ()
-    return (Change(ANY_CHANGE, f"Change the {kit.title}", fields),)
+    return (KitChange(ANY_CHANGE, f"Change the {kit.title}", fields),)
 
 
-def title_of(change: Change) -> str:
+def title_of(change: KitChange) -> str:
     """Return the title of a change, derived from its name if it has none."""
     if change.title in ("", spelt_out(change.name)):
         return f"Change {spelt_out(change.name).lower()}"
     return change.title
 
 
-def change_named(kit: Kit, name: str) -> Change:
+def change_named(kit: Kit, name: str) -> KitChange:
     """
     Return a change that has a form.
 
@@ -69,12 +69,11 @@ def change_named(kit: Kit, name: str) -> Change:
     changes = {change.name: change for change in changes_of(kit)}
     if name in changes:
         return changes[name]
-    near = difflib.get_close_matches(name, changes, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"changes: {', '.join(changes) or 'none'}"
+    hint = did_you_mean(name, changes, f"changes: {', '.join(changes) or 'none'}")
     raise InvalidInputError("change", name, f"is not a change of kit {kit.name}", hint=hint)
 
 
-def form_data(kit: Kit, change: Change, *, order: str, base: str, spec: Any) -> dict[str, Any]:
+def form_data(kit: Kit, change: KitChange, *, order: str, base: str, spec: Any) -> dict[str, Any]:
     """Return the initial values of a change's form for an order with this ``spec``."""
     form_fields = shown_fields(kit, change.fields)
     current = spec if isinstance(spec, dict) else {}
@@ -102,7 +101,7 @@ def order_data(kit: Kit, spec: Mapping[str, Any], *, order: str, team: str) -> d
     return values
 
 
-def form_paths(kit: Kit, change: Change) -> tuple[FieldPath, ...]:
+def form_paths(kit: Kit, change: KitChange) -> tuple[FieldPath, ...]:
     """Return the innermost fields that the form of a change asks for."""
     return tuple(
         field.path
@@ -112,14 +111,14 @@ def form_paths(kit: Kit, change: Change) -> tuple[FieldPath, ...]:
     )
 
 
-def is_stepping(change: Change, field: Field) -> bool:
+def is_stepping(change: KitChange, field: KitField) -> bool:
     """Say whether the allowed choices depend on the present one: a choice with a direction."""
     bound = change.direction in (Direction.GROW, Direction.STEP)
     plain = field.shape in SCALARS and "." not in field.path and field.hints.when is None
     return bound and plain and bool(field.schema.get("enum"))
 
 
-def shown_fields(kit: Kit, paths: Sequence[FieldPath]) -> tuple[Field, ...]:
+def shown_fields(kit: Kit, paths: Sequence[FieldPath]) -> tuple[KitField, ...]:
     """Return the top-level fields of a change, reduced to the parts that it covers."""
     kept = (_kept(kit, field, paths) for field in fields_of(kit).top)
     return _unconditional(tuple(field for field in kept if field is not None))
@@ -132,28 +131,28 @@ def text_of(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def parameter_of(kit: Kit, field: Field) -> str:
+def parameter_of(kit: Kit, field: KitField) -> str:
     """Return the form parameter of a field; nested fields keep their name."""
     return kit.aliases.get(field.path, field.name)
 
 
-def _values(kit: Kit, fields: Sequence[Field], current: Mapping[str, Any]) -> dict[str, Any]:
+def _values(kit: Kit, fields: Sequence[KitField], current: Mapping[str, Any]) -> dict[str, Any]:
     values = {}
     for field in fields:
         if field.name not in current:
             continue
         value = current[field.name]
-        if field.shape is Shape.OBJECT and isinstance(value, dict):
+        if field.shape is FieldShape.OBJECT and isinstance(value, dict):
             value = _values(kit, field.fields, value)
         values[parameter_of(kit, field)] = catalog_pickers.as_reference(field.hints, value)
     return values
 
 
-def _kept(kit: Kit, field: Field, paths: Sequence[FieldPath]) -> Field | None:
+def _kept(kit: Kit, field: KitField, paths: Sequence[FieldPath]) -> KitField | None:
     if not field.visible or field.path in {*kit.name_from, kit.team_from, kit.xr_name}:
         return None
     covered = any(field.path == path or field.path.startswith(f"{path}.") for path in paths)
-    if field.shape is not Shape.OBJECT:
+    if field.shape is not FieldShape.OBJECT:
         return field if covered else None
     inner = tuple(
         f for f in (_kept(kit, nested, paths) for nested in field.fields) if f is not None
@@ -163,7 +162,7 @@ def _kept(kit: Kit, field: Field, paths: Sequence[FieldPath]) -> Field | None:
     return replace(field, fields=_unconditional(inner))
 
 
-def _unconditional(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+def _unconditional(fields: tuple[KitField, ...]) -> tuple[KitField, ...]:
     """Make fields unconditional whose condition refers to a field outside of the form."""
     paths = {field.path for field in fields}
     return tuple(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.kit.xrd_fields import Field
+from orderkit.core.kit.xrd_fields import KitField
 
 Schema = dict[str, Any]
 
@@ -39,7 +39,7 @@ def numbers(schema: Mapping[str, Any]) -> Schema:
     return bounds
 
 
-def sizes(field: Field, suffix: str, limits: Mapping[str, int]) -> Schema:
+def sizes(field: KitField, suffix: str, limits: Mapping[str, int]) -> Schema:
     """Return minimum and maximum size; `suffix` is ``Items`` or ``Properties``."""
     smallest, largest = (
         _least(field, limits),
@@ -55,7 +55,7 @@ def sizes(field: Field, suffix: str, limits: Mapping[str, int]) -> Schema:
     return bounds
 
 
-def _least(field: Field, limits: Mapping[str, int]) -> int:
+def _least(field: KitField, limits: Mapping[str, int]) -> int:
     own_limits = {limit.keyword: limit.value for limit in field.limits}
     minimums = [
         value

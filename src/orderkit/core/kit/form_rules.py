@@ -1,9 +1,10 @@
 """
 Translate CEL rules of an XRD for forms: into keywords where that is exact, else into sentences.
 
-Exact are comparisons, sizes, choices and patterns of one value that is always set (or is tested
+Exact are comparisons, sizes, choices and patterns of
+one value that is always set (or is tested
 with ``has``). All other rules, and every rule about changes, become a sentence. Called by
-``core.kit.xrd_fields``.
+``core.kit.xrd_fields`` and ``core.generate.kit_page``.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _BACKWARDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RuleKeyword:
     """A keyword of JSON Schema that is equivalent to a rule, and the rule's message."""
 
     keyword: str
@@ -66,16 +67,16 @@ def rules_of(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return [rule for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
 
 
-def limits(rule: str, message: str, schema: Mapping[str, Any]) -> tuple[Limit, ...] | None:
+def limits(rule: str, message: str, schema: Mapping[str, Any]) -> tuple[RuleKeyword, ...] | None:
     """Return the equivalent keywords of a rule; None if there are none."""
     if schema.get("nullable"):
         return None  # for null, the rule is not evaluated or fails
-    form_limits: list[Limit] = []
+    form_limits: list[RuleKeyword] = []
     for clause in _flat(rule).split(" && "):
         limit = _limit(clause.strip(), schema)
         if limit is None:
             return None
-        form_limits.append(Limit(*limit, message))
+        form_limits.append(RuleKeyword(*limit, message))
     return tuple(form_limits)
 
 
@@ -184,7 +185,7 @@ def _choice(items: list[Any], schema: Mapping[str, Any]) -> tuple[str, Any] | No
     return ("enum", unique) if unique else None
 
 
-def is_tighter(limit: Limit, schema: Mapping[str, Any]) -> bool:
+def is_tighter(limit: RuleKeyword, schema: Mapping[str, Any]) -> bool:
     """Say whether a limit is tighter than the schema."""
     schema_value = schema.get(limit.keyword)
     if schema_value is None or limit.keyword in ("enum", "pattern"):

@@ -28,7 +28,7 @@ class GateState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """The verdict of an XR's status."""
 
     state: GateState
@@ -38,16 +38,16 @@ class Verdict:
     """For a person."""
 
 
-def verdict_of(gate: Gate, xr: Manifest) -> Verdict:
+def verdict_of(gate: Gate, xr: Manifest) -> GateVerdict:
     """Read the verdict from an XR's status. Never raises, whatever the status contains."""
     paused = dig(xr, "status", *gate.paused.split("."))
     cause_value = dig(xr, "status", *gate.cause.split("."))
     cause = cause_value if isinstance(cause_value, str) else ""
     if not isinstance(paused, bool):
         problem = "was never written" if paused is None else f"is {paused!r}, not true or false"
-        return Verdict(GateState.UNKNOWN, cause, f"status.{gate.paused} {problem}")
+        return GateVerdict(GateState.UNKNOWN, cause, f"status.{gate.paused} {problem}")
     if not paused:
-        return Verdict(GateState.OPEN, cause, "not paused")
+        return GateVerdict(GateState.OPEN, cause, "not paused")
     if cause in gate.exhausted:
-        return Verdict(GateState.EXHAUSTED, cause, f"paused: {cause}")
-    return Verdict(GateState.UNKNOWN, cause, f"paused, but status.{gate.cause} is '{cause}'")
+        return GateVerdict(GateState.EXHAUSTED, cause, f"paused: {cause}")
+    return GateVerdict(GateState.UNKNOWN, cause, f"paused, but status.{gate.cause} is '{cause}'")

@@ -11,7 +11,7 @@ from typing import Any
 
 from orderkit.core.kit import js_patterns
 from orderkit.core.kit.model import Hidden, spelt_out
-from orderkit.core.kit.xrd_fields import Field, Shape
+from orderkit.core.kit.xrd_fields import FieldShape, KitField
 
 Schema = dict[str, Any]
 
@@ -19,7 +19,7 @@ NOT_BAKED = "is not set, because this pack was not published to a platform"
 _HIDDEN_UI = {"ui:widget": "hidden", "ui:backstage": {"review": {"show": False}}}
 
 
-def hidden_schema(field: Field, hidden: Hidden) -> Schema:
+def hidden_schema(field: KitField, hidden: Hidden) -> Schema:
     """
     Return the form property of a field with a value of the platform.
 
@@ -31,7 +31,7 @@ def hidden_schema(field: Field, hidden: Hidden) -> Schema:
     )
 
 
-def guard_pattern(hidden: Hidden, field: Field) -> str:
+def guard_pattern(hidden: Hidden, field: KitField) -> str:
     """
     Return the JavaScript pattern that a hidden field's value must match.
 
@@ -42,12 +42,12 @@ def guard_pattern(hidden: Hidden, field: Field) -> str:
     return js_patterns.to_javascript(pattern)
 
 
-def guard_of(shape: Shape) -> str:
+def guard_of(shape: FieldShape) -> str:
     """Return the pattern of a platform value by its type; empty for text."""
     return {
-        Shape.INTEGER: "^(0|-?[1-9][0-9]*)$",
-        Shape.NUMBER: r"^(0|-?[1-9][0-9]*)(\.[0-9]+)?$",
-        Shape.BOOLEAN: "^(true|false)$",
+        FieldShape.INTEGER: "^(0|-?[1-9][0-9]*)$",
+        FieldShape.NUMBER: r"^(0|-?[1-9][0-9]*)(\.[0-9]+)?$",
+        FieldShape.BOOLEAN: "^(true|false)$",
     }.get(shape, "")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.platform.baking import NAME
+from orderkit.core.platform.baking import BUILT_IN, NAME
 from orderkit.core.yaml.documents import DATA_KIND, document
 
 Schema = dict[str, Any]
@@ -111,8 +111,8 @@ _HIDDEN = _closed(
         "from": {
             "type": "string",
             "pattern": f"^{NAME}$",
-            "description": "A name in platform.yaml's spec.values, or one of FORGE_URL, "
-            "FORGE_HOST, PACK_COMMIT, REGISTRY.",
+            "description": "A name in platform.yaml's spec.values, or one of "
+            f"{', '.join(BUILT_IN)}.",
         },
         "pattern": _doc(
             _TEXT,

@@ -124,7 +124,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KitChange:
     """A change of a living order."""
 
     name: str
@@ -240,7 +240,7 @@ class Kit:
     fields: Mapping[FieldPath, Hints] = field(default_factory=dict)
     hidden: Mapping[FieldPath, Hidden] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[KitChange, ...] = ()
     """Empty: every visible field may change, directly."""
     end: End = field(default_factory=End)
     lease: Lease = field(default_factory=Lease)

@@ -9,7 +9,6 @@ repository.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -17,6 +16,7 @@ from pathlib import PurePosixPath
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.kit.kit_reader import read_kit
 from orderkit.core.kit.model import Kit
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import DATA_KIND, NAME, DataKinds, Files, data_kinds, document
 
@@ -72,8 +72,7 @@ class Pack:
             InvalidInputError: One of its files is malformed.
         """
         if name not in self.kit_names:
-            near = difflib.get_close_matches(name, self.kit_names, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"kits: {', '.join(self.kit_names)}"
+            hint = did_you_mean(name, self.kit_names, f"kits: {', '.join(self.kit_names)}")
             raise NotFoundError(f"kit '{name}' is not in pack '{self.name}'", hint=hint)
         return read_kit(name, self.files)
 

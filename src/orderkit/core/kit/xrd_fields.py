@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from orderkit.core.kit import form_rules
-from orderkit.core.kit.form_rules import Limit
+from orderkit.core.kit.form_rules import RuleKeyword
 from orderkit.core.kit.model import FieldPath, Hidden, Hints, Kit
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.schema.structural.pruning import PRESERVE
@@ -29,7 +29,7 @@ ABSENT: Any = object()
 _NO_HINTS = Hints()
 
 
-class Shape(StrEnum):
+class FieldShape(StrEnum):
     """The kind of value that a field holds, from the form's point of view."""
 
     TEXT = "text"
@@ -46,17 +46,17 @@ class Shape(StrEnum):
     """An object whose content would be pruned, so nothing can be entered."""
 
 
-SCALARS = frozenset({Shape.TEXT, Shape.INTEGER, Shape.NUMBER, Shape.BOOLEAN})
+SCALARS = frozenset({FieldShape.TEXT, FieldShape.INTEGER, FieldShape.NUMBER, FieldShape.BOOLEAN})
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class KitField:
     """One property below ``spec`` of the XR, or an entry of a list or map."""
 
     name: str
     path: FieldPath
     """Dotted; entries of lists and maps end in ``[]``."""
-    shape: Shape
+    shape: FieldShape
     schema: Schema
     required: bool
     """Whether the XR is refused without it. A default makes it optional."""
@@ -69,10 +69,10 @@ class Field:
     """``x-ui-hidden``: not part of the form."""
     advanced: bool = False
     order: float | None = None
-    fields: tuple[Field, ...] = ()
-    item: Field | None = None
+    fields: tuple[KitField, ...] = ()
+    item: KitField | None = None
     """What a list or map holds."""
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[RuleKeyword, ...] = ()
     """Rules of the XRD, translated to keywords."""
     sentences: tuple[str, ...] = ()
     """Rules that a form can only describe."""
@@ -80,7 +80,7 @@ class Field:
     @property
     def visible(self) -> bool:
         """Whether a person fills it in."""
-        return self.hidden is None and not self.unseen and self.shape is not Shape.EMPTY
+        return self.hidden is None and not self.unseen and self.shape is not FieldShape.EMPTY
 
     @property
     def asked(self) -> bool:
@@ -101,10 +101,10 @@ class Field:
         them, because rules would see them.
         """
         optional = not self.required and self.default is ABSENT and self.hidden is None
-        holds = self.shape in (Shape.LIST, Shape.MAP, Shape.FREE, Shape.OBJECT)
+        holds = self.shape in (FieldShape.LIST, FieldShape.MAP, FieldShape.FREE, FieldShape.OBJECT)
         return optional and holds and not any(field.hidden for field in self.walk())
 
-    def walk(self) -> Iterator[Field]:
+    def walk(self) -> Iterator[KitField]:
         """Yield the field and its nested fields, without entries of lists and maps."""
         yield self
         for field in self.fields:
@@ -112,21 +112,21 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class KitFields:
     """All fields of a kit, and the rules of its ``spec`` that a form can only describe."""
 
-    top: tuple[Field, ...]
+    top: tuple[KitField, ...]
     rules: tuple[tuple[frozenset[str], str], ...]
     """For each rule: the top-level fields it uses, and its sentence."""
     preserves: bool
     """Whether ``spec`` keeps fields that are not in the schema."""
 
-    def walk(self) -> Iterator[Field]:
+    def walk(self) -> Iterator[KitField]:
         """Yield every field in the form's order, without entries of lists and maps."""
         for field in self.top:
             yield from field.walk()
 
-    def find(self, path: FieldPath) -> Field | None:
+    def find(self, path: FieldPath) -> KitField | None:
         """Return the field of that path."""
         return next((field for field in self.walk() if field.path == path), None)
 
@@ -136,7 +136,7 @@ class Fields:
         return tuple(field.path for field in self.walk())
 
 
-def fields_of(kit: Kit) -> Fields:
+def fields_of(kit: Kit) -> KitFields:
     """
     Return the fields of a kit in the order of its XRD.
 
@@ -146,7 +146,7 @@ def fields_of(kit: Kit) -> Fields:
     spec = spec_of(kit)
     reader = _Reader(kit)
     top, rules = reader.properties(spec, kit.spec_schema, "", present=True)
-    return Fields(top, (*rules, *_choices(spec)), preserves=bool(spec.get(PRESERVE)))
+    return KitFields(top, (*rules, *_choices(spec)), preserves=bool(spec.get(PRESERVE)))
 
 
 def spec_of(kit: Kit) -> dict[str, Any]:
@@ -169,27 +169,27 @@ def spec_of(kit: Kit) -> dict[str, Any]:
 
 
 _BY_TYPE = {
-    "string": Shape.TEXT,
-    "integer": Shape.INTEGER,
-    "number": Shape.NUMBER,
-    "boolean": Shape.BOOLEAN,
-    "array": Shape.LIST,
+    "string": FieldShape.TEXT,
+    "integer": FieldShape.INTEGER,
+    "number": FieldShape.NUMBER,
+    "boolean": FieldShape.BOOLEAN,
+    "array": FieldShape.LIST,
 }
 
 
-def shape_of(schema: Schema) -> Shape:
+def shape_of(schema: Schema) -> FieldShape:
     """Return the kind of value that a schema describes."""
     if schema.get(INT_OR_STRING):
-        return Shape.INT_OR_STRING
+        return FieldShape.INT_OR_STRING
     by_type = _BY_TYPE.get(str(schema.get("type")))
     if by_type is not None:
         return by_type
     if schema.get("properties"):
-        return Shape.OBJECT
+        return FieldShape.OBJECT
     values = schema.get("additionalProperties")
     if isinstance(values, dict) and values:
-        return Shape.MAP
-    return Shape.FREE if schema.get(PRESERVE) or values else Shape.EMPTY
+        return FieldShape.MAP
+    return FieldShape.FREE if schema.get(PRESERVE) or values else FieldShape.EMPTY
 
 
 class _Reader:
@@ -200,11 +200,11 @@ class _Reader:
 
     def properties(
         self, schema: Schema, author: Schema, path: FieldPath, *, present: bool
-    ) -> tuple[tuple[Field, ...], tuple[tuple[frozenset[str], str], ...]]:
+    ) -> tuple[tuple[KitField, ...], tuple[tuple[frozenset[str], str], ...]]:
         """Return the fields of an object, and its rules about more than one of them."""
         required = schema.get("required") or ()
         hints = author.get("properties")
-        fields: list[Field] = []
+        fields: list[KitField] = []
         for name, inner in (schema.get("properties") or {}).items():
             field_path = f"{path}.{name}" if path else name
             author_schema = hints.get(name) if isinstance(hints, Mapping) else None
@@ -230,11 +230,11 @@ class _Reader:
         *,
         present: bool,
         is_required: bool,
-    ) -> Field:
+    ) -> KitField:
         author = author if isinstance(author, Mapping) else {}
         default = schema.get("default")
         order = author.get("x-ui-order")
-        field = Field(
+        field = KitField(
             name=name,
             path=path,
             shape=shape_of(schema),
@@ -250,17 +250,17 @@ class _Reader:
         )
         return self._completed(field, author)
 
-    def _completed(self, field: Field, author: Schema) -> Field:
+    def _completed(self, field: KitField, author: Schema) -> KitField:
         """Add the nested fields and the field's own rules."""
         rule_sentences: tuple[str, ...] = ()
-        if field.shape is Shape.OBJECT:
+        if field.shape is FieldShape.OBJECT:
             inner, about = self.properties(
                 _with_defaults(field), author, field.path, present=field.always
             )
             field = replace(field, fields=inner)
             rule_sentences = tuple(sentence for _, sentence in about)
-        elif field.shape in (Shape.LIST, Shape.MAP):
-            key = "items" if field.shape is Shape.LIST else "additionalProperties"
+        elif field.shape in (FieldShape.LIST, FieldShape.MAP):
+            key = "items" if field.shape is FieldShape.LIST else "additionalProperties"
             item = self._field(
                 "",
                 f"{field.path}[]",
@@ -275,13 +275,13 @@ class _Reader:
             field, sentences=(*rule_sentences, *(sentence for _, sentence in choice_rules))
         )
         for rule in form_rules.rules_of(field.schema):
-            if field.shape is not Shape.OBJECT:
+            if field.shape is not FieldShape.OBJECT:
                 field = _limited(field, str(rule.get("rule", "")), rule)
         return field
 
     def _ruled(
-        self, fields: tuple[Field, ...], schema: Schema
-    ) -> tuple[tuple[Field, ...], tuple[tuple[frozenset[str], str], ...]]:
+        self, fields: tuple[KitField, ...], schema: Schema
+    ) -> tuple[tuple[KitField, ...], tuple[tuple[frozenset[str], str], ...]]:
         """Move each rule of an object to its only property, or keep it as a sentence."""
         by_name = {field.name: field for field in fields}
         rules: list[tuple[frozenset[str], str]] = []
@@ -296,7 +296,7 @@ class _Reader:
         return tuple(by_name.values()), tuple(rules)
 
 
-def _limited(field: Field, text: str, rule: Mapping[str, Any]) -> Field:
+def _limited(field: KitField, text: str, rule: Mapping[str, Any]) -> KitField:
     """Add a rule to a field, as keywords if that is exact, else as a sentence."""
     message = str(rule.get("message") or "")
     new_limits = None if "oldSelf" in text else form_rules.limits(text, message, field.schema)
@@ -311,7 +311,7 @@ def _limited(field: Field, text: str, rule: Mapping[str, Any]) -> Field:
     return replace(field, limits=(*field.limits, *tighter))
 
 
-def _contradicts(field: Field, new_limits: Sequence[Limit]) -> bool:
+def _contradicts(field: KitField, new_limits: Sequence[RuleKeyword]) -> bool:
     """Say whether the default is not among the choices: the form must offer its initial value."""
     return any(
         limit.keyword == "enum" and field.default is not ABSENT and field.default not in limit.value
@@ -319,7 +319,7 @@ def _contradicts(field: Field, new_limits: Sequence[Limit]) -> bool:
     )
 
 
-def _with_defaults(field: Field) -> dict[str, Any]:
+def _with_defaults(field: KitField) -> dict[str, Any]:
     """Return an object's schema with its default applied to its properties, where it wins."""
     schema = dict(field.schema)
     if not isinstance(field.default, dict) or not field.default:

@@ -77,7 +77,7 @@ SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TeamLimits:
     """How much a team may order."""
 
     orders: int | None = None
@@ -120,7 +120,7 @@ class TeamFile:
     """Empty: every kit of the pack."""
     namespaces: tuple[str, ...] = ()
     """In addition to the team's own."""
-    limits: Limits = field(default_factory=Limits)
+    limits: TeamLimits = field(default_factory=TeamLimits)
 
     @property
     def is_plain(self) -> bool:
@@ -171,5 +171,7 @@ def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
         members=tuple(spec["members"]) if "members" in spec else None,
         kits=tuple(spec.get("kits", ())),
         namespaces=tuple(spec.get("namespaces", ())),
-        limits=Limits(limits.get("orders"), limits.get("ordersOf", {}), limits.get("fields", {})),
+        limits=TeamLimits(
+            limits.get("orders"), limits.get("ordersOf", {}), limits.get("fields", {})
+        ),
     )

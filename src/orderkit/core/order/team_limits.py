@@ -9,7 +9,6 @@ Called by the flows that order, register and change, and by ``flows.team.teams``
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -21,8 +20,9 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.names import OrderId
 from orderkit.core.objects import quantities
 from orderkit.core.objects.quantities import NoQuantity, Unsure
-from orderkit.core.order.team_file import ORDERS, Limits, TeamFile
+from orderkit.core.order.team_file import ORDERS, TeamFile, TeamLimits
 from orderkit.core.schema.validate.hints import schema_at, shown, value_at
+from orderkit.core.suggestions import did_you_mean
 
 _NUMBERS = ("integer", "number")
 
@@ -136,8 +136,8 @@ def _size(value: Any) -> Decimal | None:
 
 
 def with_limits(
-    limits: Limits, added: Mapping[str, str], dropped: Iterable[str], kits: Mapping[str, Kit]
-) -> Limits:
+    limits: TeamLimits, added: Mapping[str, str], dropped: Iterable[str], kits: Mapping[str, Kit]
+) -> TeamLimits:
     """
     Return the limits with some added and some dropped.
 
@@ -155,7 +155,7 @@ def with_limits(
     return limits
 
 
-def _with(limits: Limits, name: str, text: str, kits: Mapping[str, Kit]) -> Limits:
+def _with(limits: TeamLimits, name: str, text: str, kits: Mapping[str, Kit]) -> TeamLimits:
     head, dot, subname = name.partition(".")
     if name == ORDERS:
         return replace(limits, orders=_count(name, text))
@@ -171,7 +171,7 @@ def _with(limits: Limits, name: str, text: str, kits: Mapping[str, Kit]) -> Limi
     return replace(limits, fields={**limits.fields, head: bounds})
 
 
-def _without(limits: Limits, name: str) -> Limits:
+def _without(limits: TeamLimits, name: str) -> TeamLimits:
     head, _, subname = name.partition(".")
     if name == ORDERS and limits.orders is not None:
         return replace(limits, orders=None)
@@ -189,8 +189,7 @@ def _without(limits: Limits, name: str) -> Limits:
 def _kit_called(field: str, name: str, kits: Mapping[str, Kit]) -> Kit:
     if name in kits:
         return kits[name]
-    near = difflib.get_close_matches(name, kits, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"kits: {', '.join(sorted(kits))}"
+    hint = did_you_mean(name, kits, f"kits: {', '.join(sorted(kits))}")
     raise InvalidInputError(field, name, "is not a kit of this platform's pack", hint=hint)
 
 

@@ -14,7 +14,7 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan.price_table import steps_of
 
 
-class UnreadableError(Exception):
+class UnreadableAmountError(Exception):
     """An amount cannot be read; says why."""
 
 
@@ -32,13 +32,13 @@ def number_of(value: Any, path: str) -> Decimal:
     )
 
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise UnreadableError(f"{path} is no amount")
+        raise UnreadableAmountError(f"{path} is no amount")
     try:
         number = parse(repr(value) if isinstance(value, float) else str(value))
     except (NoQuantity, Unsure) as error:
-        raise UnreadableError(f"{path}: {error}") from error
+        raise UnreadableAmountError(f"{path}: {error}") from error
     if number < 0:
-        raise UnreadableError(f"{path} is negative: {number}")
+        raise UnreadableAmountError(f"{path} is negative: {number}")
     return number
 
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Literal, TypeVar
 
-from orderkit.core.crossplane.composed import Lookup, Step, World
-from orderkit.core.crossplane.simulation import Simulation, Surroundings, layered_lookup, simulate
+from orderkit.core.crossplane.composed import Lookup, PipelineStep, World
+from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, layered_lookup, simulate
 from orderkit.core.crossplane.station import Selector, Station
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.schema.validate import Finding, Validator
 
 _DEPTH_MAX = 5
@@ -36,7 +36,7 @@ class Blueprint:
 
     validator: Validator
     """The validator of its XRD, which also fills in defaults."""
-    steps: Sequence[Step]
+    steps: Sequence[PipelineStep]
     composition: str = ""
     """Its name as shown in ``spec.crossplane``; empty for XRs of the first API."""
     defaults: Mapping[tuple[str | int, ...], Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Blueprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class AssemblyContext:
     """Everything that assembling needs besides the XR."""
 
     blueprints: Mapping[tuple[str, str], Blueprint]
@@ -57,7 +57,7 @@ class Workshop:
     """Whether a kind is namespaced, where that is known."""
     salt: str = ""
     """Changes the uids given to objects that have none yet (``unknown_fields``)."""
-    laws: Laws = field(default_factory=Laws)
+    laws: PackRules = field(default_factory=PackRules)
     """The rules that outcomes are judged by."""
     remote: Collection[str] = ()
     """Functions that run as processes of their own."""
@@ -165,7 +165,7 @@ class Assembly:
 
 def assemble(
     xr: Manifest,
-    workshop: Workshop,
+    workshop: AssemblyContext,
     *,
     observed: Mapping[str, Manifest] | None = None,
     attributed: Mapping[str, str] | None = None,
@@ -196,12 +196,12 @@ class _LiveState:
         return _LiveState(dict(_below(name, self.observed)), dict(_below(name, self.attributed)))
 
 
-def _assemble(xr: Manifest, workshop: Workshop, live: _LiveState, *, depth: int) -> Assembly:
+def _assemble(xr: Manifest, workshop: AssemblyContext, live: _LiveState, *, depth: int) -> Assembly:
     kind = Kind.of(xr)
     blueprint = workshop.blueprints[kind.group, kind.kind]
     report = blueprint.validator.check(xr)
     faults = tuple(_refused(finding) for finding in report.findings)
-    assembly = _Floor(workshop, blueprint, report.result, live, depth).settled(faults)
+    assembly = _XrAssembly(workshop, blueprint, report.result, live, depth).settled(faults)
     judged = assembly.faults or assembly.xr.get("status") == xr.get("status")
     wrong = () if judged else tuple(_unshowable(assembly.xr, blueprint.validator))
     return replace(assembly, input_xr=xr, faults=(*assembly.faults, *wrong))
@@ -226,10 +226,10 @@ def _refused(finding: Finding) -> Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class _Floor:
+class _XrAssembly:
     """Assembles one XR and what is composed for it."""
 
-    workshop: Workshop
+    workshop: AssemblyContext
     blueprint: Blueprint
     xr: Manifest
     live: _LiveState
@@ -250,7 +250,7 @@ class _Floor:
             name: manifest for name, manifest in self.live.observed.items() if "/" not in name
         }
         shop = self.workshop
-        around = Surroundings(
+        around = SimulatedWorld(
             shop.existing,
             observed,
             scopes=shop.scopes,

@@ -3,7 +3,7 @@ Compare two assemblies of one order, before and after a change, into a `Plan`.
 
 Resources are paired by path. The comparison ignores what Crossplane writes for every resource
 (owner references, its own labels and annotations) and what the cluster writes (status). Called by
-the flow that plans; `dangers` judges the result.
+flows that plan; `dangers` judges the result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metada
 from orderkit.core.order.change import FieldDifference, differences, same
 from orderkit.core.plan.assembly import Assembly, Fault, key_text
 from orderkit.core.plan.cost import Costs
-from orderkit.core.plan.dangers import Danger, Mind, dangers_of
+from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
 
 _CROSSPLANE_LABELS = {COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION, *CLAIM_LABELS}
 _SERVER_FIELDS = {
@@ -108,11 +108,6 @@ class Plan:
         waves = (tuple(path for path in wave if path in new) for wave in self.after.waves)
         return tuple(wave for wave in waves if wave)
 
-    @property
-    def is_empty(self) -> bool:
-        """Say whether nothing changes except perhaps fields of the XR itself."""
-        return not (self.changes or self.status or self.faults)
-
     def count(self, action: Action) -> int:
         """Return how many resources have this action."""
         return sum(change.action is action for change in self.changes)
@@ -137,7 +132,7 @@ def compare(
     after: Assembly,
     *,
     fresh: Assembly | None = None,
-    mind: Mind | None = None,
+    mind: DangerContext | None = None,
 ) -> Plan:
     """
     Compare an order before and after a change.

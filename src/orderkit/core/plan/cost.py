@@ -5,7 +5,7 @@ Each line says its sum: how many times how much of what times which price. What 
 named, never taken for free; an amount that cannot be read is named too. All in exact decimals,
 rounded only where they are written. Limits ("up to") are added up apart from what is surely paid.
 
-Pure. Called by the flow that plans.
+Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.values import same
-from orderkit.core.plan.amounts import UnreadableError, number_of, values_at
+from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
 from orderkit.core.plan.assembly import Assembly, key_text
 from orderkit.core.plan.graph_references import identities
 from orderkit.core.plan.price_table import UNITS, Price, PriceTable
@@ -173,7 +173,7 @@ def _bill(assembly: Assembly, table: PriceTable) -> Bill:
         for price in prices:
             try:
                 lines.append(_line(path, priced, price, table))
-            except UnreadableError as error:
+            except UnreadableAmountError as error:
                 unread.append(f"{key_text(priced)}: {error}")
     kinds = {kind: number for kind, number in sorted(without.items()) if number}
     return Bill(tuple(lines), kinds, tuple(dict.fromkeys(unread)))
@@ -234,7 +234,7 @@ def _factor(
     values = values_at(manifest, path)
     if not values:
         if absent is None:
-            raise UnreadableError(f"{path} is not set")
+            raise UnreadableAmountError(f"{path} is not set")
         return absent, _amount_text(absent, unit, "assumed")
     amount = sum((number_of(value, path) for value in values), Decimal(0)) / UNITS[unit]
     return amount, _amount_text(amount, unit, path.rpartition(".")[2])

@@ -10,23 +10,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from orderkit.core import errors
 from orderkit.core.objects.values import to_json as value_json
 from orderkit.core.plan.cost import sums_json
-from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderPlan, Verdict
+from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderPlan, OrderVerdict
 from orderkit.core.plan.folding import Fold, folds
-from orderkit.core.plan.plan_json import CHANGES, REFUSED, UNCHANGED, plan_json, to_json
-
-UNKNOWN = 1
+from orderkit.core.plan.plan_json import plan_json, to_json
 
 
 def fleet_exit_code(fleet: FleetPlan) -> int:
-    """Return 2 if an order would be refused, 1 if one is unknown, 3 if one changes, else 0."""
+    """Return 4 if an order would be refused, 1 if one is unknown, 10 if one changes, else 0."""
     counts = fleet.counts
-    if counts[Verdict.REFUSED]:
-        return REFUSED
-    if counts[Verdict.UNKNOWN]:
-        return UNKNOWN
-    return CHANGES if counts[Verdict.CHANGED] else UNCHANGED
+    if counts[OrderVerdict.REFUSED]:
+        return errors.RefusedError.exit_code
+    if counts[OrderVerdict.UNKNOWN]:
+        return errors.OrderkitError.exit_code
+    return errors.EXIT_DIFFERS if counts[OrderVerdict.CHANGED] else errors.EXIT_DONE
 
 
 def fleet_json(fleet: FleetPlan) -> dict[str, Any]:
@@ -35,7 +34,7 @@ def fleet_json(fleet: FleetPlan) -> dict[str, Any]:
     errors = [error for shape in shapes for error in shape.get("errors", ())]
     errors += [
         {"resourceID": f"order/{order.order}", "message": order.why_not}
-        for order in fleet.of(Verdict.UNKNOWN)
+        for order in fleet.of(OrderVerdict.UNKNOWN)
     ]
     return {
         "summary": {

@@ -8,7 +8,7 @@ how many orders it happens to. Bounded as the plan of one order is.
 from __future__ import annotations
 
 from orderkit.core.order.change import shown
-from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, Verdict, counted
+from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
 from orderkit.core.plan.folding import Fold, folds, of_categories
 
 MAX_FOLDS = 100
@@ -87,7 +87,7 @@ def _changes(changes: tuple[Fold, ...]) -> list[str]:
 
 
 def _unread(fleet: FleetPlan) -> list[str]:
-    missing = fleet.of(Verdict.UNKNOWN)
+    missing = fleet.of(OrderVerdict.UNKNOWN)
     rows = [f"- {_code(order.order)} {_plain(order.why_not)}" for order in missing[:MAX_FOLDS]]
     hidden_count = len(missing) - MAX_FOLDS
     rows += [f"- and {hidden_count:,} more"] if hidden_count > 0 else []
@@ -95,7 +95,7 @@ def _unread(fleet: FleetPlan) -> list[str]:
 
 
 def _is_unread(fold: Fold, fleet: FleetPlan) -> bool:
-    unread = {order.order for order in fleet.of(Verdict.UNKNOWN)}
+    unread = {order.order for order in fleet.of(OrderVerdict.UNKNOWN)}
     return unread.issuperset(fold.orders)
 
 

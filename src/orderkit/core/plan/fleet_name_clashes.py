@@ -15,7 +15,7 @@ from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.plan.assembly import Assembly, Fault, key_text
 from orderkit.core.plan.comparison import Action, Plan
 from orderkit.core.plan.fleet_plan import OrderPlan
-from orderkit.core.plan.judging import Rule, collisions
+from orderkit.core.plan.judging import OutcomeRule, collisions
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of
 
 
@@ -57,5 +57,5 @@ def _fault(obj: OutcomeObject, other_orders: str) -> Fault:
         f"{key_text(obj.manifest)} is what other orders make too: {other_orders}",
         "metadata.name",
         "give it a name that has the order's own name in it",
-        code=Rule.COLLISION,
+        code=OutcomeRule.COLLISION,
     )

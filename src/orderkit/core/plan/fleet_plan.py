@@ -19,7 +19,7 @@ from orderkit.core.plan.cost import Costs, Sums, summed
 from orderkit.core.plan.stored_defaults import DefaultChange
 
 
-class Verdict(StrEnum):
+class OrderVerdict(StrEnum):
     """What becomes of an order."""
 
     UNCHANGED = "unchanged"
@@ -52,13 +52,13 @@ class OrderPlan:
         return tuple(fault for fault in self.plan.faults if fault not in old_faults)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> OrderVerdict:
         if self.plan is None:
-            return Verdict.UNKNOWN
+            return OrderVerdict.UNKNOWN
         if self.new_faults:
-            return Verdict.REFUSED
+            return OrderVerdict.REFUSED
         touched = self.plan.changes or self.plan.fields or self.plan.status or self._mended
-        return Verdict.CHANGED if touched else Verdict.UNCHANGED
+        return OrderVerdict.CHANGED if touched else OrderVerdict.UNCHANGED
 
     @property
     def _mended(self) -> bool:
@@ -88,14 +88,14 @@ class FleetPlan:
     read_s: float = 0.0
     planned_s: float = 0.0
 
-    def of(self, verdict: Verdict) -> tuple[OrderPlan, ...]:
+    def of(self, verdict: OrderVerdict) -> tuple[OrderPlan, ...]:
         """Return the orders that this becomes of."""
         return tuple(order for order in self.orders if order.verdict is verdict)
 
     @property
-    def counts(self) -> Mapping[Verdict, int]:
+    def counts(self) -> Mapping[OrderVerdict, int]:
         """How many orders, by what becomes of them."""
-        return {verdict: len(self.of(verdict)) for verdict in Verdict}
+        return {verdict: len(self.of(verdict)) for verdict in OrderVerdict}
 
     @property
     def dangers(self) -> int:

@@ -21,7 +21,7 @@ ROOT = ""
 _FIELDS_MAX = 3
 
 
-class State(StrEnum):
+class NodeState(StrEnum):
     """What happens to a node; the values are those of `Action`, and one more."""
 
     ADDED = "added"
@@ -37,14 +37,14 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """One resource of the order."""
 
     path: str
     kind: str
     name: str
     """With its namespace."""
-    state: State
+    state: NodeState
     fields: tuple[FieldDifference, ...] = ()
     """The first that differ."""
     hidden_fields: int = 0
@@ -59,7 +59,7 @@ class Graph:
 
     title: str
     summary: str
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, GraphNode]
     """By path; the order's XR is `ROOT` and the first."""
     references: tuple[tuple[str, str], ...]
     """Pairs of paths: the first names the second."""
@@ -85,27 +85,27 @@ def graph_of(plan: Plan) -> Graph:
     return Graph(title, plan.summary, nodes, tuple(sorted(edges)), children)
 
 
-def _root(plan: Plan) -> Node:
+def _root(plan: Plan) -> GraphNode:
     fields = plan.fields
-    state = State.CHANGED if fields else State.UNCHANGED
+    state = NodeState.CHANGED if fields else NodeState.UNCHANGED
     return _node_of(ROOT, plan.after.xr, state, fields, 0)
 
 
-def _node(path: str, manifest: Manifest, change: ResourceChange | None, rank: int) -> Node:
-    state = State(change.action.value) if change else State.UNCHANGED
-    shows_fields = state in {State.CHANGED, State.REPLACED}
+def _node(path: str, manifest: Manifest, change: ResourceChange | None, rank: int) -> GraphNode:
+    state = NodeState(change.action.value) if change else NodeState.UNCHANGED
+    shows_fields = state in {NodeState.CHANGED, NodeState.REPLACED}
     fields = change.fields if change and shows_fields else ()
     return _node_of(path, manifest, state, fields, rank)
 
 
 def _node_of(
-    path: str, manifest: Manifest, state: State, fields: Sequence[FieldDifference], rank: int
-) -> Node:
+    path: str, manifest: Manifest, state: NodeState, fields: Sequence[FieldDifference], rank: int
+) -> GraphNode:
     meta = metadata(manifest)
     home = f"{meta['namespace']}/" if meta.get("namespace") else ""
     name = f"{home}{meta.get('name', '')}"
     shown_fields = tuple(fields[:_FIELDS_MAX])
-    return Node(
+    return GraphNode(
         path,
         Kind.of(manifest).kind,
         name,

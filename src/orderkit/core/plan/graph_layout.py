@@ -2,7 +2,7 @@
 Where the cards of a plan's picture stand: an XR above, what it composes in columns below it.
 
 A column holds what waits for the column before it; long ones are broken. A nested XR is a box
-around its own columns. All in pixels. Pure and deterministic; called by ``svg``.
+around its own columns. All in pixels. Pure and deterministic; called by ``graph_svg``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import groupby
 from orderkit.core.errors import shorten
 from orderkit.core.objects.values import shown_pair
 from orderkit.core.order.change import FieldDifference
-from orderkit.core.plan.graph import ROOT, Graph, Node
+from orderkit.core.plan.graph import ROOT, Graph, GraphNode
 
 CARD_PAD, HEAD, LINE = 14.0, 21.0, 16.0
 _PAD, _GAP, _GUTTER = 14.0, 10.0, 34.0
@@ -39,7 +39,7 @@ class Box:
 class Card:
     """One resource, and where it stands."""
 
-    node: Node
+    node: GraphNode
     box: Box
 
     @property
@@ -54,7 +54,7 @@ class Card:
 
 
 @dataclass(slots=True)
-class Layout:
+class GraphLayout:
     """Everything that is drawn."""
 
     width: float = 0.0
@@ -70,7 +70,7 @@ class Layout:
 class _Block:
     """A card, with what it composes below it if it is an XR, at the place 0, 0."""
 
-    node: Node
+    node: GraphNode
     width: float
     height: float
     card: Box
@@ -78,16 +78,16 @@ class _Block:
     """Of each column the x, and the y of each block in it."""
 
 
-def laid_out(graph: Graph) -> Layout:
+def laid_out(graph: Graph) -> GraphLayout:
     """Place every card."""
-    layout = Layout()
+    layout = GraphLayout()
     block = _block(graph, ROOT)
     layout.width, layout.height = block.width, block.height
     _place(layout, block, 0.0, 0.0)
     return layout
 
 
-def lines_of(node: Node) -> list[str]:
+def lines_of(node: GraphNode) -> list[str]:
     """Return what a card tells below kind and name."""
     more_line = [f"and {node.hidden_fields} more"] if node.hidden_fields else []
     return [*map(_field_cut, node.fields), *more_line]
@@ -144,13 +144,13 @@ def _columns(graph: Graph, children: Sequence[str]) -> Iterator[list[str]]:
         yield from (rank[start : start + rows] for start in range(0, len(rank), rows))
 
 
-def _width(node: Node) -> float:
+def _width(node: GraphNode) -> float:
     mono = [len(_middle_cut(node.name)), *map(len, lines_of(node))]
     text = max((min(len(node.kind), _TEXT_MAX) + 2) * _SANS, max(mono) * _MONO)
     return max(_WIDTH_MIN, text + 2 * CARD_PAD)
 
 
-def _place(layout: Layout, block: _Block, x: float, y: float) -> None:
+def _place(layout: GraphLayout, block: _Block, x: float, y: float) -> None:
     card = replace(block.card, x=block.card.x + x, y=block.card.y + y)
     if block.columns and block.node.path != ROOT:
         layout.groups.append(Box(x, y, block.width, block.height))

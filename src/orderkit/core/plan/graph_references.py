@@ -6,7 +6,7 @@ Read from the words Kubernetes and Crossplane use: a map with ``kind`` and ``nam
 ``bucketRef``), a key that is a kind with a name in it. A bare name that happens to be equal is no
 reference. What stands inside a provider-kubernetes Object counts as the object it makes.
 
-Pure. Called by ``graph``.
+Pure. Called by ``graph`` and ``cost``.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from html import escape
 
 from orderkit.core.errors import shorten
-from orderkit.core.plan.graph import Graph, State
+from orderkit.core.plan.graph import Graph, NodeState
 from orderkit.core.plan.graph_layout import (
     CARD_PAD,
     HEAD,
     LINE,
     Box,
     Card,
-    Layout,
+    GraphLayout,
     laid_out,
     lines_of,
 )
@@ -77,7 +77,7 @@ def to_svg(graph: Graph) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _drawn(graph: Graph, layout: Layout) -> Iterator[str]:
+def _drawn(graph: Graph, layout: GraphLayout) -> Iterator[str]:
     yield from (_group(group) for group in layout.groups)
     yield from (f'<path class="tree" d="{path}"/>' for path in layout.tree)
     for source, target in graph.references:
@@ -102,7 +102,7 @@ def _card(card: Card) -> Iterator[str]:
     bar = Box(box.x, box.y + 6, 3, box.height - 12)
     yield f'<rect class="{node.state}" {_place(bar)} rx="1.5"/>'
     sign = ""
-    if node.state is not State.UNCHANGED:
+    if node.state is not NodeState.UNCHANGED:
         sign = f'<tspan class="k {node.state}">{node.state.sign} </tspan>'
     yield f'<text class="t k" x="{_n(x)}" y="{_n(y)}">{sign}{_text(card.kind)}</text>'
     yield f'<text class="s m" x="{_n(x)}" y="{_n(y + LINE)}">{_text(card.name)}</text>'
@@ -131,7 +131,7 @@ def _reference(source: Card, target: Card) -> Iterator[str]:
 
 def _legend(graph: Graph, y: float) -> Iterator[str]:
     x = _MARGIN
-    counts = dict.fromkeys(State, 0)
+    counts = dict.fromkeys(NodeState, 0)
     for path, node in graph.nodes.items():
         counts[node.state] += bool(path)
     for state, count in counts.items():

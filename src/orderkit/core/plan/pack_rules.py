@@ -12,7 +12,7 @@ ANY_GROUP = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Laws:
+class PackRules:
     """What plans of a pack's orders are judged by; a cluster's facts come on top."""
 
     delivered: Layer = field(default_factory=dict)
@@ -26,9 +26,9 @@ class Laws:
     team_fields: Mapping[GroupKind, str] = field(default_factory=dict)
     """The field of ``spec`` that names an order's team, dotted, by the kind of its XR."""
 
-    def joined(self, other: Laws) -> Laws:
+    def joined(self, other: PackRules) -> PackRules:
         """Return what two packs say together; the other one's word counts where both speak."""
-        return Laws(
+        return PackRules(
             {**self.delivered, **other.delivered},
             {**self.supplied, **other.supplied},
             (*self.roles, *other.roles),

@@ -3,9 +3,9 @@ A plan as data: the JSON that scripts read, and the exit code that CI acts on.
 
 The outer shape is the structured output of crossplane-diff (0.6 and later): ``summary``,
 ``changes``, ``xrs``, ``errors`` with their names and nesting, so that what reads its output reads
-ours. Everything it has no word for stands beside it under keys of our own (``plan``). Exit codes
-are its too: 0 nothing changes, 1 the plan could not be made, 2 it would be refused, 3 it changes
-something. Read from its documentation, August 2026.
+ours (read from its documentation, August 2026). Everything it has no word for stands beside it
+under keys of our own (``plan``). Exit codes are those of every Orderkit command, not its: 0 nothing
+changes, 10 something changes, 4 the change would be refused, 1 the plan could not be made.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from orderkit.core import errors
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.plan.assembly import Fault
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
 from orderkit.core.plan.cost import costs_json
 
-UNCHANGED, REFUSED, CHANGES = 0, 2, 3
-
 
 def exit_code(plan: Plan) -> int:
     """Return what the command ends with; 1 is for errors, which make no plan."""
     if plan.faults:
-        return REFUSED
-    return CHANGES if plan.changes or plan.fields else UNCHANGED
+        return errors.RefusedError.exit_code
+    changes = plan.changes or plan.fields
+    return errors.EXIT_DIFFERS if changes else errors.EXIT_DONE
 
 
 def to_json(plan: Plan) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class RecordedOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PlanSnapshot:
     """Orders and the world around them, at one moment."""
 
     orders: tuple[RecordedOrder, ...]
@@ -79,7 +79,7 @@ class Snapshot:
 _NAMED = 5
 
 
-def to_text(snapshot: Snapshot) -> str:
+def to_text(snapshot: PlanSnapshot) -> str:
     """Return the file's text. Deterministic: the same state gives the same bytes."""
     objects = sorted(map(cleaned, snapshot.objects), key=_sort_key)
     data = {
@@ -108,7 +108,7 @@ def to_text(snapshot: Snapshot) -> str:
     return redact(text) + "\n"
 
 
-def from_text(text: str, *, name: str) -> Snapshot:
+def from_text(text: str, *, name: str) -> PlanSnapshot:
     """
     Read a snapshot.
 
@@ -145,12 +145,12 @@ def from_text(text: str, *, name: str) -> Snapshot:
         ) from error
 
 
-def _read(data: dict[str, Any]) -> Snapshot:
+def _read(data: dict[str, Any]) -> PlanSnapshot:
     orders = (
         RecordedOrder(str(o["order"]), str(o["kit"]), _object(o["xr"]), str(o["team"]))
         for o in data["orders"]
     )
-    return Snapshot(
+    return PlanSnapshot(
         tuple(orders),
         str(data["pack"]),
         {str(key): str(digest) for key, digest in data["schemas"].items()},

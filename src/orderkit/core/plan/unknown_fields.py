@@ -16,7 +16,7 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order.change import differences
-from orderkit.core.plan.assembly import Assembly, Guess, Workshop, assemble
+from orderkit.core.plan.assembly import Assembly, AssemblyContext, Guess, assemble
 
 _SALT = "another"
 
@@ -24,7 +24,7 @@ _SALT = "another"
 def with_guesses(
     assembly: Assembly,
     xr: Manifest,
-    workshop: Workshop,
+    workshop: AssemblyContext,
     observed: Mapping[str, Manifest],
     *,
     attributed: Mapping[str, str] | None = None,
@@ -44,7 +44,9 @@ def with_guesses(
     return replace(assembly, guesses=guesses, unknowns=(*assembly.unknowns, *_guess_texts(guesses)))
 
 
-def _new_xrs(assembly: Assembly, workshop: Workshop, observed: Mapping[str, Manifest]) -> bool:
+def _new_xrs(
+    assembly: Assembly, workshop: AssemblyContext, observed: Mapping[str, Manifest]
+) -> bool:
     new = (manifest for path, manifest in assembly.observed.items() if path not in observed)
     return any(workshop.blueprint(manifest) is not None for manifest in new)
 

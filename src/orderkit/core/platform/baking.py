@@ -23,19 +23,19 @@ _LIKE = re.compile(rb"__ORDERKIT_[A-Za-z0-9_]{1,40}__")
 SAFE = r"[A-Za-z0-9][A-Za-z0-9._:/-]*"
 """Allowed values: text that needs no quotes anywhere."""
 _SAFE = re.compile(rf"{SAFE}\Z")
-BUILT_IN = (
-    "FORGE_URL",
-    "FORGE_HOST",
-    "PACK_COMMIT",
-    "REGISTRY",
-    "SERVICE_URL",
-    "PORTAL_URL",
-    "CLUSTER_NAME",
-    "PACK_REPOSITORY",
-    "LEDGER_REPOSITORY",
-    "CROSSPLANE_CHARTS",
-)
-"""Values that every platform has; platform.yaml may add others."""
+BUILT_IN: Mapping[str, str] = {
+    "FORGE_URL": "address of the forge",
+    "FORGE_HOST": "the same without its scheme, as Backstage's `repoUrl` wants it",
+    "PACK_COMMIT": "commit of the pack that was published",
+    "REGISTRY": "registry of the pinned packages and images",
+    "SERVICE_URL": "address of Orderkit's service as browsers reach it",
+    "PORTAL_URL": "address of the portal as browsers reach it",
+    "CLUSTER_NAME": "what the portal calls the cluster (profile `job`)",
+    "PACK_REPOSITORY": "owner and name of the pack's repository on the forge",
+    "LEDGER_REPOSITORY": "owner and name of the ledger's repository on the forge",
+    "CROSSPLANE_CHARTS": "chart repository of Crossplane, where the platform installs it",
+}
+"""Values that every platform has, and what each is; platform.yaml may add others."""
 VERSION = "VERSION_"
 """Prefix of the values from ``spec.versions`` of pack.yaml."""
 BAKED_FOLDERS = ("templates", "day2", "gitops")

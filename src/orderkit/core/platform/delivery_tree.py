@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import APPLICATION, Kind, Manifest, dig, metadata
-from orderkit.core.platform.installation import Installation, Mirror, Target
+from orderkit.core.platform.installation import Installation, Mirror, PlatformTarget
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.edit import Edit, Op, edit
@@ -66,11 +66,11 @@ def fitted(
         InvalidInputError: An unknown provider, two mirrors of one prefix, or a broken Application.
     """
     kept = _without_providers(files, installation, providers)
-    if installation.crossplane.install == "none" or installation.target is Target.EMBEDDED:
+    if installation.crossplane.install == "none" or installation.target is PlatformTarget.EMBEDDED:
         kept = {path: data for path, data in kept.items() if not path.is_relative_to(CROSSPLANE)}
-    if installation.target is Target.IDPBUILDER:
+    if installation.target is PlatformTarget.IDPBUILDER:
         kept.pop(SETTINGS_LAYER, None)
-    if installation.mirrors and installation.target is not Target.EMBEDDED:
+    if installation.mirrors and installation.target is not PlatformTarget.EMBEDDED:
         kept[MIRRORS] = mirrors_file(installation.mirrors)
     for layer in layers_of(kept):
         if layer.folder is not None and not any(map(layer.delivers, kept)):

@@ -73,7 +73,7 @@ SCHEMAS: dict[str, Any] = {
 """Optional keys below ``spec`` of platform.yaml."""
 
 
-class Target(StrEnum):
+class PlatformTarget(StrEnum):
     """The kind of platform."""
 
     EMBEDDED = "embedded"
@@ -106,7 +106,7 @@ class Mirror:
 class Installation:
     """The cluster a pack is delivered to."""
 
-    target: Target = Target.CLUSTER
+    target: PlatformTarget = PlatformTarget.CLUSTER
     crossplane: CrossplaneSettings = field(default_factory=CrossplaneSettings)
     argocd_version: str | None = None
     """None: unknown, so only features of all supported releases are used."""
@@ -132,7 +132,7 @@ class Installation:
             for mirror in self.mirrors
         ]
         spec = {
-            "target": str(self.target) if self.target is not Target.CLUSTER else None,
+            "target": str(self.target) if self.target is not PlatformTarget.CLUSTER else None,
             "crossplane": _given(crossplane) if self.crossplane != CrossplaneSettings() else None,
             "argocd": {"version": self.argocd_version} if self.argocd_version else None,
             "mirrors": [_given(mirror) for mirror in mirrors],
@@ -145,7 +145,7 @@ def read_installation(spec: Mapping[str, Any]) -> Installation:
     """Read the keys of `SCHEMAS` from a ``spec`` that they accept."""
     crossplane = spec.get("crossplane", {})
     return Installation(
-        target=Target(spec.get("target", Target.CLUSTER)),
+        target=PlatformTarget(spec.get("target", PlatformTarget.CLUSTER)),
         crossplane=CrossplaneSettings(
             crossplane.get("install", "none"),
             crossplane.get("chartRepository", ""),

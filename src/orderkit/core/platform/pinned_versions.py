@@ -17,7 +17,7 @@ _PACKAGES = ("Provider", "Function", "Configuration")
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class VersionMove:
     """A pinned release before and after; empty where it is not pinned."""
 
     kind: str
@@ -33,7 +33,7 @@ class Move:
         return f"{self.kind} {self.name} {self.before} → {self.after}"
 
 
-def moves(before: Files, after: Files) -> tuple[Move, ...]:
+def moves(before: Files, after: Files) -> tuple[VersionMove, ...]:
     """
     Return the pins that differ between two sets of files, sorted.
 
@@ -42,7 +42,7 @@ def moves(before: Files, after: Files) -> tuple[Move, ...]:
     """
     old, new = _pins(before), _pins(after)
     return tuple(
-        Move(*key, old.get(key, ""), new.get(key, ""))
+        VersionMove(*key, old.get(key, ""), new.get(key, ""))
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     )

@@ -51,7 +51,12 @@ _PORTAL = {
 }
 _SERVICE = {
     **_ENDPOINT,
-    "properties": {**_ENDPOINT["properties"], "publicUrl": _URL, "access": access.SCHEMA},
+    "properties": {
+        **_ENDPOINT["properties"],
+        "publicUrl": _URL,
+        "registers": {"type": "boolean"},
+        "access": access.SCHEMA,
+    },
 }
 _FORGE = {
     "type": "object",
@@ -201,6 +206,8 @@ class PlatformSettings:
     portal_public_url: str = ""
     service_public_url: str = ""
     """Addresses for browsers; empty: the same as for this process."""
+    service_registers: bool = False
+    """Every order enters the ledger through the service, those of the command line too."""
     registry: str = LOCAL_REGISTRY
     cluster_name: str = CLUSTER_NAME
     """What the portal calls the cluster; only the profile ``job`` asks."""
@@ -349,6 +356,7 @@ def parse(
         access=access.read_access(spec["service"].get("access", {}), folder=folder),
         portal_public_url=portal.get("publicUrl", ""),
         service_public_url=spec["service"].get("publicUrl", ""),
+        service_registers=spec["service"].get("registers", False),
         registry=spec.get("registry", LOCAL_REGISTRY),
         cluster_name=portal.get("clusterName", CLUSTER_NAME),
         values=spec.get("values", {}),

@@ -4,7 +4,7 @@ Fill in what the form fills in: defaults, also those that appear only with certa
 The portal's form (react-jsonschema-form) repeats until nothing changes: properties with
 ``default`` or ``const``, the first of several constants, empty lists, and the same inside
 ``allOf``, ``if``/``then``/``else``, ``dependencies`` and the matching ``oneOf`` or ``anyOf``.
-The table in ``tests/unit/test_template_defaults.py`` was observed on @rjsf/utils 5.24.13.
+The table in ``tests/unit/portal/test_template_defaults.py`` was observed on @rjsf/utils 5.24.13.
 Not followed: ``$ref`` outside the page's own ``definitions``. Called by ``core.portal.template``.
 """
 

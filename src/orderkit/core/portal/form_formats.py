@@ -4,7 +4,7 @@ The values of JSON Schema's ``format`` that a form may use, as form and backend 
 The form asks ajv with ajv-formats, the backend npm's jsonschema; they read most formats
 differently, so each has a side of its own in `FORMATS`. What only one of them knows, or what is
 not exact here, is in `REFUSED`: a pattern says the same to both. Any other name is ignored by
-both, and so here. A URI with an IPv6 host is refused. Called by ``formschema``.
+both, and so here. A URI with an IPv6 host is refused. Called by ``form_schema``.
 """
 
 from __future__ import annotations

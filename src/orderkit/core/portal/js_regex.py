@@ -8,8 +8,7 @@ the rest is refused, and so is what is no pattern with that flag (``\_``, a lone
 form would fail on it. A pattern that two engines read differently lets through what the other
 refuses.
 
-Called by ``core.portal.form_schema``. No timeouts: patterns come from reviewed packs, not from
-users.
+No timeouts: patterns come from reviewed packs, not from users.
 """
 
 from __future__ import annotations

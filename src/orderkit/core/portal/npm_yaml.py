@@ -5,7 +5,7 @@ For actions whose result is a file: the same bytes or an error. Block style, two
 plain text where YAML 1.2 reads it as text, else quotes, lines folded at 80 columns, several
 lines as a literal block. Refused, because the library's rules there are not followed: lines
 that cannot be folded in double quotes, blocks with long lines or with blanks around line
-ends, very long keys. Compared with the library in ``tests/unit/test_yamlprint.py``.
+ends, very long keys. Compared with the library in ``tests/unit/portal/test_yamlprint.py``.
 """
 
 from __future__ import annotations

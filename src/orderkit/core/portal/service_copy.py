@@ -19,8 +19,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.portal.render.lexer import BACKSTAGE, Lexer, Tag, Token, TokenKind
-from orderkit.core.portal.template import Step, Template, parse_template
+from orderkit.core.portal.render.lexer import BACKSTAGE, Lexer, Tag, TemplateToken, TokenKind
+from orderkit.core.portal.template import Template, TemplateStep, parse_template
 from orderkit.core.portal.template_copy import rewritten
 from orderkit.core.yaml import yaml12
 
@@ -82,7 +82,7 @@ def _check(template: Template, name: str, actions: Collection[str]) -> None:
     _check_names([template.output], f"{name}: output")
 
 
-def _check_kept(name: str, step: Step) -> None:
+def _check_kept(name: str, step: TemplateStep) -> None:
     if step.id == STEP:
         raise InvalidInputError(
             f"{name}: steps.{step.id}.id", step.id, "is the id of the step that asks the service"
@@ -194,14 +194,14 @@ def _names(value: Any) -> Iterator[str]:
             yield from _names(item)
 
 
-def _free_names(source: str) -> Iterator[Token]:
+def _free_names(source: str) -> Iterator[TemplateToken]:
     """Yield the names in a text's expressions that are no member and no key of a map."""
     if not any(mark in source for mark in _TAGS):
         return
     for piece in Lexer(source, BACKSTAGE).parts():
         if not isinstance(piece, Tag):
             continue
-        blank = Token(TokenKind.OPERATOR, "", 0)
+        blank = TemplateToken(TokenKind.OPERATOR, "", 0)
         around = (blank, *piece.tokens, blank)
         for before, token, after in zip(around, around[1:], around[2:], strict=False):
             if token.kind is TokenKind.NAME and before.text != "." and after.text != ":":

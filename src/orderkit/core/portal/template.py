@@ -8,7 +8,6 @@ JavaScript reads them. The steps are run by ``flows.template.scaffolder``. Does 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.portal.form_defaults import fill
 from orderkit.core.portal.form_schema import Schema, SchemaError, accepts, check, problems
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import yaml12
 
 API_VERSION = "scaffolder.backstage.io/v1beta3"
@@ -74,7 +74,7 @@ _TEMPLATE: Schema = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TemplateStep:
     """One step as written; `each` and `condition` are None where absent."""
 
     id: str
@@ -92,7 +92,7 @@ class Template:
     name: str
     title: str
     pages: tuple[Schema, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[TemplateStep, ...]
     output: Mapping[str, Any]
     entity: Mapping[str, Any]
     secrets: Schema
@@ -111,15 +111,10 @@ class Template:
             InvalidInputError: An unknown parameter (the nearest known is named), a missing one,
                 or a value that its schema refuses. Nothing else was looked at.
         """
-        form_parameters = self.properties
+        known = self.properties
         for name, value in parameters.items():
-            if name not in form_parameters:
-                near = difflib.get_close_matches(name, form_parameters, n=1)
-                hint = (
-                    f"did you mean '{near[0]}'?"
-                    if near
-                    else f"parameters: {', '.join(form_parameters)}"
-                )
+            if name not in known:
+                hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
                 raise InvalidInputError(name, value, "is no parameter of this form", hint=hint)
         values = self._filled(parameters)
         for page in self.pages:
@@ -130,11 +125,11 @@ class Template:
         """Answer page after page: what the form fills in first, then what is given."""
         values: dict[str, Any] = {}
         for page in self.pages:
-            page_properties = dict(_properties(page))
-            answers = {n: v for n, v in parameters.items() if n in page_properties}
-            filled = fill(page, {**values, **answers}, accepts)
-            defaults = {n: v for n, v in filled.items() if n not in values and n not in answers}
-            values = {**values, **defaults, **{n: filled[n] for n in answers}}
+            here = dict(_properties(page))
+            given = {n: v for n, v in parameters.items() if n in here}
+            filled = fill(page, {**values, **given}, accepts)
+            own = {n: v for n, v in filled.items() if n not in values and n not in given}
+            values = {**values, **own, **{n: filled[n] for n in given}}
         return values
 
 
@@ -148,15 +143,15 @@ def parse_template(data: bytes, *, name: str) -> Template:
     """
     import jsonschema  # lazy: heavy
 
-    document = yaml12.load(data, name=name)
+    found = yaml12.load(data, name=name)
     problem = jsonschema.exceptions.best_match(
-        jsonschema.Draft7Validator(_TEMPLATE).iter_errors(document)
+        jsonschema.Draft7Validator(_TEMPLATE).iter_errors(found)
     )
     if problem is not None:
-        path = ".".join(str(step_name) for step_name in problem.absolute_path)
+        path = ".".join(str(part) for part in problem.absolute_path)
         field = f"{name}: {path}" if path else name
         raise InvalidInputError(field, problem.instance, f"is refused: {problem.message}")
-    spec, metadata = document["spec"], document["metadata"]
+    spec, metadata = found["spec"], found["metadata"]
     pages = spec.get("parameters") or []
     template = Template(
         name=metadata["name"],
@@ -174,9 +169,9 @@ def parse_template(data: bytes, *, name: str) -> Template:
     return template
 
 
-def _step(step: Mapping[str, Any], number: int) -> Step:
+def _step(step: Mapping[str, Any], number: int) -> TemplateStep:
     identifier = step.get("id", f"step-{number}")
-    return Step(
+    return TemplateStep(
         id=identifier,
         name=step.get("name", identifier),
         action=step["action"],
@@ -187,11 +182,11 @@ def _step(step: Mapping[str, Any], number: int) -> Step:
 
 
 def _check(template: Template, name: str) -> None:
-    ids: set[str] = set()
+    seen: set[str] = set()
     for step in template.steps:
-        if step.id in ids:
+        if step.id in seen:
             raise InvalidInputError(f"{name}: spec.steps", step.id, "is the id of two steps")
-        ids.add(step.id)
+        seen.add(step.id)
     for page in (*template.pages, template.secrets):
         try:
             check(page)
@@ -220,14 +215,14 @@ def _check_page(page: Schema, values: Mapping[str, Any]) -> None:
 
 
 def _invalid(problem: Any, page: Schema) -> InvalidInputError:
-    path = ".".join(str(step) for step in problem.absolute_path)
+    path = ".".join(str(part) for part in problem.absolute_path)
     if problem.validator == "required":
         missing = next(name for name in problem.validator_value if name not in problem.instance)
         field = f"{path}.{missing}".lstrip(".")
         return InvalidInputError(
             field, None, "is missing: the form requires it", hint=_hint(page, field)
         )
-    own_message = _own_message(problem)
+    own = _own_message(problem)
     rule = {
         "pattern": f"does not match the pattern {problem.validator_value}",
         "enum": f"is none of {', '.join(map(str, problem.validator_value))}"
@@ -235,16 +230,16 @@ def _invalid(problem: Any, page: Schema) -> InvalidInputError:
         else "",
         "type": f"is no {problem.validator_value}",
     }.get(problem.validator, f"is refused: {problem.message}")
-    hint = own_message or _hint(page, path)
+    hint = own or _hint(page, path)
     return InvalidInputError(path or "parameters", problem.instance, rule, hint=hint)
 
 
 def _own_message(problem: Any) -> str:
     """Return the ``errorMessage`` that the form would show instead of its own."""
-    message = problem.schema.get("errorMessage") if isinstance(problem.schema, dict) else None
-    if isinstance(message, dict):
-        message = message.get(problem.validator)
-    return message if isinstance(message, str) else ""
+    own = problem.schema.get("errorMessage") if isinstance(problem.schema, dict) else None
+    if isinstance(own, dict):
+        own = own.get(problem.validator)
+    return own if isinstance(own, str) else ""
 
 
 def _hint(page: Schema, field: str) -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, labels_of, metadata
-from orderkit.core.schema.cel.expressions import Expression, Outcome, bound
+from orderkit.core.schema.cel.expressions import EvaluationOutcome, Expression, bound
 
 GROUP = "admissionregistration.k8s.io"
 POLICY = Kind(GROUP, "v1", "ValidatingAdmissionPolicy")
@@ -182,7 +182,7 @@ class Policy:
             yield self.failed(_unjudged(validation.expression, outcome))
 
 
-def _unjudged(expression: Expression, outcome: Outcome) -> str:
+def _unjudged(expression: Expression, outcome: EvaluationOutcome) -> str:
     if outcome.gap:
         return f"expression '{expression.source}' was not evaluated: {outcome.gap}"
     error = outcome.error or f"no boolean: {outcome.value!r}"

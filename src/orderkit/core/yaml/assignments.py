@@ -13,7 +13,7 @@ dots in it. A value has the type that YAML 1.2 gives it: ``3`` is a number, ``tr
 ``null`` nothing, ``yes`` text, ``[a, b]`` and ``{a: 1}`` a list and a map. Quotes force a text:
 ``version="1.10"`` with the quotes in the value. After ``=`` nothing is the empty text.
 
-Called by ``orderkit edit`` and ``orderkit change``.
+Called by ``orderkit edit``, ``orderkit change`` and the flow that changes orders.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """
 What a plain YAML scalar means to Kubernetes.
 
-``kubectl``, Argo CD and the API server read YAML with one Go library whose dialect is neither
-YAML 1.1 nor 1.2: ``yes`` and ``y`` are true, ``1e3`` is a number, ``0o17`` and ``017`` are 15,
-``1:20`` is text. So neither PyYAML's nor ruamel's resolver will do; this one follows Go's, except
-that timestamps stay text (JSON has none). Called by ``core.yaml.manifests``.
+``kubectl``, Argo CD and the API server read YAML with one Go library whose dialect is neither YAML
+1.1 nor 1.2: ``yes`` and ``y`` are true, ``1e3`` is a number, ``0o17`` and ``017`` are 15, ``1:20``
+is text. So neither PyYAML's nor ruamel's resolver will do; this one follows Go's, except that
+timestamps stay text (JSON has none). Called by ``core.yaml.manifests`` and
+``core.yaml.edit.readers``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """
 Read manifests from files that anybody may have pushed.
 
-One file gives the Kubernetes objects it holds, or one error with file and line. YAML is read
-as Kubernetes reads it (``core.yaml.go_scalars``) from a stream of parser events with limits on
-size, depth, events and aliases, because loading hostile YAML can hang or crash the process.
-Stricter than Kubernetes in one point: a key given twice is refused. No templating, no I/O.
-
-Called by the embedded deliverer and by checks of packs and orders.
+One file gives the Kubernetes objects it holds, or one error with file and line. YAML is read as
+Kubernetes reads it (``core.yaml.go_scalars``) from a stream of parser events with limits on size,
+depth, events and aliases, because loading hostile YAML can hang or crash the process. Stricter than
+Kubernetes in one point: a key given twice is refused. No templating, no I/O.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from orderkit.core.yaml.go_scalars import Scalar, resolve
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ManifestLimits:
     """What one file may hold."""
 
     size_bytes: int = 1_000_000
@@ -34,7 +32,7 @@ class Limits:
     aliases: int = 20
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = ManifestLimits()
 
 _CORE_TAGS = "tag:yaml.org,2002:"
 _MERGE = "<<"
@@ -53,7 +51,7 @@ class ManifestError(OrderkitError):
 
 
 def parse_manifests(
-    path: str, data: bytes, *, limits: Limits = DEFAULT_LIMITS
+    path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
 ) -> tuple[Manifest, ...]:
     """
     Return the objects of one YAML stream or (name ending in ``.json``) of one JSON file.
@@ -78,7 +76,7 @@ def parse_manifests(
 
 
 def parse_documents(
-    path: str, data: bytes, *, limits: Limits = DEFAULT_LIMITS
+    path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
 ) -> list[tuple[object, int]]:
     """
     Return every document of a file, empty ones (None) too, with the line it begins on.
@@ -97,7 +95,7 @@ def looks_like_manifest(data: bytes) -> bool:
     return all(key in data for key in (b"apiVersion:", b"kind:", b"metadata:"))
 
 
-def _decode(path: str, data: bytes, limits: Limits) -> str:
+def _decode(path: str, data: bytes, limits: ManifestLimits) -> str:
     if len(data) > limits.size_bytes:
         raise ManifestError(path, f"larger than {limits.size_bytes} bytes")
     try:
@@ -129,7 +127,7 @@ def objects_in(path: str, document: object, line: int) -> Iterator[Manifest]:
     yield document
 
 
-def _parse_json(path: str, text: str, limits: Limits) -> object:
+def _parse_json(path: str, text: str, limits: ManifestLimits) -> object:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         entries = dict(pairs)
         if len(entries) != len(pairs):
@@ -178,7 +176,7 @@ def _depth_exceeds(value: object, depth_max: int) -> bool:
     return True
 
 
-def _parse_yaml(path: str, text: str, limits: Limits) -> Iterator[tuple[object, int]]:
+def _parse_yaml(path: str, text: str, limits: ManifestLimits) -> Iterator[tuple[object, int]]:
     composer = _Composer(path, limits)
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -206,7 +204,7 @@ class _Open:
 class _Composer:
     """Builds plain data from parser events, one document at a time, never recursing."""
 
-    def __init__(self, path: str, limits: Limits) -> None:
+    def __init__(self, path: str, limits: ManifestLimits) -> None:
         self._path, self._limits = path, limits
         self._events = self._aliases = 0
         self._stack: list[_Open] = []

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import yaml
 
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.yaml.manifests import DEFAULT_LIMITS, Limits, objects_in, parse_documents
+from orderkit.core.yaml.manifests import DEFAULT_LIMITS, ManifestLimits, objects_in, parse_documents
 
 Steps = tuple[str, ...]
 Mark = tuple[int, int]
@@ -42,7 +42,7 @@ class LocatedManifest:
 
 
 def located_manifests(
-    path: str, data: bytes, *, limits: Limits = DEFAULT_LIMITS
+    path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
 ) -> tuple[LocatedManifest, ...]:
     """
     Return the objects of a file with their places.

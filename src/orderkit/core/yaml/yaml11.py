@@ -9,13 +9,13 @@ would read as something else. Files from repositories of others go through
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any
 
 import yaml
 
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.suggestions import did_you_mean
 
 Steps = tuple[str | int, ...]
 """Keys and list positions that lead to a value."""
@@ -97,8 +97,7 @@ def _invalid(name: str, text: str | bytes, problem: Any) -> InvalidInputError:
     if problem.validator == "additionalProperties":
         known_keys = list(problem.schema.get("properties", ()))
         unknown = next(key for key in problem.instance if key not in known_keys)
-        near = difflib.get_close_matches(str(unknown), known_keys, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known_keys)}"
+        hint = did_you_mean(str(unknown), known_keys, f"known: {', '.join(known_keys)}")
         field = field_location(name, text, steps, line_at=(*steps, unknown))
         return InvalidInputError(field, unknown, "is no known key", hint=hint)
     field = field_location(name, text, steps)

@@ -1,9 +1,8 @@
 """
 Read a YAML 1.2 document as Backstage's parser does (core schema): ``yes`` is text.
 
-For files of a pack that the portal reads too: template.yaml. Limits on size, depth, events
-and aliases are checked on parser events first, because building hostile YAML can crash the
-process. Called by ``core.portal.template``.
+For files of a pack that the portal reads too: template.yaml. Limits on size, depth, events and
+aliases are checked on parser events first, because building hostile YAML can crash the process.
 """
 
 from __future__ import annotations

@@ -30,10 +30,10 @@ class Ancestry:
             return True
         if len(revision) != len(commit):
             return False
-        asked = revision, commit
-        if asked not in self._known:
-            self._known[asked] = self._ask(revision, commit)
-        return self._known[asked]
+        pair = revision, commit
+        if pair not in self._known:
+            self._known[pair] = self._ask(revision, commit)
+        return self._known[pair]
 
     def _ask(self, revision: str, commit: str) -> bool:
         try:

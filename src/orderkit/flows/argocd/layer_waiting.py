@@ -15,7 +15,12 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.order import order_state
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.ancestry import Ancestry
-from orderkit.flows.argocd.refreshing import Urging, application_key, end_older_operation, nudge
+from orderkit.flows.argocd.refreshing import (
+    StuckOperationEnder,
+    application_key,
+    end_older_operation,
+    nudge,
+)
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 
@@ -39,7 +44,7 @@ def await_layer(platform: Platform, name: str, commit: CommitSha | None, timeout
         lambda: _look(platform, name, commit, ancestry),
         lambda waiting: not waiting,
         timeout_s=timeout_s,
-        what=f"layer {name} becoming ready" + (f" at {short(commit)}" if commit else ""),
+        goal=f"layer {name} becoming ready" + (f" at {short(commit)}" if commit else ""),
         why_not=str,
     )
 
@@ -55,19 +60,19 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
     Raises:
         IncompleteError: It is not in time, or there is no root.
     """
-    urging = Urging(platform, platform.pack_repo, commit)
+    urging = StuckOperationEnder(platform, platform.pack_repo, commit)
     nudge(platform, ROOT_NAME, commit)
     until(
         platform.clock,
         lambda: _root_waits(platform, urging),
         lambda waiting: not waiting,
         timeout_s=timeout_s,
-        what=f"the Application {ROOT_NAME} taking {short(commit)} up",
+        goal=f"the Application {ROOT_NAME} taking {short(commit)} up",
         why_not=str,
     )
 
 
-def _root_waits(platform: Platform, urging: Urging) -> str:
+def _root_waits(platform: Platform, urging: StuckOperationEnder) -> str:
     root = get_object(platform, application_key(ROOT_NAME))
     if root is None:
         raise IncompleteError(
@@ -76,7 +81,7 @@ def _root_waits(platform: Platform, urging: Urging) -> str:
         )
     urging.look(root)
     applied = dig(root, "status", "operationState", "syncResult", "revision", default="")
-    in_step = urging.seen(root) and dig(root, "status", "sync", "status") == "Synced"
+    in_step = urging.has_compared(root) and dig(root, "status", "sync", "status") == "Synced"
     if in_step or urging.reached(pinned(root) or str(applied)):
         return ""
     return order_state.undelivered(root, None) or "it was not compared with the cluster yet"
@@ -116,9 +121,14 @@ def _ended(application: Manifest, at: str | None) -> str:
     """Return how the sync of the commit that Argo CD compared last ended; empty if it did not."""
     operation = dig(application, "status", "operationState", default={})
     revision = dig(application, "status", "sync", "revision")
-    done = dig(operation, "syncResult", "revision")
-    known = dig(application, "status", "sync", "status") in ("Synced", "OutOfSync")
-    if "operation" in application or not known or done != revision or at not in (None, done):
+    synced_revision = dig(operation, "syncResult", "revision")
+    is_compared = dig(application, "status", "sync", "status") in ("Synced", "OutOfSync")
+    if (
+        "operation" in application
+        or not is_compared
+        or synced_revision != revision
+        or at not in (None, synced_revision)
+    ):
         return ""
     return str(operation.get("phase", ""))
 
@@ -136,6 +146,6 @@ def _unhealthy_object(platform: Platform, application: Manifest) -> str:
         live = get_object(platform, ObjectKey(kind, entry["name"], entry.get("namespace", "")))
         verdict = health_of(live) if live is not None else Health(HealthStatus.MISSING)
         if verdict is not None and verdict.status is not HealthStatus.HEALTHY:
-            told = f": {verdict.message}" if verdict.message else ""
-            return f"{kind.kind} {entry['name']} is {verdict.status}{told}"
+            message = f": {verdict.message}" if verdict.message else ""
+            return f"{kind.kind} {entry['name']} is {verdict.status}{message}"
     return ""

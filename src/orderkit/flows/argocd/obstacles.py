@@ -2,7 +2,8 @@
 Say what keeps an Application from being delivered, down to the object on which it waits.
 
 The Application alone names that object; here it is looked up, and if it is an Application itself,
-what keeps that one. Called by ``orderkit status``, ``trace`` and ``doctor``. Nothing is written.
+what keeps that one. Called by the flows that report (``flows.order.listing``, ``tracing``,
+``flows.install.diagnosis``) and that end an order. Nothing is written.
 """
 
 from __future__ import annotations
@@ -39,31 +40,33 @@ def explained(
     if application is not None:
         if state.phase not in ("Delivering", "Failing"):
             return state
-        found = obstacle(platform, application, state.head)
-        return replace(state, reason=found.reason, advice=found.advice) if found else state
+        hindrance = obstacle(platform, application, state.head)
+        return (
+            replace(state, reason=hindrance.reason, advice=hindrance.advice) if hindrance else state
+        )
     if state.phase != "Registered":
         return state
     parent = get_object(platform, application_key(ledger.team_application(team)))
-    found = obstacle(platform, parent) if parent else None
-    if parent is None or found is None:
+    hindrance = obstacle(platform, parent) if parent else None
+    if parent is None or hindrance is None:
         return state
-    told = f"{state.reason}; {ledger.team_application(team)}: {found.reason}"
-    return replace(state, reason=told, advice=found.advice)
+    reason = f"{state.reason}; {ledger.team_application(team)}: {hindrance.reason}"
+    return replace(state, reason=reason, advice=hindrance.advice)
 
 
 def _obstacle(
     platform: Platform, application: Manifest, commit: str | None, deeper: int
 ) -> Hindrance | None:
-    found = hindrance(application, commit)
-    if found is None or found.waits_for is None or not deeper:
-        return found
-    why = _why_unready(platform, found.waits_for, deeper)
-    told = f"{found.reason}: {why.reason}" if why.reason else found.reason
+    first_hindrance = hindrance(application, commit)
+    if first_hindrance is None or first_hindrance.waits_for is None or not deeper:
+        return first_hindrance
+    why = _why_unready(platform, first_hindrance.waits_for, deeper)
+    reason = f"{first_hindrance.reason}: {why.reason}" if why.reason else first_hindrance.reason
     return replace(
-        found,
-        reason=told,
-        advice=why.advice or found.advice,
-        failing=found.failing or why.failing,
+        first_hindrance,
+        reason=reason,
+        advice=why.advice or first_hindrance.advice,
+        failing=first_hindrance.failing or why.failing,
     )
 
 
@@ -74,8 +77,10 @@ def _why_unready(platform: Platform, key: ObjectKey, deeper: int) -> Hindrance:
     if (key.kind.group, key.kind.kind) == (APPLICATION.group, APPLICATION.kind):
         return _obstacle(platform, waited, None, deeper - 1) or _health(waited)
     if dig(waited, "metadata", "deletionTimestamp"):
-        held = ", ".join(dig(waited, "metadata", "finalizers", default=()))
-        return Hindrance(f"it is being deleted, held by {held}" if held else "it is being deleted")
+        finalizers = ", ".join(dig(waited, "metadata", "finalizers", default=()))
+        return Hindrance(
+            f"it is being deleted, held by {finalizers}" if finalizers else "it is being deleted"
+        )
     if condition(waited, "Synced") or condition(waited, "Ready"):
         problem = order_state.xr_failure(waited)
         return Hindrance(problem or order_state.xr_unready(waited), failing=bool(problem))

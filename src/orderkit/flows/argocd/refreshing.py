@@ -50,11 +50,11 @@ def nudge(platform: Platform, application: str, commit: str) -> None:
 
     Idempotent. A first try at an older commit is left to end by itself.
     """
-    found = get_object(platform, application_key(application))
-    if found is None:
+    manifest = get_object(platform, application_key(application))
+    if manifest is None:
         return
-    if dig(found, "status", "operationState", "retryCount", default=0):
-        end_older_operation(platform, found, commit)
+    if dig(manifest, "status", "operationState", "retryCount", default=0):
+        end_older_operation(platform, manifest, commit)
     refresh(platform, application)
 
 
@@ -72,8 +72,8 @@ def end_older_operation(platform: Platform, application: Manifest, commit: str) 
         return False
     if not automated(application):
         return False
-    seen = {"resourceVersion": metadata(application).get("resourceVersion")}
-    patch = {"metadata": seen, "status": {"operationState": {"phase": "Terminating"}}}
+    version_read = {"resourceVersion": metadata(application).get("resourceVersion")}
+    patch = {"metadata": version_read, "status": {"operationState": {"phase": "Terminating"}}}
     try:
         platform.cluster.patch(ObjectKey.of(application), patch, owner=OWNER)
     except (ConflictError, NotFoundError):
@@ -81,7 +81,7 @@ def end_older_operation(platform: Platform, application: Manifest, commit: str) 
     return True
 
 
-class Asking:
+class RepeatedRefresh:
     """
     Asks for a refresh again every few seconds, for as long as somebody looks.
 
@@ -102,7 +102,7 @@ class Asking:
             refresh(self._platform, application)
 
 
-class Urging:
+class StuckOperationEnder:
     """
     Keeps at one Application, look after look, until it takes a commit up.
 
@@ -116,13 +116,13 @@ class Urging:
         self._platform, self._commit = platform, commit
         self._ancestry = Ancestry(platform.forge, repository)
         self._began_s = platform.clock.monotonic_s()
-        self._asking = Asking(platform)
+        self._refresh = RepeatedRefresh(platform)
 
     def reached(self, revision: str) -> bool:
         """Say whether a revision is the commit, or a later one that contains it."""
         return self._ancestry.contains(revision, self._commit)
 
-    def seen(self, application: Manifest) -> bool:
+    def has_compared(self, application: Manifest) -> bool:
         """Say whether Argo CD has compared the commit, or a later one, with the cluster."""
         sync = dig(application, "status", "sync", default={})
         return sync.get("status") != "Unknown" and self.reached(str(sync.get("revision") or ""))
@@ -130,8 +130,8 @@ class Urging:
     def look(self, application: Manifest) -> None:
         """Do what one look at the Application asks for."""
         now_s = self._platform.clock.monotonic_s()
-        if not self.seen(application):
-            self._asking.look(str(metadata(application)["name"]))
+        if not self.has_compared(application):
+            self._refresh.look(str(metadata(application)["name"]))
         applied = pinned(application)
         if not applied or self.reached(applied):
             return

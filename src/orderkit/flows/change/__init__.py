@@ -10,7 +10,7 @@ other fields are no obstacle.
 ``request`` has the values, ``planning`` thinks a change through, ``proposing`` offers it as a
 pull request, ``running`` is the whole. Waiting for the delivery is ``flows.order.delivering``'s.
 
-Called by ``orderkit change``, by the service and by the revert of a commit.
+Called by ``orderkit change``, by the service, by the revert of a commit and by the end of an order.
 """
 
 from orderkit.flows.change.applying import change

@@ -5,7 +5,7 @@ A plan that cannot be made stops no change; why it could not is told in its plac
 would delete data, or leave an order that nothing is wrong with one that is refused, is not
 committed until it is said that this is meant.
 
-Called by ``running``.
+Called by the other modules of this package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Code, Fault, Plan
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.order.live_order import LiveOrder
-from orderkit.flows.plan import forecast
+from orderkit.flows.plan import plan_order
 from orderkit.flows.platform import Platform
 
 _NAMED = 3
@@ -25,7 +25,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class ChangePlan:
     """What a change will do, or why that is not known."""
 
     plan: Plan | None
@@ -39,31 +39,33 @@ class Foretold:
         return to_markdown(self.plan)
 
 
-def foretell(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> Foretold:
+def plan_change(platform: Platform, live: LiveOrder, old: Manifest, new: Manifest) -> ChangePlan:
     """Return what a step does; never raises for what only the plan needs."""
     try:
-        return Foretold(forecast(platform, live.kit, old, new))
+        return ChangePlan(plan_order(platform, live.kit, old, new))
     except OrderkitError as error:
-        return Foretold(None, str(error))
+        return ChangePlan(None, str(error))
 
 
-def refuse_losses(live: LiveOrder, told: Foretold) -> None:
+def refuse_losses(live: LiveOrder, change_plan: ChangePlan) -> None:
     """
     Check that a change deletes no data.
 
     Raises:
         RefusedError: It does; what is lost is named.
     """
-    dangers = told.plan.dangers if told.plan else ()
-    lost = [danger.message for danger in dangers if danger.code is Code.DATA_LOSS]
-    if lost:
+    dangers = change_plan.plan.dangers if change_plan.plan else ()
+    losses = [danger.message for danger in dangers if danger.code is Code.DATA_LOSS]
+    if losses:
         raise RefusedError(
-            f"{live.entry.order}: {'; '.join(lost)}",
+            f"{live.entry.order}: {'; '.join(losses)}",
             hint="if that is meant, say so: --accept-loss; 'orderkit plan' shows everything",
         )
 
 
-def refuse_faults(platform: Platform, live: LiveOrder, told: Foretold, old: Manifest) -> None:
+def refuse_faults(
+    platform: Platform, live: LiveOrder, change_plan: ChangePlan, old: Manifest
+) -> None:
     """
     Check that an order that gets through now does so after the change.
 
@@ -76,17 +78,17 @@ def refuse_faults(platform: Platform, live: LiveOrder, told: Foretold, old: Mani
     Raises:
         RefusedError: It would be refused; where and why is named.
     """
-    if told.plan is None or not told.plan.faults:
+    if change_plan.plan is None or not change_plan.plan.faults:
         return
-    as_it_is = foretell(platform, live, old, old).plan
+    as_it_is = plan_change(platform, live, old, old).plan
     if as_it_is is None or as_it_is.faults:
         return
-    found = told.plan.faults
-    named = "; ".join(_named(fault) for fault in found[:_NAMED])
-    more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
+    faults = change_plan.plan.faults
+    listed_faults = "; ".join(_named(fault) for fault in faults[:_NAMED])
+    rest_note = f" (and {len(faults) - _NAMED} more)" if len(faults) > _NAMED else ""
     raise RefusedError(
         f"{live.entry.order}: the change would be committed, but what comes of it refused:"
-        f" {named}{more}",
+        f" {listed_faults}{rest_note}",
         hint="'orderkit plan' shows everything; --pr (how: review) proposes it all the same,"
         " --direct (how: direct) commits it",
     )

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.order import team_limits
-from orderkit.core.plan import Fault, Plan
-from orderkit.core.plan.judging import Rule
-from orderkit.flows.change.edit_draft import Planner
-from orderkit.flows.change.form_entry import Entered, entered_request
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.plan import Plan
+from orderkit.flows.change.edit_draft import ChangeEditor
+from orderkit.flows.change.form_entry import FormEntry, form_request
 from orderkit.flows.change.request import ChangeRequest, tidied
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
-from orderkit.flows.plan.order_plan import USUAL, Basis, forecast
+from orderkit.flows.plan.bounds import check_same, within_limits
+from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.platform import Platform
 
 
-def plan_edits(platform: Platform, wanted: ChangeRequest, *, basis: Basis = USUAL) -> Plan:
+def plan_edits(platform: Platform, request: ChangeRequest, *, basis: Basis = USUAL) -> Plan:
     """
     Return what a change does. It is judged as `flows.change.change` judges it.
 
     Raises:
         OrderkitError: Whatever a change that is not carried out raises.
     """
-    live = find_living(platform, wanted.order)
-    planner = Planner(platform, live, tidied(wanted))
-    edited = planner.plan(planner.read(planner.head()), planner.targets)
-    return forecast(platform, live.kit, edited.seen.xr, edited.xr, basis=basis)
+    live = find_living(platform, request.order)
+    editor = ChangeEditor(platform, live, tidied(request))
+    edited = editor.edit(editor.read(editor.head()), editor.targets)
+    return plan_order(platform, live.kit, edited.current.xr, edited.xr, basis=basis)
 
 
-def plan_entered(
-    platform: Platform, live: LiveOrder, entered: Entered, wanted: ChangeRequest
+def plan_form_entry(
+    platform: Platform, live: LiveOrder, entry: FormEntry, request: ChangeRequest
 ) -> Plan:
     """Return what a form's values do; raises like `plan_edits`."""
-    return plan_edits(platform, entered_request(platform, live, entered, wanted))
+    return plan_edits(platform, form_request(platform, live, entry, request))
 
 
 def plan_xr(platform: Platform, order: str, new: Manifest, *, basis: Basis = USUAL) -> Plan:
@@ -55,7 +52,7 @@ def plan_xr(platform: Platform, order: str, new: Manifest, *, basis: Basis = USU
         raise RefusedError(f"{live.repository} has no commit: nothing to compare with")
     old = read_xr(platform, live, head).xr
     check_same(live, old, new)
-    return within_limits(live, old, forecast(platform, live.kit, old, new, basis=basis))
+    return within_limits(live, old, plan_order(platform, live.kit, old, new, basis=basis))
 
 
 def plan_between(
@@ -80,19 +77,7 @@ def plan_between(
     old = read_xr(platform, live, _commit(platform, live, base or "main", "base")).xr
     new = read_xr(platform, live, _commit(platform, live, head, "head")).xr
     check_same(live, old, new)
-    return within_limits(live, old, forecast(platform, live.kit, old, new, basis=basis))
-
-
-def within_limits(live: LiveOrder, old: Manifest, plan: Plan) -> Plan:
-    """Return the plan with what the team may not have, as a change would be refused for it."""
-    try:
-        team_limits.check_kit(live.team, live.kit.name)
-        spec, before = plan.after.xr.get("spec") or {}, old.get("spec") or {}
-        team_limits.check_values(live.team, live.kit, spec, before=before)
-    except RefusedError as error:
-        fault = Fault("", str(error), "spec", error.hint, code=Rule.LIMIT)
-        return replace(plan, after=replace(plan.after, faults=(*plan.after.faults, fault)))
-    return plan
+    return within_limits(live, old, plan_order(platform, live.kit, old, new, basis=basis))
 
 
 def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> CommitSha:
@@ -106,19 +91,3 @@ def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> Commi
 
 
 _FULL_LENGTHS = (40, 64)
-
-
-def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
-    """
-    Check that both are the order's XR.
-
-    Raises:
-        RefusedError: The new one has another kind or name.
-    """
-    one, other = Kind.of(old), Kind.of(new)
-    names = [metadata(each).get("name") for each in (old, new)]
-    if (one.group, one.kind) != (other.group, other.kind) or names[0] != names[1]:
-        raise RefusedError(
-            f"{other} {names[1]} is not the XR of {live.entry.order}, {one} {names[0]}",
-            hint="another name or kind is another order",
-        )

@@ -10,7 +10,7 @@ from orderkit.core.kit.model import How
 from orderkit.core.names import CommitSha, OrderId
 from orderkit.core.order.change import FieldDifference, FieldEdit
 from orderkit.core.plan.plan_json import plan_json
-from orderkit.flows.change.change_plan import Foretold
+from orderkit.flows.change.change_plan import ChangePlan
 from orderkit.ports.forge import PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -58,9 +58,9 @@ class Changed:
     change: str = ""
     how: How = How.DIRECT
     warnings: tuple[str, ...] = ()
-    others: tuple[PullRequest, ...] = ()
+    other_pulls: tuple[PullRequest, ...] = ()
     """Open pull requests of this order that are not this one."""
-    foretold: Foretold | None = None
+    change_plan: ChangePlan | None = None
     """What it does, or will do; None where nothing was planned."""
     repeated: bool = False
     """The same operation had been carried out before; nothing was done."""
@@ -78,10 +78,12 @@ class Changed:
             "diff": self.diff,
             "commit": self.commit,
             "pull": _pull_json(self.pull) if self.pull else None,
-            "otherPulls": [_pull_json(pull) for pull in self.others],
+            "otherPulls": [_pull_json(pull) for pull in self.other_pulls],
             "warnings": list(self.warnings),
-            "plan": plan_json(self.foretold.plan) if self.foretold and self.foretold.plan else None,
-            "planWhyNot": self.foretold.why_not if self.foretold else "",
+            "plan": plan_json(self.change_plan.plan)
+            if self.change_plan and self.change_plan.plan
+            else None,
+            "planWhyNot": self.change_plan.why_not if self.change_plan else "",
         }
 
 
@@ -95,17 +97,17 @@ def _pull_json(pull: PullRequest) -> dict[str, Any]:
     }
 
 
-def tidied(wanted: ChangeRequest) -> ChangeRequest:
+def tidied(request: ChangeRequest) -> ChangeRequest:
     """
     Return the request as it can be written into a commit: the reason on one line.
 
     Raises:
         InvalidInputError: The reason is too long, or the operation's id is none.
     """
-    reason = " ".join(wanted.reason.split()).replace("-->", "→")
+    reason = " ".join(request.reason.split()).replace("-->", "→")
     if len(reason) > _REASON_MAX:
         raise InvalidInputError("reason", reason, f"is longer than {_REASON_MAX} characters")
-    operation = wanted.operation
+    operation = request.operation
     if operation is not None and (not operation or any(map(str.isspace, operation))):
         raise InvalidInputError("operation", operation, "is empty or holds a space")
-    return replace(wanted, reason=reason)
+    return replace(request, reason=reason)

@@ -16,7 +16,7 @@ from orderkit.core.order.change import ABSENT, FieldConflictError, FieldDifferen
 from orderkit.core.order.order_state import short
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living
-from orderkit.flows.order.order_history import deed_of
+from orderkit.flows.order.order_history import changes_of
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit
 from orderkit.ports.requesters import Requester
@@ -37,7 +37,7 @@ class RevertRequest:
     accept_loss: bool = False
 
 
-def revert(platform: Platform, wanted: RevertRequest) -> Changed:
+def revert(platform: Platform, revert_request: RevertRequest) -> Changed:
     """
     Take a commit back. Idempotent: what was taken back already is unchanged.
 
@@ -47,19 +47,19 @@ def revert(platform: Platform, wanted: RevertRequest) -> Changed:
         UsageError: It changed no field.
         FieldConflictError: A field was changed again since.
     """
-    live = find_living(platform, wanted.order)
-    commit = find_commit(platform, live, wanted.commit, field="commit")
-    edits = tuple(map(_back, _deeds(platform, live, commit)))
+    live = find_living(platform, revert_request.order)
+    commit = find_commit(platform, live, revert_request.commit, field="commit")
+    edits = tuple(map(_reversed, _fields_of(platform, live, commit)))
     request = ChangeRequest(
-        order=wanted.order,
+        order=revert_request.order,
         edits=edits,
-        requester=wanted.requester,
+        requester=revert_request.requester,
         base=commit.id,
-        reason=wanted.reason or f"reverts {short(commit.id)}: {commit.summary}",
-        how=wanted.how,
-        operation=wanted.operation,
-        dry_run=wanted.dry_run,
-        accept_loss=wanted.accept_loss,
+        reason=revert_request.reason or f"reverts {short(commit.id)}: {commit.summary}",
+        how=revert_request.how,
+        operation=revert_request.operation,
+        dry_run=revert_request.dry_run,
+        accept_loss=revert_request.accept_loss,
     )
     try:
         return change(platform, request)
@@ -68,8 +68,8 @@ def revert(platform: Platform, wanted: RevertRequest) -> Changed:
         raise
 
 
-def _deeds(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[FieldDifference, ...]:
-    deed = deed_of(platform, live, commit)
+def _fields_of(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[FieldDifference, ...]:
+    deed = changes_of(platform, live, commit)
     name = f"{live.entry.order} at {short(commit.id)}"
     if deed.unreadable:
         raise RefusedError(f"{name} cannot be reverted: {deed.unreadable}")
@@ -86,7 +86,7 @@ def _deeds(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[FieldDi
     return deed.fields
 
 
-def _back(found: FieldDifference) -> FieldEdit:
-    if found.old is ABSENT:
-        return FieldEdit(found.path, "unset")
-    return FieldEdit(found.path, "set", found.old)
+def _reversed(difference: FieldDifference) -> FieldEdit:
+    if difference.old is ABSENT:
+        return FieldEdit(difference.path, "unset")
+    return FieldEdit(difference.path, "set", difference.old)

@@ -36,48 +36,55 @@ class Absence:
     def __init__(self, platform: Platform, keys: Sequence[ObjectKey], kit: Kit | None) -> None:
         """`kit` None: the pack has no such kit any more, so only the known objects are sought."""
         self._platform, self._keys = platform, tuple(keys)
-        composed = [Kind.parse(each.api_version, each.kind) for each in kit.composes] if kit else []
+        composed = (
+            [
+                Kind.parse(composed_kind.api_version, composed_kind.kind)
+                for composed_kind in kit.composes
+            ]
+            if kit
+            else []
+        )
         xrs = [key for key in keys if kit and key.kind == kit.kind]
         self._kinds = sorted({*composed, *(key.kind for key in keys)}) if xrs else []
         self._roots = {self._root(xr) for xr in xrs[:1]}
 
-    def left(self) -> list[Remaining]:
+    def remaining(self) -> list[Remaining]:
         """Return what is still there, each object once, in order."""
-        found = {ObjectKey.of(each): each for each in self._found()}
-        return [Remaining(key, _why(found[key])) for key in sorted(found)]
+        remaining = {ObjectKey.of(manifest): manifest for manifest in self._found()}
+        return [Remaining(key, _why(remaining[key])) for key in sorted(remaining)]
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Say in words what is still there; empty: nothing."""
-        left = self.left()
-        return "still there: " + ", ".join(map(str, left)) if left else ""
+        remaining = self.remaining()
+        return "still there: " + ", ".join(map(str, remaining)) if remaining else ""
 
     def _found(self) -> Iterator[Manifest]:
         for key in self._keys:
-            found = get_object(self._platform, key)
-            if found is not None:
-                yield found
+            live_object = get_object(self._platform, key)
+            if live_object is not None:
+                yield live_object
         ours = {(key.kind.kind, key.name) for key in self._keys}
         labelled = self._all_labelled()
-        while owned := [each for each in labelled if _controller(each) in ours]:
+        while owned := [manifest for manifest in labelled if _controller(manifest) in ours]:
             yield from owned
-            ours |= {(each["kind"], metadata(each)["name"]) for each in owned}
-            labelled = [each for each in labelled if each not in owned]
+            ours |= {(manifest["kind"], metadata(manifest)["name"]) for manifest in owned}
+            labelled = [manifest for manifest in labelled if manifest not in owned]
 
     def _all_labelled(self) -> list[Manifest]:
         return [
-            each
+            manifest
             for root, namespace in self._roots
             for kind in self._kinds
-            for each in self._labelled(kind, root, namespace)
+            for manifest in self._labelled(kind, root, namespace)
         ]
 
     def _labelled(self, kind: Kind, root: str, namespace: str) -> Sequence[Manifest]:
         try:
-            wanted = {COMPOSITE_LABEL: root}
-            found = self._platform.cluster.list(kind, namespace=namespace or None, labels=wanted)
+            labels = {COMPOSITE_LABEL: root}
+            objects = self._platform.cluster.list(kind, namespace=namespace or None, labels=labels)
         except NoSuchKindError:
             return ()
-        return found.items
+        return objects.items
 
     def _root(self, xr: ObjectKey) -> tuple[str, str]:
         """Return the label's value and the namespace; a namespaced XR composes only in its own."""

@@ -38,17 +38,18 @@ def first_of(kit: Kit, take: Sequence[str]) -> tuple[First, ...]:
     Raises:
         InvalidInputError: There is nothing of that name that can be asked for.
     """
-    known = {each.name: each for each in kit.end.survives if each.name}
+    survivors = {survivor.name: survivor for survivor in kit.end.survives if survivor.name}
     for name in take:
-        if name not in known:
-            offered = f"it has: {', '.join(known)}" if known else f"kit {kit.name} has none"
+        if name not in survivors:
+            offered = f"it has: {', '.join(survivors)}" if survivors else f"kit {kit.name} has none"
             raise InvalidInputError(
                 "take", name, "is nothing that an end takes along", hint=offered
             )
-    asked = tuple(
-        First(known[name].unless, why=known[name].ask, requested=True) for name in sorted(set(take))
+    taken_along = tuple(
+        First(survivors[name].unless, why=survivors[name].ask, requested=True)
+        for name in sorted(set(take))
     )
-    return (*((kit.end.first,) if kit.end.first else ()), *asked)
+    return (*((kit.end.first,) if kit.end.first else ()), *taken_along)
 
 
 def make_first(
@@ -63,17 +64,17 @@ def make_first(
         RefusedError: The kit's own rules forbid it.
         IncompleteError: It is set and did not come about in time.
     """
-    seen = _written(platform, order)
-    if seen is None:
+    xr_file = _written(platform, order)
+    if xr_file is None:
         return ""
     edits = tuple(
         FieldEdit(path, "set", value)
         for path, value in first.set.items()
-        if not same(dig(seen.xr, "spec", *path.split(".")), value)
+        if not same(dig(xr_file.xr, "spec", *path.split(".")), value)
     )
-    commit = seen.commit
+    commit = xr_file.commit
     if edits:
-        asked = ChangeRequest(
+        request = ChangeRequest(
             order=order,
             edits=edits,
             requester=Requester(requester),
@@ -82,17 +83,17 @@ def make_first(
             accept_loss=first.requested,
             ends=first.requested,
         )
-        commit = change(platform, asked).commit or commit
+        commit = change(platform, request).commit or commit
     _await(platform, order, xr=xr, commit=commit, first=first, timeout_s=timeout_s)
-    done = ", ".join(f"{path} is {shown(value)}" for path, value in first.set.items())
-    return f"{done}: {first.why}" if first.why else done
+    values = ", ".join(f"{path} is {shown(value)}" for path, value in first.set.items())
+    return f"{values}: {first.why}" if first.why else values
 
 
 def survivors(platform: Platform, order: str, kit: Kit) -> tuple[str, ...]:
     """Return what outlives this order, by what its XR says in Git; all that may if it says none."""
-    seen = _written(platform, order)
-    spec: dict[str, Any] = (seen.xr.get("spec") if seen else None) or {}
-    return tuple(each.text for each in kit.end.survives if each.holds(spec))
+    xr_file = _written(platform, order)
+    spec: dict[str, Any] = (xr_file.xr.get("spec") if xr_file else None) or {}
+    return tuple(survivor.text for survivor in kit.end.survives if survivor.holds(spec))
 
 
 def _written(platform: Platform, order: str) -> XrFile | None:
@@ -124,10 +125,10 @@ def _await(
     until(
         platform.clock,
         why_not,
-        lambda told: not told,
+        lambda reason: not reason,
         timeout_s=timeout_s,
-        what=f"{order}: what comes before its end",
-        why_not=lambda told: told,
+        goal=f"{order}: what comes before its end",
+        why_not=lambda reason: reason,
     )
 
 
@@ -136,13 +137,13 @@ def _missing(xr: Manifest | None, first: First) -> str:
     if xr is None:
         return ""
     conditions = dig(xr, "status", "conditions", default=())
-    synced: Manifest = next((each for each in conditions if each.get("type") == "Synced"), {})
+    synced: Manifest = next((entry for entry in conditions if entry.get("type") == "Synced"), {})
     if synced.get("status") != "True":
         return f"Crossplane says: {synced.get('message') or 'nothing yet'}"
     if synced.get("observedGeneration") != metadata(xr).get("generation"):
         return "Crossplane has not looked at it since"
     for path, value in first.until.items():
-        found = dig(xr, "status", *path.split("."))
-        if not same(found, value):
-            return f"status.{path} is {shown(found)}, not {shown(value)}"
+        actual = dig(xr, "status", *path.split("."))
+        if not same(actual, value):
+            return f"status.{path} is {shown(actual)}, not {shown(value)}"
     return ""

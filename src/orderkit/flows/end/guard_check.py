@@ -32,10 +32,10 @@ def check_may_end(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -
     Raises:
         RefusedError: It is protected, or another order needs it; the message names which.
     """
-    said = protection(_written(platform, entry, xr))
-    if said:
+    protection_note = protection(_written(platform, entry, xr))
+    if protection_note:
         raise RefusedError(
-            f"{entry.order} is protected against its end: {said}",
+            f"{entry.order} is protected against its end: {protection_note}",
             hint=f"remove the annotation {PROTECTED} from its XR in {entry.repository} first",
         )
     users = sorted(_users(platform, entry, xr)) if xr else []
@@ -47,17 +47,17 @@ def check_may_end(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -
 
 
 def _written(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -> Iterator[Manifest]:
-    seen = snapshot(platform, entry.repository)
-    if seen is None:
+    files = snapshot(platform, entry.repository)
+    if files is None:
         living = get_object(platform, xr) if xr else None
         if living is not None:
             yield living
         return
-    for path in sorted(seen.blobs):
+    for path in sorted(files.blobs):
         if path.is_relative_to(MANIFESTS) and path.suffix in _YAML:
-            found = platform.forge.read(entry.repository, path, seen.commit)
+            revision = platform.forge.read(entry.repository, path, files.commit)
             try:
-                yield from parse_manifests(str(path), found.data) if found else ()
+                yield from parse_manifests(str(path), revision.data) if revision else ()
             except ManifestError:
                 continue  # what Argo CD cannot read protects nothing, and must not bar the end
 
@@ -74,16 +74,16 @@ def _users(platform: Platform, entry: OrderEntry, xr: ObjectKey) -> Iterator[str
 
 
 def _reads(kit: Kit, xr: ObjectKey) -> bool:
-    wanted = (xr.kind.api_version, xr.kind.kind)
-    return any((each.api_version, each.kind) == wanted for each in kit.requires)
+    kind = (xr.kind.api_version, xr.kind.kind)
+    return any((requirement.api_version, requirement.kind) == kind for requirement in kit.requires)
 
 
 def _living(platform: Platform, kit: Kit) -> tuple[Manifest, ...]:
     try:
-        found = platform.cluster.list(kit.kind).items
+        xrs = platform.cluster.list(kit.kind).items
     except NoSuchKindError:
         return ()
-    return tuple(each for each in found if not each["metadata"].get("deletionTimestamp"))
+    return tuple(xr for xr in xrs if not xr["metadata"].get("deletionTimestamp"))
 
 
 def _order_of(xr: Manifest) -> str:

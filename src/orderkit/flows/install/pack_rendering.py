@@ -3,8 +3,8 @@ Render a pack for one platform: what publishing puts into the platform's own pac
 
 The delivery tree is fitted to the installation, the portal's profile is applied to the templates,
 then the platform's values are baked; a sentinel that would be left is refused. Writes nothing.
-Called by ``flows.install.bootstrapping``, ``flows.install.upgrading`` and ``orderkit platform
-render``, so that a person can look before anything is published.
+Called by ``flows.install.bootstrapping`` and by ``orderkit platform render`` and ``orderkit
+platform upgrade``, so that a person can look before anything is published.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import InvalidInputError
+from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.hidden_fields import guard_pattern
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Files, read_pack
@@ -103,7 +104,7 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
     """
     pack = read_pack(files)
     baked = values.baked(pack.versions)
-    for kit in pack.kits():  # a broken kit stops here, before any write
+    for kit in checked_kits(pack):  # a broken kit stops here, before any write
         for problem in xrd.problems(kit.xrd):
             path = f"gitops/apis/{kit.name}/definition.yaml"
             raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")

@@ -25,7 +25,7 @@ from orderkit.core.names import BlobSha, CommitSha
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.order_state import short
 from orderkit.core.platform.delivery_tree import ROOT, Layer, layers_of
-from orderkit.core.platform.pinned_versions import Move, moves
+from orderkit.core.platform.pinned_versions import VersionMove, moves
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
@@ -65,7 +65,7 @@ class Wave:
     name: str
     layer: Layer | None
     differences: tuple[FileDifference, ...]
-    moves: tuple[Move, ...] = ()
+    moves: tuple[VersionMove, ...] = ()
     """Releases that change."""
 
 
@@ -99,22 +99,22 @@ def plan_upgrade(platform: Platform, files: Files) -> UpgradePlan:
         NotFoundError: Nothing is published yet.
         ManifestError: A file of ``gitops/apps`` is broken.
     """
-    seen = snapshot(platform, platform.pack_repo)
-    if seen is None:
+    published = snapshot(platform, platform.pack_repo)
+    if published is None:
         raise NotFoundError(
             f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
             hint="an upgrade needs a platform that was bootstrapped",
         )
-    found = _differences(platform, seen.commit, seen.blobs, files)
-    old_layers = layers_of(_current(platform, seen.commit, seen.blobs))
+    differences = _differences(platform, published.commit, published.blobs, files)
+    old_layers = layers_of(_current(platform, published.commit, published.blobs))
     layers = _together(layers_of(files), old_layers)
-    waves = [_wave(layer, [d for d in found if _of_layer(d.path, layer)]) for layer in layers]
-    taken = {d.path for wave in waves for d in wave.differences}
-    rest = [d for d in found if d.path not in taken]
-    return UpgradePlan(seen.commit, (*waves, Wave(REST, None, tuple(rest))))
+    waves = [_wave(layer, [d for d in differences if _of_layer(d.path, layer)]) for layer in layers]
+    layer_paths = {d.path for wave in waves for d in wave.differences}
+    others_left = [d for d in differences if d.path not in layer_paths]
+    return UpgradePlan(published.commit, (*waves, Wave(REST, None, tuple(others_left))))
 
 
-def upgrade(platform: Platform, wanted: UpgradeRequest, *, on_step: OnStep) -> Upgraded:
+def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> Upgraded:
     """
     Bring the platform to the wanted files: a commit per wave, each ready before the next.
 
@@ -126,24 +126,24 @@ def upgrade(platform: Platform, wanted: UpgradeRequest, *, on_step: OnStep) -> U
         ConflictError: Somebody else writes to the pack repository.
         NotFoundError: Nothing is published yet.
     """
-    plan = plan_upgrade(platform, wanted.files)
-    operation = operation_id(wanted.files)
+    plan = plan_upgrade(platform, request.files)
+    operation = operation_id(request.files)
     commits: dict[str, CommitSha] = {}
-    await_taken_up(platform, plan.commit, wanted.timeout_s)
+    await_taken_up(platform, plan.commit, request.timeout_s)
     for wave in plan.waves:
-        commit = _write(platform, wave, wanted, operation)
+        commit = _write(platform, wave, request, operation)
         if commit is not None:
             commits[wave.name] = commit
             on_step(wave.name, f"{len(wave.differences)} files at {short(commit)}")
         if ROOT in {difference.path for difference in wave.differences}:
-            _apply_root(platform, wanted.files)
+            _apply_root(platform, request.files)
         if wave.layer is None or wave.layer.folder is None:
             continue
         with _stopped_at(wave.name, operation):
             if commit and wave.layer.file in {difference.path for difference in wave.differences}:
-                await_taken_up(platform, commit, wanted.timeout_s)
-            if wave.layer.file in wanted.files:
-                await_layer(platform, wave.name, commit, wanted.timeout_s)
+                await_taken_up(platform, commit, request.timeout_s)
+            if wave.layer.file in request.files:
+                await_layer(platform, wave.name, commit, request.timeout_s)
                 on_step(wave.name, "is ready")
     return Upgraded(operation, commits)
 
@@ -162,14 +162,14 @@ def _differences(
     blobs: Mapping[PurePosixPath, BlobSha],
     files: Files,
 ) -> list[FileDifference]:
-    found = []
+    differences = []
     for path in sorted({*files, *blobs}):
         blob, after = blobs.get(path), files.get(path)
         if blob is not None and after is not None and blob == _blob_id(after):
             continue
         before = platform.forge.read(platform.pack_repo, path, commit) if blob else None
-        found.append(FileDifference(path, before.data if before else None, after, blob))
-    return found
+        differences.append(FileDifference(path, before.data if before else None, after, blob))
+    return differences
 
 
 def _blob_id(data: bytes) -> BlobSha:
@@ -181,20 +181,20 @@ def _current(
     platform: Platform, commit: CommitSha, blobs: Mapping[PurePosixPath, BlobSha]
 ) -> dict[PurePosixPath, bytes]:
     """Read the Applications that the platform's repository holds now."""
-    found = {}
+    applications = {}
     for path in blobs:
         if path == ROOT or path.parent == ROOT.parent / "apps":
             read = platform.forge.read(platform.pack_repo, path, commit)
             if read is not None:
-                found[path] = read.data
-    return found
+                applications[path] = read.data
+    return applications
 
 
 def _together(new: tuple[Layer, ...], old: tuple[Layer, ...]) -> list[Layer]:
     """Return the layers of both, by wave; one that goes is in its old place."""
     names = {layer.name for layer in new}
-    both = [*new, *(layer for layer in old if layer.name not in names)]
-    return sorted(both, key=lambda layer: layer.wave)
+    layers = [*new, *(layer for layer in old if layer.name not in names)]
+    return sorted(layers, key=lambda layer: layer.wave)
 
 
 def _of_layer(path: PurePosixPath, layer: Layer) -> bool:
@@ -209,24 +209,24 @@ def _wave(layer: Layer, differences: list[FileDifference]) -> Wave:
 
 
 def _write(
-    platform: Platform, wave: Wave, wanted: UpgradeRequest, operation: str
+    platform: Platform, wave: Wave, request: UpgradeRequest, operation: str
 ) -> CommitSha | None:
     """Commit a wave; None if nothing of it differs."""
     if not wave.differences:
         return None
     first = wave.differences[0]
     changes = [FileChange(d.path, d.after, d.blob) for d in wave.differences]
-    told = "; ".join(map(str, wave.moves)) or f"{len(changes)} files from {first.path}"
-    written = platform.forge.write(
+    summary = "; ".join(map(str, wave.moves)) or f"{len(changes)} files from {first.path}"
+    commit_result = platform.forge.write(
         platform.pack_repo,
         changes,
         Operation(
             f"{operation}-{wave.name}-{(first.blob or 'new')[:8]}",
-            wanted.requester,
-            f"{wave.name}: pack at {short(wanted.pack_commit)}: {told}",
+            request.requester,
+            f"{wave.name}: pack at {short(request.pack_commit)}: {summary}",
         ),
     )
-    return written.commit
+    return commit_result.commit
 
 
 def _apply_root(platform: Platform, files: Files) -> None:

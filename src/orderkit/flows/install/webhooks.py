@@ -33,8 +33,8 @@ def ensure_webhooks(
     Raises:
         NotFoundError: No such organisation or repository. RemoteError: the forge.
     """
-    wanted = tuple(targets) or tuple(ledger.teams(ledger_snapshot(platform).blobs))
+    hooked = tuple(targets) or tuple(ledger.teams(ledger_snapshot(platform).blobs))
     webhook = Webhook(f"{service_url}{PATH}", EVENTS, key)
-    for target in wanted:
+    for target in hooked:
         platform.forge.ensure_webhook(target, webhook)
-    return wanted
+    return hooked

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from orderkit.adapters.packfolder import read_folder, write_file
-from orderkit.adapters.skeletons import render_skeleton
+from orderkit.adapters.folders.pack_folder import read_folder, write_file
+from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.generate.kit_draft import Draft, skeleton_values, xrd_of
 from orderkit.core.kit.model import spelt_out
@@ -27,7 +27,7 @@ from orderkit.core.schema.xrd import xr_kind
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.edit import Edit, Op, edit
 from orderkit.flows.kit import check_kits, generate_kits
-from orderkit.flows.kit.test_kits import ROOM, VALUES, Wanted, run_tests
+from orderkit.flows.kit.test_kits import ROOM, VALUES, TestSelection, run_tests
 
 PACK = PurePosixPath("pack.yaml")
 
@@ -70,9 +70,9 @@ def new_kit(pack: Path, draft: Draft) -> KitAdded:
 
 def group_of(pack: Path) -> str:
     """Return the API group of the pack's kits, or one made from the pack's name."""
-    known = read_pack(read_folder(pack))
-    groups = [xr_kind(kit.xrd).group for kit in known.kits()]
-    return max(groups, key=groups.count) if groups else f"{known.name}.example.org"
+    pack_read = read_pack(read_folder(pack))
+    groups = [xr_kind(kit.xrd).group for kit in pack_read.kits()]
+    return max(groups, key=groups.count) if groups else f"{pack_read.name}.example.org"
 
 
 def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
@@ -87,14 +87,14 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
     check_label("name", name)
     before = _read(pack)
     _check_free(pack, read_pack(before), name, files)
-    with tempfile.TemporaryDirectory(prefix="orderkit-") as place:
-        copy = Path(place) / "pack"
+    with tempfile.TemporaryDirectory(prefix="orderkit-") as temporary:
+        copy = Path(temporary) / "pack"
         copy.mkdir()
         _write(copy, before)
         _write(copy, files)
         _write(copy, _listed(copy, name))
         generate_kits.apply_generation(copy, generate_kits.plan_generation(copy, [name]))
-        report = run_tests(Wanted(copy, [name], update=True))
+        report = run_tests(TestSelection(copy, [name], update=True))
         for case in report.cases:
             if not case.ok:
                 raise FailsItselfError(case.name, case.message.partition("; if it must")[0])
@@ -117,16 +117,18 @@ def _said(entry: Located) -> str:
 
 
 def _read(pack: Path) -> Files:
-    found = dict(read_folder(pack, docs=True))
+    files = dict(read_folder(pack, docs=True))
     values = pack / ROOM / VALUES
     if values.is_file():
-        found[ROOM / VALUES] = values.read_bytes()
-    return found
+        files[ROOM / VALUES] = values.read_bytes()
+    return files
 
 
-def _check_free(pack: Path, known: Pack, name: str, files: Iterable[PurePosixPath]) -> None:
-    if name in known.kit_names:
-        raise RefusedError(f"pack '{known.name}' has a kit '{name}'", hint="choose another name")
+def _check_free(pack: Path, pack_read: Pack, name: str, files: Iterable[PurePosixPath]) -> None:
+    if name in pack_read.kit_names:
+        raise RefusedError(
+            f"pack '{pack_read.name}' has a kit '{name}'", hint="choose another name"
+        )
     rooms = {
         *(PurePosixPath("templates", name), PurePosixPath("stations", name)),
         *(PurePosixPath("day2", name), PurePosixPath("gitops", "apis", name), ROOM / name),
@@ -142,8 +144,8 @@ def _check_free(pack: Path, known: Pack, name: str, files: Iterable[PurePosixPat
 
 def _listed(copy: Path, name: str) -> Mapping[PurePosixPath, bytes]:
     """Return pack.yaml with the kit in it."""
-    listed = (copy / PACK).read_bytes()
-    return {PACK: edit(listed, [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))}
+    pack_yaml = (copy / PACK).read_bytes()
+    return {PACK: edit(pack_yaml, [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))}
 
 
 def _write(folder: Path, files: Files) -> None:
@@ -152,22 +154,22 @@ def _write(folder: Path, files: Files) -> None:
 
 
 def _everything(folder: Path) -> dict[PurePosixPath, bytes]:
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
         PurePosixPath(path.relative_to(folder)): path.read_bytes()
-        for path in found
+        for path in paths
         if "__pycache__" not in path.parts
     }
 
 
 def _place(pack: Path, added: Files, before: Files) -> None:
     """Write into the pack, the list of kits last; what was written is taken back on failure."""
-    done: list[PurePosixPath] = []
+    touched: list[PurePosixPath] = []
     try:
         for path in sorted(added, key=lambda path: (path == PACK, path)):
-            done.append(path)
+            touched.append(path)
             write_file(pack, path, added[path])
     except BaseException:
-        for path in done:
+        for path in touched:
             write_file(pack, path, before.get(path))
         raise

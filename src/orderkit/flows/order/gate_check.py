@@ -22,7 +22,7 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.kit.gate import Verdict, verdict_of
+from orderkit.core.kit.gate import GateVerdict, verdict_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import (
@@ -49,7 +49,7 @@ class UnknownGateError(UnreachableError):
 
 
 @dataclass(frozen=True, slots=True)
-class GateWanted:
+class GateRequest:
     """Which XR is asked about. `namespace` may be empty if the name is there only once."""
 
     kit: str
@@ -89,7 +89,7 @@ class Gates:
             raise NotFoundError(f"kit '{name}' has no gate", hint="kit.yaml: spec.gate")
         return kit
 
-    def xr(self, platform: Platform, wanted: GateWanted) -> Manifest | None:
+    def xr(self, platform: Platform, gate_query: GateRequest) -> Manifest | None:
         """
         Return the XR as it is now; None if it does not exist.
 
@@ -97,30 +97,30 @@ class Gates:
             NotFoundError: As `kit`. UnknownGateError: as `kit`, or the cluster cannot say.
             InvalidInputError: Several namespaces have one of this name.
         """
-        kit = self.kit(platform, wanted.kit)
+        kit = self.kit(platform, gate_query.kit)
         try:
-            if wanted.namespace or not kit.namespaced:
-                home = wanted.namespace if kit.namespaced else ""
-                return platform.cluster.get(ObjectKey(kit.kind, wanted.name, home))
-            found = [
+            if gate_query.namespace or not kit.namespaced:
+                home = gate_query.namespace if kit.namespaced else ""
+                return platform.cluster.get(ObjectKey(kit.kind, gate_query.name, home))
+            xrs = [
                 xr
                 for xr in platform.cluster.list(kit.kind).items
-                if metadata(xr).get("name") == wanted.name
+                if metadata(xr).get("name") == gate_query.name
             ]
         except (RemoteError, NoSuchKindError) as error:
             raise UnknownGateError(f"{kit.kind} cannot be read now: {error}") from error
-        if len(found) > 1:
-            places = ", ".join(sorted(str(metadata(xr).get("namespace")) for xr in found))
+        if len(xrs) > 1:
+            places = ", ".join(sorted(str(metadata(xr).get("namespace")) for xr in xrs))
             raise InvalidInputError(
-                "query.namespace", "", f"is needed: {wanted.name} is in {places}"
+                "query.namespace", "", f"is needed: {gate_query.name} is in {places}"
             )
-        return found[0] if found else None
+        return xrs[0] if xrs else None
 
-    def verdict(self, platform: Platform, wanted: GateWanted, xr: Manifest) -> Verdict:
+    def verdict(self, platform: Platform, gate_query: GateRequest, xr: Manifest) -> GateVerdict:
         """Return what the XR's status says; raises as `kit`."""
-        gate = self.kit(platform, wanted.kit).gate
+        gate = self.kit(platform, gate_query.kit).gate
         if gate is None:  # `kit` refuses those
-            raise NotFoundError(f"kit '{wanted.kit}' has no gate")
+            raise NotFoundError(f"kit '{gate_query.kit}' has no gate")
         return verdict_of(gate, xr)
 
 

@@ -7,7 +7,6 @@ one list per kind, whatever the number of orders.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
@@ -81,16 +81,16 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         applications = beside.submit(_applications, platform)
         kinds = {kit.name: kit.kind for kit in published_pack(platform).kits()}
         xrs = {key: xr for kind in kinds.values() for key, xr in _all(platform, kind)}
-        seen = _Seen(applications.result(), kinds, xrs)
+        cluster_state = _ClusterState(applications.result(), kinds, xrs)
         paths = ledger_.result().blobs
         return [
-            _listed(platform, entry, seen, ending=entry.end_path in paths)
+            _listed(platform, entry, cluster_state, ending=entry.end_path in paths)
             for entry in ledger.entries(paths)
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _ClusterState:
     """What the cluster holds of all orders."""
 
     applications: Mapping[str, Manifest]
@@ -99,15 +99,17 @@ class _Seen:
 
 
 def _applications(platform: Platform) -> dict[str, Manifest]:
-    found = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    return {metadata(each)["name"]: each for each in found}
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    return {metadata(application)["name"]: application for application in applications}
 
 
-def _listed(platform: Platform, entry: OrderEntry, seen: _Seen, *, ending: bool) -> OrderReport:
-    application = seen.applications.get(entry.order)
+def _listed(
+    platform: Platform, entry: OrderEntry, cluster_state: _ClusterState, *, ending: bool
+) -> OrderReport:
+    application = cluster_state.applications.get(entry.order)
     kit = ledger.kit_of(application or {})
-    key = xr_key(entry.order, application, seen.kinds, kit)
-    xr = seen.xrs.get(key) if key else None
+    key = xr_key(entry.order, application, cluster_state.kinds, kit)
+    xr = cluster_state.xrs.get(key) if key else None
     state = order_state.judge(application, xr, head=None, ending=ending)
     return _report(platform, entry, kit, state, key)
 
@@ -134,8 +136,8 @@ def status(platform: Platform, order: str) -> OrderReport:
 def _registered(platform: Platform, entry: OrderEntry) -> Manifest:
     """Return the Application as the ledger has it: Argo CD may not have made it yet."""
     text = read_text(platform, platform.ledger, entry.application_path, "main")
-    found = parse_manifests(str(entry.application_path), (text or "").encode())
-    return found[0] if found else {}
+    manifests = parse_manifests(str(entry.application_path), (text or "").encode())
+    return manifests[0] if manifests else {}
 
 
 def _in_ledger(platform: Platform, order: str) -> tuple[OrderEntry, bool]:
@@ -170,15 +172,14 @@ def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
     Raises:
         NotFoundError: There is none; the hint names close ones, or its tombstone.
     """
-    found = ledger.living_order(paths, order)
-    if found:
-        return found
+    living_entry = ledger.living_order(paths, order)
+    if living_entry:
+        return living_entry
     ended = ledger.tombstones(paths, order)
     if ended:
         raise NotFoundError(f"{order} has ended", hint=f"its tombstone in the ledger: {ended[-1]}")
-    known = [entry.order for entry in ledger.entries(paths)]
-    near = difflib.get_close_matches(order, known, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else "see 'orderkit list'"
+    orders = [entry.order for entry in ledger.entries(paths)]
+    hint = did_you_mean(order, orders, "see 'orderkit list'")
     raise NotFoundError(f"no order '{order}' in the ledger", hint=hint)
 
 
@@ -196,11 +197,11 @@ def xr_key(
 
 def _all(platform: Platform, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]:
     try:
-        found = platform.cluster.list(kind).items
+        xrs = platform.cluster.list(kind).items
     except NoSuchKindError:
         return  # its XRD is not established yet
-    for each in found:
-        yield ObjectKey.of(each), each
+    for xr in xrs:
+        yield ObjectKey.of(xr), xr
 
 
 def _report(

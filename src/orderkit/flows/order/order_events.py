@@ -49,23 +49,28 @@ def order_events(platform: Platform, order: str, *, limit: int) -> list[OrderEve
         NotFoundError: The ledger has no such order.
     """
     parts = {node.key for _, node in tracing.trace(platform, order).root.walk()}
-    found = sorted(_events(platform, parts), key=lambda event: event.at, reverse=True)
-    return found[:limit]
+    events = sorted(_events(platform, parts), key=lambda event: event.at, reverse=True)
+    return events[:limit]
 
 
 def _events(platform: Platform, parts: set[ObjectKey]) -> Iterator[OrderEvent]:
-    known = {(key.kind.group, key.kind.kind, key.namespace, key.name): key for key in parts}
+    by_object = {(key.kind.group, key.kind.kind, key.namespace, key.name): key for key in parts}
     for namespace in sorted({key.namespace or CLUSTER_SCOPED_HOME for key in parts}):
         for event in platform.cluster.list(EVENT, namespace=namespace).items:
-            about = known.get(_about(event))
+            about = by_object.get(_about(event))
             if about is not None:
                 yield _read(event, about)
 
 
 def _about(event: Manifest) -> tuple[str, str, str, str]:
-    said = event.get("involvedObject") or {}
-    group = Kind.parse(said.get("apiVersion") or "", said.get("kind") or "").group
-    return group, said.get("kind", ""), said.get("namespace") or "", said.get("name", "")
+    involved = event.get("involvedObject") or {}
+    group = Kind.parse(involved.get("apiVersion") or "", involved.get("kind") or "").group
+    return (
+        group,
+        involved.get("kind", ""),
+        involved.get("namespace") or "",
+        involved.get("name", ""),
+    )
 
 
 def _read(event: Manifest, about: ObjectKey) -> OrderEvent:

@@ -49,18 +49,18 @@ def check_references(
 
 def _check(platform: Platform, parameter: str, name: str, refers: Refers) -> None:
     kind = Kind.parse(refers.api_version, refers.kind)
-    found = get_object(platform, ObjectKey(kind, name))
-    if found is None:
-        known = _names(platform, kind)
-        near = difflib.get_close_matches(name, known, n=1)
-        listed = ", ".join(known[:_LISTED]) or "none"
+    manifest = get_object(platform, ObjectKey(kind, name))
+    if manifest is None:
+        names = _names(platform, kind)
+        near = difflib.get_close_matches(name, names, n=1)
+        shown_names = ", ".join(names[:_LISTED]) or "none"
         raise InvalidInputError(
             parameter,
             name,
             f"is no {refers.kind} of this platform",
-            hint=f"did you mean '{near[0]}'?" if near else f"there are: {listed}",
+            hint=f"did you mean '{near[0]}'?" if near else f"there are: {shown_names}",
         )
-    if refers.ready and dig(found, *refers.ready.split(".")) is not True:
+    if refers.ready and dig(manifest, *refers.ready.split(".")) is not True:
         raise InvalidInputError(
             parameter,
             name,

@@ -28,7 +28,7 @@ from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.order import live_order
 from orderkit.flows.platform import (
     Platform,
-    Snapshot,
+    RepositorySnapshot,
     get_object,
     ledger_snapshot,
     published_kit,
@@ -105,7 +105,9 @@ def register(platform: Platform, wanted: Registration) -> Registered:
     )
 
 
-def _enter(platform: Platform, wanted: Registration, entry: OrderEntry, seen: Snapshot) -> Written:
+def _enter(
+    platform: Platform, wanted: Registration, entry: OrderEntry, seen: RepositorySnapshot
+) -> Written:
     application = ledger.order_application(entry, kit=wanted.kit, forge_url=platform.forge.base_url)
     return write_ledger(
         platform,
@@ -113,7 +115,7 @@ def _enter(platform: Platform, wanted: Registration, entry: OrderEntry, seen: Sn
         Operation(
             f"register-{wanted.order}", wanted.requester, f"{wanted.order}: ordered", wanted.proof
         ),
-        seen=seen,
+        base=seen,
     )
 
 
@@ -156,14 +158,6 @@ def _check_values(platform: Platform, entry: OrderEntry, record: OrderFile, team
     limit_check.check_values(team, live.kit, live_order.read_xr(platform, live, head).xr)
 
 
-def unknown_team(team: str, known: list[TeamName]) -> NotFoundError:
-    """Make the error for a team that the ledger does not have."""
-    return NotFoundError(
-        f"team '{team}' is not in the ledger (teams: {', '.join(known) or 'none'})",
-        hint=f"add it first: orderkit team add {team}",
-    )
-
-
 def archived(repo: RepoId) -> AlreadyOrderedError:
     """Make the error for an order whose repository was archived at its end."""
     return AlreadyOrderedError(
@@ -181,7 +175,7 @@ def check_free(entry: OrderEntry, found: Collection[PurePosixPath]) -> None:
         AlreadyOrderedError: The order is ending, or its id belongs to another team.
     """
     if ledger.team_path(entry.team) not in found:
-        raise unknown_team(entry.team, list(ledger.teams(found)))
+        raise limit_check.unknown_team(entry.team, list(ledger.teams(found)))
     if entry.end_path in found:
         raise AlreadyOrderedError(
             f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"

@@ -9,6 +9,6 @@ a kit, in ``lanes`` of processes; ``recording`` and ``replaying`` make plans rep
 ``orderkit plan``, by the service, and by the flow that changes.
 """
 
-from orderkit.flows.plan.order_plan import forecast
+from orderkit.flows.plan.order_plan import plan_order
 
-__all__ = ["forecast"]
+__all__ = ["plan_order"]

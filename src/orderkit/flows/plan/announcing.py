@@ -7,7 +7,7 @@ nothing is left behind by a process that ends. The comment is found again by its
 brought up to date in place. Both are idempotent and read back before a failure is believed
 (``ports.pulls``).
 
-Called by ``pullrequests``, and by the flow that proposes a change.
+Called by ``pull_requests`` and ``unplanned_pulls``, and by the flow that proposes a change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GRAPH_MAX, _NODES_MAX = 20_000, 60
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedPlan:
     """A plan and what it means for the change."""
 
     plan: Plan | None
@@ -66,7 +66,7 @@ class Judged:
 
 
 def set_plan_status(
-    platform: Platform, repo: RepoId, commit: CommitSha, judged: Judged, url: str
+    platform: Platform, repo: RepoId, commit: CommitSha, judged: JudgedPlan, url: str
 ) -> None:
     """
     Make sure that a commit's status says what its plan is. Idempotent.
@@ -74,11 +74,11 @@ def set_plan_status(
     Raises:
         NotFoundError, RemoteError: The forge.
     """
-    said = shorten(judged.summary, limit=_DESCRIPTION_MAX).strip()
-    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, judged.state, said, url))
+    description = shorten(judged.summary, limit=_DESCRIPTION_MAX).strip()
+    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, judged.state, description, url))
 
 
-def comment_text(judged: Judged, head: CommitSha, notes: tuple[str, ...] = ()) -> str:
+def comment_text(judged: JudgedPlan, head: CommitSha, notes: tuple[str, ...] = ()) -> str:
     """Return the comment of a pull request; nothing in it can name people or make HTML."""
     parts = [f"Plan of `{short(head)}`, made by Orderkit; it follows the branch."]
     if judged.failed:

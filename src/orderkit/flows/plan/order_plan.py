@@ -16,9 +16,9 @@ from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
-from orderkit.core.plan import Assembly, Plan, Workshop, assemble, compare, with_guesses
+from orderkit.core.plan import Assembly, AssemblyContext, Plan, assemble, compare, with_guesses
 from orderkit.core.plan.assembly import selector_text
-from orderkit.core.plan.dangers import Mind
+from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.stored_defaults import with_stored
 from orderkit.core.schema.known import Layer
@@ -33,7 +33,7 @@ from orderkit.flows.plan.cluster_questions import (
 from orderkit.flows.plan.cluster_verdicts import given, judged
 from orderkit.flows.plan.pricing import priced
 from orderkit.flows.plan.published_pack import published_workshop
-from orderkit.flows.plan.recording import Recorder
+from orderkit.flows.plan.recording import PlanRecorder
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -49,14 +49,14 @@ class Basis:
     """What things cost; None: by the platform's own table, if it has one."""
     schemas: Layer | None = None
     """Kinds to judge by before the cluster's and the pack's."""
-    recorder: Recorder | None = None
+    recorder: PlanRecorder | None = None
     """Takes down everything that the plan is made from."""
 
 
 USUAL = Basis()
 
 
-def forecast(
+def plan_order(
     platform: Platform, kit: Kit, old: Manifest, new: Manifest, *, basis: Basis = USUAL
 ) -> Plan:
     """
@@ -74,21 +74,21 @@ def forecast(
         )
     if basis.schemas:
         workshop = given(workshop, basis.schemas)
-    place: Lookup | None = None if basis.offline else platform.cluster
+    cluster: Lookup | None = None if basis.offline else platform.cluster
     if basis.recorder is not None:
-        place = basis.recorder.watching(place, old, kit)
-    return priced(platform, Forecast(place, workshop).of(old, new), basis.prices)
+        cluster = basis.recorder.record_order(cluster, old, kit)
+    return priced(platform, OrderPlanner(cluster, workshop).plan_step(old, new), basis.prices)
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class OrderPlanner:
     """Plans for the orders of one workshop. Nothing is kept between two of them."""
 
     cluster: Lookup | None
     """Where the orders live; None: it is asked nothing, and the plan says what it lacks."""
-    workshop: Workshop
+    workshop: AssemblyContext
 
-    def of_new(self, xr: Manifest) -> Plan:
+    def plan_new(self, xr: Manifest) -> Plan:
         """
         Return what an order does that does not exist yet.
 
@@ -96,15 +96,15 @@ class Forecast:
             KeyError: Its kind has no blueprint.
             RemoteError: What a station asks for could not be looked up.
         """
-        told = () if self.cluster is not None else (NOT_ASKED,)
+        unknowns = () if self.cluster is not None else (NOT_ASKED,)
         workshop, desk = self._asking()
         after = with_guesses(assemble(xr, workshop), xr, workshop, {})
         desk.check()
-        nothing = Assembly({**xr, "spec": {}, "status": {}}, {}, {}, unknowns=told)
-        mind = Mind(workshop.laws, (*workshop.existing, *desk.objects))
+        nothing = Assembly({**xr, "spec": {}, "status": {}}, {}, {}, unknowns=unknowns)
+        mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
         return compare(nothing, judged(self.cluster, workshop, nothing, after), mind=mind)
 
-    def of(self, old: Manifest, new: Manifest) -> Plan:
+    def plan_step(self, old: Manifest, new: Manifest) -> Plan:
         """
         Return what the step from one XR to another does.
 
@@ -112,20 +112,20 @@ class Forecast:
             KeyError: Their kind has no blueprint.
             RemoteError: What a station asks for could not be looked up.
         """
-        root, told = living(self.cluster, old)
+        root, unknowns = living(self.cluster, old)
         is_xr = self._is_xr
         observed = dict(observed_of(self.cluster, root, is_xr)) if root else {}
         workshop, desk = self._asking()
-        living_xr, wanted = (self._as_stored(each, old, root) for each in (old, new))
+        living_xr, wanted_xr = (self._as_stored(xr, old, root) for xr in (old, new))
         before = assemble(living_xr, workshop, observed=observed)
         made_by = before.made_by
-        after = assemble(wanted, workshop, observed=before.observed, attributed=made_by)
-        after = with_guesses(after, wanted, workshop, observed, attributed=made_by)
-        fresh = assemble(wanted, workshop) if after.renamed else after
+        after = assemble(wanted_xr, workshop, observed=before.observed, attributed=made_by)
+        after = with_guesses(after, wanted_xr, workshop, observed, attributed=made_by)
+        fresh = assemble(wanted_xr, workshop) if after.renamed else after
         desk.check()
-        after = judged(self.cluster, workshop, before, after, made=observed)
-        before = replace(before, unknowns=(*told, *before.unknowns))
-        mind = Mind(workshop.laws, (*workshop.existing, *desk.objects))
+        after = judged(self.cluster, workshop, before, after, made_paths=observed)
+        before = replace(before, unknowns=(*unknowns, *before.unknowns))
+        mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
         return compare(before, after, fresh=fresh, mind=mind)
 
     def _as_stored(self, xr: Manifest, old: Manifest, root: Manifest | None) -> Manifest:
@@ -133,30 +133,32 @@ class Forecast:
         blueprint = self.workshop.blueprint(xr)
         spec = old.get("spec") or {}
         defaults = blueprint.defaults if blueprint else {}
-        alone = {steps: part for steps, part in defaults.items() if value_at(spec, steps) is ABSENT}
+        alone = {
+            steps: default for steps, default in defaults.items() if value_at(spec, steps) is ABSENT
+        }
         return as_living(with_stored(xr, root, alone), root)
 
-    def _asking(self) -> tuple[Workshop, _Desk]:
+    def _asking(self) -> tuple[AssemblyContext, _AnsweredQuestions]:
         """Return the workshop with the place where orders live to look things up."""
-        desk = _Desk(self.cluster)
+        desk = _AnsweredQuestions(self.cluster)
         return replace(self.workshop, lookup=desk.look), desk
 
     def _is_xr(self, manifest: Manifest) -> bool:
         return self.workshop.blueprint(manifest) is not None
 
 
-class _Desk:
+class _AnsweredQuestions:
     """Looks up what stations ask for, each thing once. A station must not see that it failed."""
 
-    def __init__(self, place: Lookup | None) -> None:
-        self._place = place
+    def __init__(self, cluster: Lookup | None) -> None:
+        self._place = cluster
         self._found: dict[str, list[Manifest]] = {}
         self._error: OrderkitError | None = None
 
     @property
     def objects(self) -> list[Manifest]:
         """Everything that was found."""
-        return [each for found in self._found.values() for each in found]
+        return [manifest for manifests in self._found.values() for manifest in manifests]
 
     def look(self, selector: Selector) -> list[Manifest]:
         name = selector_text(selector)

@@ -40,11 +40,11 @@ def priced(platform: Platform, plan: Plan, table: PriceTable | None = None) -> P
         RemoteError: The forge.
     """
     try:
-        found = table or published_prices(platform)
+        price_table = table or published_prices(platform)
     except InvalidInputError as error:
-        told = (*plan.after.unknowns, f"costs are not known: {error}")
-        return replace(plan, after=replace(plan.after, unknowns=told))
-    return with_costs(plan, found)
+        unknowns = (*plan.after.unknowns, f"costs are not known: {error}")
+        return replace(plan, after=replace(plan.after, unknowns=unknowns))
+    return with_costs(plan, price_table)
 
 
 def with_costs(plan: Plan, table: PriceTable | None) -> Plan:

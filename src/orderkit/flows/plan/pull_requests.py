@@ -9,7 +9,7 @@ pull request's text says so on a line ``Accept-Loss: yes``.
 Everything is read from the forge; titles, branches and files are anybody's and are believed
 nothing. The stations that run are the platform's own, whatever the branch holds.
 
-Called by ``orderkit plan --pull-request`` and by the service's webhook.
+Called by ``orderkit plan --pull-request``, by ``unplanned_pulls`` and by the service's webhook.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from orderkit.core.order.change.object_merge import merged
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.plan import Code, Plan
 from orderkit.core.schema.validate import Validator
-from orderkit.flows.change.plan_requests import check_same, within_limits
 from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_living, read_xr
 from orderkit.flows.plan.announcing import (
     ACCEPT_LOSS,
     MARKER,
-    Judged,
+    JudgedPlan,
     comment_text,
     set_plan_status,
 )
-from orderkit.flows.plan.order_plan import USUAL, Basis, forecast
+from orderkit.flows.plan.bounds import check_same, within_limits
+from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import Commit, PullRequest
 
@@ -60,7 +60,7 @@ class PullPlan:
 
     order: str
     pull: PullRequest
-    judged: Judged
+    judged: JudgedPlan
     notes: tuple[str, ...] = ()
     """What else it does, besides the order's XR."""
 
@@ -113,15 +113,15 @@ def keep_planned(platform: Platform, repo: RepoId, number: int) -> PullPlan:
         What `plan_pull` says; NotFoundError, RemoteError: also where nothing could be said.
     """
     for number_of_try in range(1, _ROUNDS + 1):
-        found = plan_pull(platform, repo, number)
-        if found.judged.failed and number_of_try < _ROUNDS:
+        pull_plan = plan_pull(platform, repo, number)
+        if pull_plan.judged.failed and number_of_try < _ROUNDS:
             platform.clock.sleep(_PAUSE_S * number_of_try)
             continue
-        publish(platform, repo, found)
+        publish(platform, repo, pull_plan)
         now = platform.forge.pull(repo, number)
-        if now is None or now.head_commit == found.head:
+        if now is None or now.head_commit == pull_plan.head:
             break
-    return found
+    return pull_plan
 
 
 def say_failed(platform: Platform, repo: RepoId, number: int, why: str) -> None:
@@ -133,10 +133,12 @@ def say_failed(platform: Platform, repo: RepoId, number: int, why: str) -> None:
     """
     pull = platform.forge.pull(repo, number)
     if pull is not None and pull.state == "open" and pull.base == MAIN:
-        set_plan_status(platform, repo, pull.head_commit, Judged(None, failed=why), pull.web_url)
+        set_plan_status(
+            platform, repo, pull.head_commit, JudgedPlan(None, failed=why), pull.web_url
+        )
 
 
-def publish(platform: Platform, repo: RepoId, found: PullPlan) -> None:
+def publish(platform: Platform, repo: RepoId, pull_plan: PullPlan) -> None:
     """
     Keep the one comment, then set the status of the planned commit. Idempotent.
 
@@ -146,9 +148,9 @@ def publish(platform: Platform, repo: RepoId, found: PullPlan) -> None:
         NotFoundError, RemoteError: The forge; the same call does the rest.
     """
     try:
-        platform.forge.comment(repo, found.pull.number, found.text, marker=MARKER)
+        platform.forge.comment(repo, pull_plan.pull.number, pull_plan.text, marker=MARKER)
     finally:
-        set_plan_status(platform, repo, found.head, found.judged, found.pull.web_url)
+        set_plan_status(platform, repo, pull_plan.head, pull_plan.judged, pull_plan.pull.web_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +164,11 @@ class _Pull:
         try:
             return self._planned()
         except (RemoteError, UnicodeError) as error:
-            return self._told(Judged(None, failed=str(error)))
+            return self._result(JudgedPlan(None, failed=str(error)))
         except OrderkitError as error:
-            return self._told(Judged(None, (_sentence(error),)))
+            return self._result(JudgedPlan(None, (_sentence(error),)))
 
-    def _told(self, judged: Judged, notes: tuple[str, ...] = ()) -> PullPlan:
+    def _result(self, judged: JudgedPlan, notes: tuple[str, ...] = ()) -> PullPlan:
         return PullPlan(self.order, self.pull, judged, notes)
 
     def _planned(self) -> PullPlan:
@@ -180,16 +182,16 @@ class _Pull:
         notes = tuple(self._other_files(live, start, {split.path, new.path}))
         check_name(live, new)
         check_same(live, old.xr, new.xr)
-        wanted, conflicts = merged(split.xr, old.xr, new.xr)
-        refused = (*map(str, conflicts), *_judge(live, old.xr, wanted))
+        merged_xr, conflicts = merged(split.xr, old.xr, new.xr)
+        refused = (*map(str, conflicts), *_judge(live, old.xr, merged_xr))
         try:
-            plan = forecast(self.platform, live.kit, old.xr, wanted, basis=self.basis)
+            plan = plan_order(self.platform, live.kit, old.xr, merged_xr, basis=self.basis)
         except RemoteError:
             raise
         except OrderkitError as error:
-            return self._told(Judged(None, refused, "" if refused else str(error)), notes)
+            return self._result(JudgedPlan(None, refused, "" if refused else str(error)), notes)
         plan = within_limits(live, old.xr, plan)
-        return self._told(Judged(plan, (*refused, *self._losses(plan))), notes)
+        return self._result(JudgedPlan(plan, (*refused, *self._losses(plan))), notes)
 
     def _read(self, live: LiveOrder, commit: CommitSha) -> XrFile:
         return read_xr(self.platform, live, commit)
@@ -197,8 +199,8 @@ class _Pull:
     def _split(self, live: LiveOrder, main: CommitSha) -> CommitSha:
         """Return where the branch left main, or took it in last."""
         head = self.pull.head_commit
-        own = self.platform.forge.compare(live.repository, main, head)
-        return next(_outside(own), main)
+        commits = self.platform.forge.compare(live.repository, main, head)
+        return next(_outside(commits), main)
 
     def _other_files(
         self, live: LiveOrder, split: CommitSha, xrs: set[PurePosixPath]
@@ -209,23 +211,23 @@ class _Pull:
             for commit in (split, self.pull.head_commit)
         )
         changed = {path for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
-        others = sorted(changed - xrs)
-        yield from (_file_note(path) for path in others[:_FILES_TOLD])
-        if len(others) > _FILES_TOLD:
-            yield f"{len(others) - _FILES_TOLD} more files are changed."
+        other_files = sorted(changed - xrs)
+        yield from (_file_note(path) for path in other_files[:_FILES_TOLD])
+        if len(other_files) > _FILES_TOLD:
+            yield f"{len(other_files) - _FILES_TOLD} more files are changed."
 
     def _losses(self, plan: Plan) -> tuple[str, ...]:
-        lost = [each.message for each in plan.dangers if each.code is Code.DATA_LOSS]
-        if not lost or _ACCEPTED.search(self.pull.body):
+        losses = [danger.message for danger in plan.dangers if danger.code is Code.DATA_LOSS]
+        if not losses or _ACCEPTED.search(self.pull.body):
             return ()
         way = f"if that is meant, write '{ACCEPT_LOSS}' on a line of the pull request's text"
-        return (f"{'; '.join(lost)}: {way}",)
+        return (f"{'; '.join(losses)}: {way}",)
 
 
-def _outside(own: tuple[Commit, ...]) -> Iterator[CommitSha]:
+def _outside(commits: tuple[Commit, ...]) -> Iterator[CommitSha]:
     """Yield the parents that are no commits of the branch, the last one taken in first."""
-    ids = {commit.id for commit in own}
-    return (parent for commit in own for parent in commit.parents if parent not in ids)
+    ids = {commit.id for commit in commits}
+    return (parent for commit in commits for parent in commit.parents if parent not in ids)
 
 
 def _file_note(path: PurePosixPath) -> str:
@@ -237,13 +239,13 @@ def _file_note(path: PurePosixPath) -> str:
 def _judge(live: LiveOrder, old: Manifest, new: Manifest) -> Iterator[str]:
     """Tell what forbids the step: transition rules, the kit's changes."""
     validator = Validator(live.kit.xrd)
-    before, alone = (set(validator.check(each).findings) for each in (old, new))
+    before, alone = (set(validator.check(xr).findings) for xr in (old, new))
     for finding in validator.check(new, old).findings:
         if finding not in before | alone:
             yield f"{finding.path}: {finding.message}"
-    one, other = (each.get("spec") or {} for each in (old, new))
+    old_spec, new_spec = (xr.get("spec") or {} for xr in (old, new))
     try:
-        judge_rules(live.kit, differences(one, other))
+        judge_rules(live.kit, differences(old_spec, new_spec))
     except (RefusedError, InvalidInputError) as error:
         yield _sentence(error)
 

@@ -2,7 +2,7 @@
 Functions that run as processes of their own, as stations that this process can call.
 
 Connections are kept between calls and shared: a service plans many times. Called by plans and
-by ``kit test``.
+by ``orderkit kit test``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def stations_of(processes: Iterable[FunctionProcess]) -> Mapping[str, Station]:
         UsageError: The extra that speaks gRPC is not installed.
         NotFoundError: A certificate file is missing.
     """
-    return {each.name: _connected(replace(each, is_asked=False)) for each in processes}
+    return {process.name: _connected(replace(process, is_asked=False)) for process in processes}
 
 
 @functools.lru_cache(maxsize=_KEPT)

@@ -33,11 +33,15 @@ def unplanned(platform: Platform, targets: Collection[str | RepoId] = ()) -> lis
     Raises:
         NotFoundError: There is no ledger. RemoteError: the forge.
     """
-    found = [entry.repository for entry in ledger.entries(ledger_snapshot(platform).blobs)]
-    wanted = [repo for repo in found if not targets or {repo, repo.owner} & set(targets)]
+    repositories = [entry.repository for entry in ledger.entries(ledger_snapshot(platform).blobs)]
+    selected = [repo for repo in repositories if not targets or {repo, repo.owner} & set(targets)]
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="missed") as pool:
-        numbers = pool.map(lambda repo: _numbers(platform, repo), wanted)
-        return [(repo, n) for repo, each in zip(wanted, numbers, strict=True) for n in each]
+        numbers = pool.map(lambda repo: _numbers(platform, repo), selected)
+        return [
+            (repo, n)
+            for repo, open_numbers in zip(selected, numbers, strict=True)
+            for n in open_numbers
+        ]
 
 
 def _numbers(platform: Platform, repo: RepoId) -> list[int]:
@@ -50,4 +54,4 @@ def _numbers(platform: Platform, repo: RepoId) -> list[int]:
 
 def _has_plan(platform: Platform, repo: RepoId, pull: PullRequest) -> bool:
     statuses = platform.forge.statuses(repo, pull.head_commit)
-    return any(each.context == CONTEXT and each.state != "error" for each in statuses)
+    return any(status.context == CONTEXT and status.state != "error" for status in statuses)

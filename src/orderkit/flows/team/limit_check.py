@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.errors import RefusedError
+from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.order import ledger, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
-from orderkit.flows.platform import Platform, Snapshot, published_pack
+from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
 
 
-def team_of(platform: Platform, team: TeamName, seen: Snapshot) -> TeamFile:
+def team_of(platform: Platform, team: TeamName, snapshot: RepositorySnapshot) -> TeamFile:
     """
     Read what was decided about a team, at the commit of the ledger that was seen.
 
@@ -28,13 +28,15 @@ def team_of(platform: Platform, team: TeamName, seen: Snapshot) -> TeamFile:
         InvalidInputError: Its file is broken.
     """
     path = team_file.path_of(team)
-    if path not in seen.blobs:
+    if path not in snapshot.blobs:
         return TeamFile(team)
-    found = platform.forge.read(platform.ledger, path, seen.commit)
-    return TeamFile(team) if found is None else team_file.parse(found.data, team=team)
+    revision = platform.forge.read(platform.ledger, path, snapshot.commit)
+    return TeamFile(team) if revision is None else team_file.parse(revision.data, team=team)
 
 
-def check_may_order(platform: Platform, entry: OrderEntry, kit: str, seen: Snapshot) -> TeamFile:
+def check_may_order(
+    platform: Platform, entry: OrderEntry, kit: str, snapshot: RepositorySnapshot
+) -> TeamFile:
     """
     Check that the team may have this order, as far as its id and kit tell; return its file.
 
@@ -43,11 +45,11 @@ def check_may_order(platform: Platform, entry: OrderEntry, kit: str, seen: Snaps
     Raises:
         RefusedError: The team may not order the kit, or has as many orders as it may.
     """
-    team = team_of(platform, entry.team, seen)
+    team = team_of(platform, entry.team, snapshot)
     team_limits.check_kit(team, kit)
-    if entry.application_path not in seen.blobs and team_limits.is_counted(team, kit):
+    if entry.application_path not in snapshot.blobs and team_limits.is_counted(team, kit):
         kits = published_pack(platform).kit_names
-        team_limits.check_count(team, kit, ledger.living_orders(seen.blobs, entry.team), kits)
+        team_limits.check_count(team, kit, ledger.living_orders(snapshot.blobs, entry.team), kits)
     return team
 
 
@@ -58,9 +60,11 @@ def overfull(
     if not team_limits.is_counted(team, kit):
         return False
     blobs = platform.forge.tree(platform.ledger, commit)
-    others = [order for order in ledger.living_orders(blobs, entry.team) if order != entry.order]
+    other_orders = [
+        order for order in ledger.living_orders(blobs, entry.team) if order != entry.order
+    ]
     try:
-        team_limits.check_count(team, kit, others, published_pack(platform).kit_names)
+        team_limits.check_count(team, kit, other_orders, published_pack(platform).kit_names)
     except RefusedError:
         return True
     return False
@@ -74,3 +78,11 @@ def check_values(team: TeamFile, kit: Kit, xr: Mapping[str, Any]) -> None:
         RefusedError: A field has more than its bound.
     """
     team_limits.check_values(team, kit, xr.get("spec") or {})
+
+
+def unknown_team(team: str, known: list[TeamName]) -> NotFoundError:
+    """Make the error for a team that the ledger does not have."""
+    return NotFoundError(
+        f"team '{team}' is not in the ledger (teams: {', '.join(known) or 'none'})",
+        hint=f"add it first: orderkit team add {team}",
+    )

@@ -1,6 +1,7 @@
 """
-The agents' story on an embedded platform: ``python -m whisperops demo``, or ``make demo-agents``.
+The agents' demo on an embedded platform: ``python -m whisperops demo``, or ``make demo-agents``.
 
-``story`` tells it; ``kagent`` plays kagent and Kyverno, ``counters`` the Prometheus that the meter
-asks. Everything else is what a platform runs: watcher, meter, flows, the service over HTTP.
+``story`` runs all stages; ``budgetstages`` and ``datasetstages`` hold most of them. ``kagent``
+imitates kagent and Kyverno, ``counters`` imitates the Prometheus that the meter queries.
+Everything else is real: watcher, meter, orders, and the service over HTTP.
 """

@@ -1,32 +1,37 @@
 """
-Twins of kagent and of Kyverno, as far as the kit sees them: no agent thinks, no policy holds.
+Twins of kagent and of Kyverno, as far as the kit sees them: no agent thinks, no policy applies.
 
 kagent makes a Deployment of each Agent, under the Agent's name and as field manager ``kagent``,
-and does not say how many replicas: so whoever owns that field switches it. An Agent is Ready while
-its Deployment has replicas available. ModelConfigs, RemoteMCPServers and Kyverno's Policies are
-accepted as they are. The CRDs are permissive ones of the demo.
+and leaves ``spec.replicas`` to whoever owns that field. An Agent is Ready while its Deployment has
+replicas available. ModelConfigs, RemoteMCPServers and Kyverno's Policies are accepted as they are.
+The CRDs accept anything.
 
-Works on any ``ports.cluster.Cluster``; called by ``story``.
+Works on every ``Cluster``; used by ``story`` and ``playing``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from orderkit.adapters.embedded.assembly.events import text_of
-from orderkit.adapters.embedded.controller import Controller
-from orderkit.adapters.embedded.providers.crds import OPEN, crd
-from orderkit.core.objects.conditions import Condition, merged
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, controller, dig, metadata
-from orderkit.ports.clock import SystemClock
-from orderkit.ports.cluster import Cluster
+from orderkit.controllers import (
+    Cluster,
+    Condition,
+    Kind,
+    Manifest,
+    ObjectKey,
+    SystemClock,
+    dig,
+    merge_conditions,
+    metadata,
+)
+from orderkit.testing import Controller, permissive_crd
 
 AGENT = Kind("kagent.dev", "v1alpha2", "Agent")
 MODEL_CONFIG = Kind("kagent.dev", "v1alpha2", "ModelConfig")
 TOOL_SERVER = Kind("kagent.dev", "v1alpha2", "RemoteMCPServer")
 POLICY = Kind("kyverno.io", "v1", "Policy")
 DEPLOYMENT = Kind("apps", "v1", "Deployment")
-OWNER = "kagent"
+FIELD_MANAGER = "kagent"
 _ACCEPTED = Condition("Accepted", "True", "Reconciled")
 _READY = Condition("Ready", "True", "Ready")
 _UNREADY = Condition("Ready", "False", "DeploymentNotReady")
@@ -41,52 +46,55 @@ class Operators:
         self._controller = Controller("kagent", cluster, self._reconcile, workers=1)
         for kind in _KINDS:
             self._controller.watch(kind)
-        self._controller.watch(DEPLOYMENT, _agents_of)
+        self._controller.watch(DEPLOYMENT, _owning_agents)
 
     def start(self) -> None:
-        """Bring the CRDs and begin."""
+        """Apply the CRDs and start reconciling."""
         for kind in _KINDS:
-            self._cluster.apply(crd(kind, namespaced=True, spec=OPEN, status=OPEN), owner=OWNER)
+            self._cluster.apply(permissive_crd(kind, namespaced=True), owner=FIELD_MANAGER)
         self._controller.start()
 
     def stop(self) -> None:
         self._controller.stop()
 
     def _reconcile(self, key: ObjectKey) -> float | None:
-        found = self._cluster.get(key)
-        if found is None or metadata(found).get("deletionTimestamp"):
+        manifest = self._cluster.get(key)
+        if manifest is None or metadata(manifest).get("deletionTimestamp"):
             return None
         if key.kind == AGENT:
-            deployment = self._cluster.apply(_deployment(found), owner=OWNER)
-            up = bool(dig(deployment, "status", "availableReplicas", default=0))
-            self._say(found, (_ACCEPTED, _READY if up else _UNREADY))
+            deployment = self._cluster.apply(_deployment(manifest), owner=FIELD_MANAGER)
+            available = bool(dig(deployment, "status", "availableReplicas", default=0))
+            self._set_conditions(manifest, (_ACCEPTED, _READY if available else _UNREADY))
         else:
-            self._say(found, (_READY,) if key.kind == POLICY else (_ACCEPTED,))
+            self._set_conditions(manifest, (_READY,) if key.kind == POLICY else (_ACCEPTED,))
         return None
 
-    def _say(self, found: Manifest, conditions: Sequence[Condition]) -> None:
-        meta = metadata(found)
-        said = merged(
-            dig(found, "status", "conditions", default=None) or (),
-            *conditions,
+    def _set_conditions(self, manifest: Manifest, new: Sequence[Condition]) -> None:
+        meta = metadata(manifest)
+        conditions = merge_conditions(
+            dig(manifest, "status", "conditions", default=None) or (),
+            *new,
             generation=int(meta.get("generation", 1)),
-            now=text_of(self._clock.now()),
+            now=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
-        head = {"apiVersion": found["apiVersion"], "kind": found["kind"]}
-        place = {"name": meta["name"], "namespace": meta["namespace"]}
-        status = {**head, "metadata": place, "status": {"conditions": said}}
-        self._cluster.apply(status, owner=OWNER, status=True)
+        status = {
+            "apiVersion": manifest["apiVersion"],
+            "kind": manifest["kind"],
+            "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
+            "status": {"conditions": conditions},
+        }
+        self._cluster.apply(status, owner=FIELD_MANAGER, status=True)
 
 
-def _agents_of(deployment: Manifest) -> Iterable[ObjectKey]:
-    owner = controller(deployment)
-    if owner is None or owner.get("kind") != AGENT.kind:
-        return ()
-    return (ObjectKey(AGENT, owner["name"], metadata(deployment)["namespace"]),)
+def _owning_agents(deployment: Manifest) -> Iterable[ObjectKey]:
+    meta = metadata(deployment)
+    for reference in meta.get("ownerReferences") or ():
+        if reference.get("controller") and reference.get("kind") == AGENT.kind:
+            yield ObjectKey(AGENT, reference["name"], meta["namespace"])
 
 
 def _deployment(agent: Manifest) -> Manifest:
-    """Return what kagent makes of an Agent; how many replicas is not its business."""
+    """Return what kagent makes of an Agent, without replicas."""
     meta = metadata(agent)
     labels = {"app": "kagent", "kagent": meta["name"]}
     owner = {

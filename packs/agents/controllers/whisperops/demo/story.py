@@ -1,8 +1,8 @@
 """
-The story itself, as expectations about a running platform; see ``demo``.
+All stages of the demo, as expectations about a running platform; see ``demo``.
 
-Whatever it prints was seen from outside: in the cluster's API, in the forge, at the gate of the
-service. The first expectation that does not hold ends it.
+Everything it prints was checked from outside: in the cluster's API, in the forge, at the gate of
+the service. The first expectation that does not hold ends it.
 """
 
 from __future__ import annotations
@@ -12,112 +12,118 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.demo.narration import PATIENCE_S, Story, expect, wait
-from orderkit.cli.serving.embedded_platform import Running, RunRequest, running
-from orderkit.core.objects.kube_objects import APPLICATION, dig
-from orderkit.flows.order import ordering
-from whisperops.demo import ending, spending
+from orderkit.controllers import Kind, dig
+from orderkit.testing import Story, TrialOrder, TrialPlatform, expect, trial_platform, wait
+from whisperops.demo import budgetstages, datasetstages
 from whisperops.demo.counters import Counters
 from whisperops.demo.kagent import Operators
-from whisperops.demo.looking import (
+from whisperops.demo.site import (
     AGENT,
     ORDER,
     REQUESTER,
     TEAM,
     Site,
+    agent_xr,
     parts,
-    registry,
+    registered_datasets,
     wait_ready,
-    xr,
 )
 
-FILES = {
+APPLICATION = Kind("argoproj.io", "v1alpha1", "Application")
+CSV_ROWS = {
     "California_Housing.csv": 2_000,
     "Online Retail II.csv": 9_000,
     "spotify-tracks.csv": 4_000,
 }
-"""What lies in the bucket, and how many rows it has."""
+"""The files of the bucket, and how many rows each has."""
 VALUES = {"BASE_DOMAIN": "apps.example.org:8443", "PROJECT_ID": "whisperops-lab"}
 PARTS = 22
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the demo works and which pack it runs."""
+class DemoFolders:
+    """Where the demo keeps its files, and the pack it runs."""
 
-    folder: Path
+    work: Path
     pack: Path
 
 
-def tell(place: Place, say: Callable[[str], object]) -> None:
+def tell(folders: DemoFolders, say: Callable[[str], object]) -> None:
     """
-    Tell the whole story on a platform of its own.
+    Run the whole demo on a platform of its own.
 
     Raises:
         OrderkitError: An expectation did not hold; nothing is left running.
     """
-    story = Story(place.folder, say)
+    story = Story(folders.work, say)
     story.headline("The agents' pack on an embedded platform, with twins for kagent and the cloud")
-    state = place.folder / "state"
-    wanted = RunRequest(state, place.pack, Ports(0, 0, 0, 0), (TEAM,), values=VALUES)
     with contextlib.ExitStack() as undo:
-        found = undo.enter_context(running(wanted, on_step=lambda *_: None))
-        operators, counters = Operators(found.platform.cluster), Counters()
-        for part in (operators, counters):
-            part.start()
-            undo.callback(part.stop)
-        site = Site(found, state / "platform.yaml", place.folder / "datasets", counters)
-        _healthy(story, found)
-        _registered(story, site)
-        _ordered(story, site)
-        spending.tell(story, site)
-        ending.tell(story, site)
+        platform = undo.enter_context(
+            trial_platform(
+                folders.work / "state",
+                folders.pack,
+                teams=(TEAM,),
+                requester=REQUESTER,
+                values=VALUES,
+            )
+        )
+        operators, counters = Operators(platform.cluster), Counters()
+        for server in (operators, counters):
+            server.start()
+            undo.callback(server.stop)
+        site = Site(platform, folders.work / "datasets", counters)
+        _platform_is_healthy(story, platform)
+        _datasets_are_registered(story, site)
+        order = _agent_is_ordered(story, site)
+        budgetstages.tell(story, site, order)
+        datasetstages.tell(story, site, order)
     story.end()
 
 
-def _healthy(story: Story, found: Running) -> None:
-    layers = wait(
+def _platform_is_healthy(story: Story, platform: TrialPlatform) -> None:
+    applications = wait(
         "every layer is healthy",
-        lambda: found.platform.cluster.list(APPLICATION).items,
-        lambda seen: all(dig(each, "status", "health", "status") == "Healthy" for each in seen),
+        lambda: platform.cluster.list(APPLICATION).items,
+        lambda layers: all(dig(m, "status", "health", "status") == "Healthy" for m in layers),
     )
-    story.stage("platform", f"{len(layers)} Applications healthy, {found.settings.forge.url}")
+    story.stage("platform", f"{len(applications)} Applications healthy, {platform.forge.base_url}")
 
 
-def _registered(story: Story, site: Site) -> None:
+def _datasets_are_registered(story: Story, site: Site) -> None:
     site.bucket.mkdir()
-    for name, rows in FILES.items():
+    for name, rows in CSV_ROWS.items():
         text = "".join(f"{n},{n * 7 % 100}\n" for n in range(rows))
         (site.bucket / name).write_text(f"a,b\n{text}")
     first = site.watcher.run_pass()
     expect(not first.failures, f"the watcher has no failures: {first.failures}")
-    found = registry(site)
+    datasets = registered_datasets(site)
     names = ["california-housing", "online-retail-ii", "spotify-tracks"]
-    expect(found == dict.fromkeys(names, True), f"three datasets are ready: {found}")
-    again = site.watcher.run_pass()
-    expect((again.writes, again.commit) == (0, None), "a second pass writes nothing")
-    told = f"{', '.join(names)}; entities in commit {str(first.commit)[:8]}"
-    story.stage("registry", f"{told}; a second pass writes nothing")
+    expect(datasets == dict.fromkeys(names, True), f"three datasets are ready: {datasets}")
+    second = site.watcher.run_pass()
+    expect((second.writes, second.commit) == (0, None), "a second pass writes nothing")
+    entities = f"{', '.join(names)}; entities in commit {str(first.commit)[:8]}"
+    story.stage("registry", f"{entities}; a second pass writes nothing")
 
 
-def _ordered(story: Story, site: Site) -> None:
-    values = {
+def _agent_is_ordered(story: Story, site: Site) -> TrialOrder:
+    form_values = {
         "agent_name": AGENT,
         "dataset": '{"name": "resource:default/california-housing"}',
         "budget_usd": "5",
         "description": 'Says "hello", costs ${{ money }} 🏡',
         "owner": TEAM,
     }
-    wanted = ordering.OrderRequest("datasetagent", values, REQUESTER, timeout_s=2 * PATIENCE_S)
-    done = ordering.order(site.platform, wanted, on_step=lambda *_: None)
-    expect(done.created and done.order == ORDER, f"{done.order} is new")
+    order = site.platform.order("datasetagent", form_values)
+    expect(order.created and order.id == ORDER, f"{order.id} is new")
     wait_ready(site)
-    story.stage("order", f"template.yaml interpreted, {ORDER} is {done.report.state.phase}")
-    found = parts(site)
-    expect(len(found) == PARTS, f"{PARTS} parts, not {len(found)}: {sorted(map(str, found))}")
-    expect(all(found.values()), f"all exist: {[str(k) for k, m in found.items() if m is None]}")
+    story.stage("order", f"template.yaml interpreted, {ORDER} is {order.phase}")
+    agent_parts = parts(site)
+    keys = sorted(map(str, agent_parts))
+    expect(len(agent_parts) == PARTS, f"{PARTS} parts, not {len(agent_parts)}: {keys}")
+    missing = [str(key) for key, manifest in agent_parts.items() if manifest is None]
+    expect(not missing, f"all exist: {missing}")
     description = site.config_map("prompts")["data"]["description"]
-    expect(description == values["description"], f"the exact text arrives: {description!r}")
-    url = xr(site)["status"]["url"]
+    expect(description == form_values["description"], f"the exact text arrives: {description!r}")
+    url = agent_xr(site)["status"]["url"]
     story.stage("22 parts", f"{PARTS} parts exist and are ready; {url}")
+    return order

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse
 
 FIELDS = (
 {%- for field in cookiecutter.fields %}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from orderkit.core.crossplane.station import Resource, State, StationRequest, StationResponse
+from orderkit.stations import Resource, State, StationRequest, StationResponse
 
 STATION = importlib.import_module("stations.{{ cookiecutter.name }}.station").station
 SPEC: dict[str, Any] = {{ cookiecutter.spec }}
@@ -28,13 +28,13 @@ def assemble(**observed: dict[str, Any]) -> StationResponse:
     return response
 
 
-def wanted(response: StationResponse) -> dict[str, dict[str, Any]]:
-    """Return what the station wants, by logical name."""
-    return {name: one.resource for name, one in response.desired.resources.items()}
+def desired(response: StationResponse) -> dict[str, dict[str, Any]]:
+    """Return the manifests that the station wants, by logical name."""
+    return {name: part.resource for name, part in response.desired.resources.items()}
 
 {% if cookiecutter.namespaced %}
 def test_the_settings_hold_every_field_as_text() -> None:
-    settings = wanted(assemble())["settings"]
+    settings = desired(assemble())["settings"]
 
     assert settings["metadata"]["namespace"] == "somewhere"
     assert all(isinstance(value, str) for value in settings["data"].values())
@@ -44,11 +44,11 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{{ c
 
 
 def test_the_namespace_comes_alone_until_it_exists() -> None:
-    assert list(wanted(assemble())) == ["namespace"]
+    assert list(desired(assemble())) == ["namespace"]
 
 
 def test_then_the_settings_hold_every_field_as_text() -> None:
-    settings = wanted(assemble(namespace=NAMESPACE))["settings"]
+    settings = desired(assemble(namespace=NAMESPACE))["settings"]
 
     assert settings["metadata"]["namespace"] == "{{ cookiecutter.xr_name }}"
     assert all(isinstance(value, str) for value in settings["data"].values())
@@ -56,4 +56,4 @@ def test_then_the_settings_hold_every_field_as_text() -> None:
 {% endif %}
 
 def test_the_same_order_is_assembled_the_same_way() -> None:
-    assert wanted(assemble()) == wanted(assemble())
+    assert desired(assemble()) == desired(assemble())

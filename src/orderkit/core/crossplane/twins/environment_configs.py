@@ -18,10 +18,10 @@ from typing import Any
 from orderkit.core.crossplane.station import OpaqueError, Selector, StationRequest, StationResponse
 from orderkit.core.crossplane.twins import environment, field_paths
 from orderkit.core.crossplane.twins.field_paths import PathError, quoted
-from orderkit.core.crossplane.twins.function_inputs import HEADER, Each, Fields, misshapen
+from orderkit.core.crossplane.twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
 from orderkit.core.crossplane.twins.selection import (
     SELECTOR,
-    SelectionError,
+    ResourceSelectionError,
     labels_of_matchers,
     selected,
 )
@@ -31,23 +31,23 @@ from orderkit.core.objects.plain_data import overlaid
 API_VERSION, KIND = "apiextensions.crossplane.io/v1beta1", "EnvironmentConfig"
 
 Source = Mapping[str, Any]
-_INPUT = Fields(
+_INPUT = OptionalFields(
     {
         **HEADER,
-        "spec": Fields(
+        "spec": OptionalFields(
             {
                 "defaultData": "object",
-                "environmentConfigs": Each(
-                    Fields(
+                "environmentConfigs": ListOf(
+                    OptionalFields(
                         {
                             "type": "text",
-                            "ref": Fields({"name": "text"}),
+                            "ref": OptionalFields({"name": "text"}),
                             "selector": SELECTOR,
                             "toFieldPath": "text",
                         }
                     )
                 ),
-                "policy": Fields({"resolution": "text"}),
+                "policy": OptionalFields({"resolution": "text"}),
             }
         ),
     }
@@ -71,14 +71,14 @@ def environment_configs(request: StationRequest) -> StationResponse:
         return response
     try:
         response.requirements = dict(_requirements(spec, request.xr))
-    except SelectionError as error:
+    except ResourceSelectionError as error:
         response.fatal(f"cannot build requirements: {error}")
         return response
     if not request.required:
         return response
     try:
         data = _merged(spec, request)
-    except SelectionError as error:
+    except ResourceSelectionError as error:
         response.fatal(str(error))
         return response
     response.context = {**response.context, environment.KEY: data}
@@ -95,11 +95,11 @@ def _requirements(spec: Source, xr: Manifest) -> Iterator[tuple[str, Selector]]:
     for name, kind, source in _sources(spec):
         if kind == "Reference":
             if source.get("ref") is None:
-                raise SelectionError(f"{name} is a Reference without ref")
+                raise ResourceSelectionError(f"{name} is a Reference without ref")
             yield name, Selector(API_VERSION, KIND, source["ref"].get("name") or "")
         elif kind == "Selector":
             if source.get("selector") is None:
-                raise SelectionError(f"{name} is a Selector without selector")
+                raise ResourceSelectionError(f"{name} is a Selector without selector")
             labels = labels_of_matchers(source["selector"].get("matchLabels") or (), xr)
             if labels:
                 yield name, Selector(API_VERSION, KIND, labels=labels)
@@ -115,13 +115,15 @@ def _merged(spec: Source, request: StationRequest) -> dict[str, Any]:
             matching = _referred(spec, source, objects) if kind == "Reference" else _selected(
                 source["selector"], objects
             )  # fmt: skip
-        except SelectionError as error:
+        except ResourceSelectionError as error:
             prefix = "cannot get selected environment configs: cannot process environment config"
             reference = (
                 f"{quoted(source['ref']['name'])} by reference, " if kind == "Reference" else ""
             )
             how = "" if reference else " by selector"
-            raise SelectionError(f"{prefix} {reference}{quoted(name)}{how}: {error}") from error
+            raise ResourceSelectionError(
+                f"{prefix} {reference}{quoted(name)}{how}: {error}"
+            ) from error
         objects_by_path.setdefault(source.get("toFieldPath") or "", []).extend(matching)
     data = _merged_by_path(objects_by_path)
     context_data = request.context.get(environment.KEY)
@@ -136,10 +138,10 @@ def _referred(spec: Source, source: Source, objects: tuple[Manifest, ...]) -> li
     if not objects:
         if (spec.get("policy") or {}).get("resolution") == "Optional":
             return []
-        raise SelectionError(f"Required environment config {name} not found")
+        raise ResourceSelectionError(f"Required environment config {name} not found")
     if len(objects) > 1:
         message = f"expected exactly one required resource {name}, got {len(objects)}"
-        raise SelectionError(message)
+        raise ResourceSelectionError(message)
     return list(objects)
 
 
@@ -148,10 +150,10 @@ def _selected(selector: Source, objects: tuple[Manifest, ...]) -> list[Manifest]
     if mode == "Single":
         if len(objects) != 1:
             message = f"expected exactly one required resource, got {len(objects)}"
-            raise SelectionError(message)
+            raise ResourceSelectionError(message)
         return list(objects)
     if mode != "Multiple":
-        raise SelectionError(f"unknown selector mode {quoted(mode)}")
+        raise ResourceSelectionError(f"unknown selector mode {quoted(mode)}")
     return list(selected(objects, selector, "required resources"))
 
 
@@ -179,11 +181,11 @@ def _data_at(path: str, objects: list[Manifest]) -> dict[str, Any]:
                 field_paths.put(data, path, manifest.get("data"))
             except PathError as error:
                 message = f"cannot get data from environment config {name} into path {quoted(path)}"
-                raise SelectionError(f"cannot merge environment data: {message}") from error
+                raise ResourceSelectionError(f"cannot merge environment data: {message}") from error
         elif isinstance(manifest.get("data"), dict):
             data = manifest["data"]
         elif "data" not in manifest:
             message = f"cannot get data from environment config {quoted(name)}: data: no such field"
-            raise SelectionError(f"cannot merge environment data: {message}")
+            raise ResourceSelectionError(f"cannot merge environment data: {message}")
         placed_data = overlaid(placed_data, data)
     return placed_data

@@ -18,10 +18,10 @@ from typing import Any
 
 from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
 from orderkit.core.crossplane.twins.field_paths import quoted
-from orderkit.core.crossplane.twins.function_inputs import HEADER, Each, Fields, misshapen
+from orderkit.core.crossplane.twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
 from orderkit.core.crossplane.twins.selection import (
     SELECTOR,
-    SelectionError,
+    ResourceSelectionError,
     labels_of_matchers,
     selected,
 )
@@ -30,18 +30,18 @@ from orderkit.core.objects.kube_objects import Manifest
 KEY = "apiextensions.crossplane.io/extra-resources"
 
 Source = Mapping[str, Any]
-_INPUT = Fields(
+_INPUT = OptionalFields(
     {
         **HEADER,
-        "spec": Fields(
+        "spec": OptionalFields(
             {
-                "policy": Fields({"resolution": "text"}),
-                "extraResources": Each(
-                    Fields(
+                "policy": OptionalFields({"resolution": "text"}),
+                "extraResources": ListOf(
+                    OptionalFields(
                         {
                             "type": "text",
-                            "ref": Fields({"name": "text"}),
-                            "selector": Fields(
+                            "ref": OptionalFields({"name": "text"}),
+                            "selector": OptionalFields(
                                 {k: v for k, v in SELECTOR.shapes.items() if k != "mode"}
                             ),
                             "kind": "text",
@@ -73,14 +73,14 @@ def extra_resources(request: StationRequest) -> StationResponse:
     sources: list[Source] = spec.get("extraResources") or []
     try:
         response.requirements = dict(_requirements(sources, request.xr))
-    except SelectionError as error:
+    except ResourceSelectionError as error:
         response.fatal(f"could not build extra resource requirements: {error}")
         return response
     if not request.required:
         return response
     try:
         resources = dict(_chosen(spec, sources, request))
-    except SelectionError as error:
+    except ResourceSelectionError as error:
         response.fatal(f"verifying and sorting extra resources: {error}")
         return response
     response.context = {**response.context, KEY: resources}
@@ -97,11 +97,11 @@ def _requirements(sources: list[Source], xr: Manifest) -> Iterator[tuple[str, Se
         api_and_kind = source.get("apiVersion") or "", source.get("kind") or ""
         if _kind(source) == "Reference":
             if source.get("ref") is None:
-                raise SelectionError(f"{quoted(key)} is a Reference without ref")
+                raise ResourceSelectionError(f"{quoted(key)} is a Reference without ref")
             yield key, Selector(*api_and_kind, name=source["ref"].get("name") or "", namespace=home)
         elif _kind(source) == "Selector":
             if source.get("selector") is None:
-                raise SelectionError(f"{quoted(key)} is a Selector without selector")
+                raise ResourceSelectionError(f"{quoted(key)} is a Selector without selector")
             labels = labels_of_matchers(source["selector"].get("matchLabels") or (), xr)
             if labels:
                 yield key, Selector(*api_and_kind, labels=labels, namespace=home)
@@ -114,7 +114,7 @@ def _chosen(
     for source in sources:
         key = source.get("into") or ""
         if key not in request.required:
-            raise SelectionError(f"cannot find expected extra resource {quoted(key)}")
+            raise ResourceSelectionError(f"cannot find expected extra resource {quoted(key)}")
         objects = list(request.required[key])
         if _kind(source) == "Selector":
             title = f"extra resources {quoted(key)}"
@@ -122,7 +122,7 @@ def _chosen(
         elif _kind(source) != "Reference":
             continue
         elif len(objects) != 1 and (objects or not optional):
-            raise SelectionError(_not_one(key, len(objects)))
+            raise ResourceSelectionError(_not_one(key, len(objects)))
         if objects:
             yield key, objects
 

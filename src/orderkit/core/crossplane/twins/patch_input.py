@@ -3,7 +3,7 @@ Judge the input of function-patch-and-transform as it judges it, in its words.
 
 Its CRD is never installed, so nothing but the function checks what a Composition holds; the
 defaults of that CRD do not apply either (a transform without ``type`` is an error). Read at
-v0.10.8. Called by ``patchandtransform``.
+v0.10.8. Called by ``patch_and_transform``, ``patches`` and ``patched_resources``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from typing import Any
 
 from orderkit.core.crossplane.station import OpaqueError
 from orderkit.core.crossplane.twins.field_paths import quoted
-from orderkit.core.crossplane.twins.function_inputs import HEADER, Each, Fields, Shape, misshapen
+from orderkit.core.crossplane.twins.function_inputs import (
+    HEADER,
+    ListOf,
+    OptionalFields,
+    Shape,
+    misshapen,
+)
 from orderkit.core.crossplane.twins.merge_options import POLICIES
 from orderkit.core.crossplane.twins.transforms import compiled
 
@@ -32,57 +38,59 @@ COMBINING = {
 }  # fmt: skip
 _OF_ENVIRONMENT = {*_SINGLE, COMBINE_FROM_COMPOSITE, COMBINE_TO_COMPOSITE}
 
-_TRANSFORM = Fields(
+_TRANSFORM = OptionalFields(
     {
         "type": "text",
         "map": "object",
-        "match": Fields(
+        "match": OptionalFields(
             {
-                "patterns": Each(
-                    Fields({"type": "text", "literal": "text", "regexp": "text", "result": "any"})
+                "patterns": ListOf(
+                    OptionalFields(
+                        {"type": "text", "literal": "text", "regexp": "text", "result": "any"}
+                    )
                 ),
                 "fallbackValue": "any",
                 "fallbackTo": "text",
             }
         ),
-        "math": Fields(
+        "math": OptionalFields(
             {"type": "text", "multiply": "whole", "clampMin": "whole", "clampMax": "whole"}
         ),
-        "string": Fields(
+        "string": OptionalFields(
             {
                 "type": "text",
                 "fmt": "text",
                 "convert": "text",
                 "trim": "text",
-                "regexp": Fields({"match": "text", "group": "whole"}),
-                "join": Fields({"separator": "text"}),
-                "replace": Fields({"search": "text", "replace": "text"}),
+                "regexp": OptionalFields({"match": "text", "group": "whole"}),
+                "join": OptionalFields({"separator": "text"}),
+                "replace": OptionalFields({"search": "text", "replace": "text"}),
             }
         ),
-        "convert": Fields({"toType": "text", "format": "text"}),
+        "convert": OptionalFields({"toType": "text", "format": "text"}),
     }
 )
 _PATCH: dict[str, Shape] = {
     "type": "text",
     "fromFieldPath": "text",
     "toFieldPath": "text",
-    "combine": Fields(
+    "combine": OptionalFields(
         {
-            "variables": Each(Fields({"fromFieldPath": "text"})),
+            "variables": ListOf(OptionalFields({"fromFieldPath": "text"})),
             "strategy": "text",
-            "string": Fields({"fmt": "text"}),
+            "string": OptionalFields({"fmt": "text"}),
         }
     ),
-    "transforms": Each(_TRANSFORM),
-    "policy": Fields({"fromFieldPath": "text", "toFieldPath": "text"}),
+    "transforms": ListOf(_TRANSFORM),
+    "policy": OptionalFields({"fromFieldPath": "text", "toFieldPath": "text"}),
 }
-_RESOURCE = Fields(
+_RESOURCE = OptionalFields(
     {
         "name": "text",
         "base": "object",
-        "patches": Each(Fields({**_PATCH, "patchSetName": "text"})),
-        "connectionDetails": Each(
-            Fields(
+        "patches": ListOf(OptionalFields({**_PATCH, "patchSetName": "text"})),
+        "connectionDetails": ListOf(
+            OptionalFields(
                 {
                     "name": "text",
                     "type": "text",
@@ -92,27 +100,29 @@ _RESOURCE = Fields(
                 }
             )
         ),
-        "readinessChecks": Each(
-            Fields(
+        "readinessChecks": ListOf(
+            OptionalFields(
                 {
                     "type": "text",
                     "fieldPath": "text",
                     "matchString": "text",
                     "matchInteger": "whole",
-                    "matchCondition": Fields({"type": "text", "status": "text"}),
+                    "matchCondition": OptionalFields({"type": "text", "status": "text"}),
                 }
             )
         ),
     }
 )
-_INPUT = Fields(
+_INPUT = OptionalFields(
     {
         **HEADER,
-        "patchSets": Each(Fields({"name": "text", "patches": Each(Fields(_PATCH))})),
-        "environment": Fields({"patches": Each(Fields(_PATCH))}),
-        "resources": Each(_RESOURCE),
-        "writeConnectionSecretToRef": Fields(
-            {"name": "text", "namespace": "text", "patches": Each(Fields(_PATCH))}
+        "patchSets": ListOf(
+            OptionalFields({"name": "text", "patches": ListOf(OptionalFields(_PATCH))})
+        ),
+        "environment": OptionalFields({"patches": ListOf(OptionalFields(_PATCH))}),
+        "resources": ListOf(_RESOURCE),
+        "writeConnectionSecretToRef": OptionalFields(
+            {"name": "text", "namespace": "text", "patches": ListOf(OptionalFields(_PATCH))}
         ),
     }
 )

@@ -2,7 +2,7 @@
 What function-patch-and-transform reads from a composed resource: readiness, connection details.
 
 Read at v0.10.8. Numbers arrive over the wire as floats, so the check MatchInteger never finds an
-integer there and warns, as the function does. Called by ``patchandtransform``.
+integer there and warns, as the function does. Called by ``patch_and_transform``.
 """
 
 from __future__ import annotations

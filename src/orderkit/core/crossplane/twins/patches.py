@@ -4,7 +4,8 @@ Patches of function-patch-and-transform: from where, through which transforms, t
 Read at v0.10.8. Sources are observed objects, targets desired ones and the environment. A target
 goes through JSON after each patch, so its whole numbers become integers, as in the function.
 
-Called by ``patchandtransform``, with patches that ``ptinput`` has passed.
+Called by ``patch_and_transform`` and ``patched_resources``, with patches that ``patch_input`` has
+passed.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ cannot be read with RE2's meaning, formats that ``goformat`` does not print, upp
 of characters whose case is more than one character, base64 of data that is no text, infinite
 numbers and floats in Go's hexadecimal notation.
 
-Called by ``patching``; what is written wrongly has been refused by ``checking`` before.
+Called by ``patches`` and ``patch_input``; what is written wrongly has been refused by ``checking``
+before.
 """
 
 from __future__ import annotations

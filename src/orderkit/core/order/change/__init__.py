@@ -6,10 +6,10 @@ the objects. Called by the flows that change and revert orders and show their hi
 """
 
 from orderkit.core.objects.values import ABSENT, Absent, Steps, same, shown, value_at
-from orderkit.core.order.change.change_fields import FieldEdit, Target, apply, resolve
+from orderkit.core.order.change.change_fields import EditTarget, FieldEdit, apply, resolve
 from orderkit.core.order.change.change_rules import (
     ChangeRequester,
-    Verdict,
+    ChangeVerdict,
     judge_rules,
     judge_who,
     refuse_unchanged,
@@ -21,13 +21,13 @@ __all__ = [
     "ABSENT",
     "Absent",
     "ChangeRequester",
+    "ChangeVerdict",
+    "EditTarget",
     "FieldConflict",
     "FieldConflictError",
     "FieldDifference",
     "FieldEdit",
     "Steps",
-    "Target",
-    "Verdict",
     "apply",
     "differences",
     "judge_rules",

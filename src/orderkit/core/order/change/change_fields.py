@@ -8,7 +8,6 @@ Called by the flow that changes orders.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from orderkit.core.kit.catalog_pickers import name_alone
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
 from orderkit.core.schema.validate.hints import steps_of
+from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import assignments
 
 Op = Literal["set", "add", "remove", "unset"]
@@ -51,7 +51,7 @@ class FieldEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EditTarget:
     """A resolved edit: the path, its schema, and a value of the right type."""
 
     steps: Steps
@@ -107,7 +107,7 @@ class Target:
         return old + self.value if self.op == "add" else old - self.value
 
 
-def resolve(kit: Kit, edit: FieldEdit) -> Target:
+def resolve(kit: Kit, edit: FieldEdit) -> EditTarget:
     """
     Find the field and parse the value.
 
@@ -122,13 +122,13 @@ def resolve(kit: Kit, edit: FieldEdit) -> Target:
     typed = edit.typed and edit.op != "unset"
     value = _typed(path_text(steps), edit.value, of_value) if typed else edit.value
     value = name_alone(kit, path_text(steps), value)
-    target = Target(steps, edit.op, None if edit.op == "unset" else value, schema)
+    target = EditTarget(steps, edit.op, None if edit.op == "unset" else value, schema)
     if target.is_sum and not _is_number(value):
         raise InvalidInputError(edit.path, edit.value, "is not a number", hint="for example +=5")
     return target
 
 
-def apply(spec: Any, targets: Sequence[Target]) -> Any:
+def apply(spec: Any, targets: Sequence[EditTarget]) -> Any:
     """
     Return a copy of a spec with all edits applied in order.
 
@@ -184,8 +184,9 @@ def _enter(schema: Schema, text: str) -> tuple[Step, Schema | None]:
 
 def _unknown(kit: Kit, edit: FieldEdit) -> InvalidInputError:
     known_names = [*known_paths(kit.spec_schema), *kit.aliases.values()]
-    near = difflib.get_close_matches(edit.path.removeprefix("spec."), known_names, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(known_names)}"
+    hint = did_you_mean(
+        edit.path.removeprefix("spec."), known_names, f"fields: {', '.join(known_names)}"
+    )
     rule = f"cannot be set: kit {kit.name} has no such field"
     return InvalidInputError(edit.path, edit.value, rule, hint=hint)
 

@@ -5,28 +5,28 @@ The XRD says which values an order may have; ``changes`` in kit.yaml say how the
 kit without ``changes``, every visible field may change directly. Fields that name an order or its
 team, and fields with a value of the platform, never change: they identify the order.
 
-Called by the flow that changes orders, after ``core.schema.validate`` accepted the new XR.
+Called by the flow that changes orders, once the new XR is valid.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
-from orderkit.core.kit.model import Change, Direction, How, Kit
+from orderkit.core.kit.model import Direction, How, Kit, KitChange
 from orderkit.core.objects.values import ABSENT, same, shown, value_at
 from orderkit.core.order.change.differences import FieldDifference
 from orderkit.core.schema.validate.hints import schema_at, steps_of
+from orderkit.core.suggestions import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ChangeVerdict:
     """The rules' verdict on an allowed change."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[KitChange, ...]
     """The kit's changes that it consists of; empty for a kit without changes."""
 
     @property
@@ -60,7 +60,7 @@ class ChangeRequester:
 
 def judge_rules(
     kit: Kit, differing: Sequence[FieldDifference], *, change: str | None = None
-) -> Verdict:
+) -> ChangeVerdict:
     """
     Return the kit's changes that allow these differences.
 
@@ -76,10 +76,10 @@ def judge_rules(
     if not kit.changes:
         if change:
             raise _no_such_change(kit, change)
-        return Verdict(())
+        return ChangeVerdict(())
     candidates = [_named(kit, change)] if change else list(kit.changes)
     allowing = [_judge(kit, candidates, difference, change) for difference in differing]
-    return Verdict(tuple(dict.fromkeys(allowing)))
+    return ChangeVerdict(tuple(dict.fromkeys(allowing)))
 
 
 def refuse_unchanged(
@@ -115,7 +115,7 @@ def refuse_unchanged(
             )
 
 
-def judge_who(verdict: Verdict, asking: ChangeRequester) -> None:
+def judge_who(verdict: ChangeVerdict, asking: ChangeRequester) -> None:
     """
     Check that the requester may make the change.
 
@@ -165,7 +165,7 @@ def _refuse_identity(kit: Kit, difference: FieldDifference) -> None:
         )
 
 
-def _named(kit: Kit, name: str) -> Change:
+def _named(kit: Kit, name: str) -> KitChange:
     for change in kit.changes:
         if change.name == name:
             return change
@@ -174,14 +174,13 @@ def _named(kit: Kit, name: str) -> Change:
 
 def _no_such_change(kit: Kit, name: str) -> InvalidInputError:
     names = [change.name for change in kit.changes]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"changes: {', '.join(names) or 'none'}"
+    hint = did_you_mean(name, names, f"changes: {', '.join(names) or 'none'}")
     return InvalidInputError("change", name, f"is not a change of kit {kit.name}", hint=hint)
 
 
 def _judge(
-    kit: Kit, candidates: Sequence[Change], difference: FieldDifference, name: str | None
-) -> Change:
+    kit: Kit, candidates: Sequence[KitChange], difference: FieldDifference, name: str | None
+) -> KitChange:
     """Return the first change that allows it, else raise the refusal of the first candidate."""
     covering = [change for change in kit.changes if _is_among(difference, change.fields)]
     for change in covering:
@@ -209,7 +208,7 @@ def _judge(
     )
 
 
-def _changes(change: Change) -> bool:
+def _changes(change: KitChange) -> bool:
     return change.direction is not Direction.NEVER
 
 
@@ -218,7 +217,7 @@ def _is_among(difference: FieldDifference, fields: Iterable[str]) -> bool:
     return any(own_steps[: len(steps)] == steps for steps in map(steps_of, fields))
 
 
-def _too_far(kit: Kit, change: Change, difference: FieldDifference) -> str:
+def _too_far(kit: Kit, change: KitChange, difference: FieldDifference) -> str:
     """Return why the direction forbids it; empty if it does not."""
     if change.direction is Direction.ANY:
         return ""

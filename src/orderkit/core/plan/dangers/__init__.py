@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from orderkit.core.order.change import same
 from orderkit.core.plan.assembly import Assembly
-from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.exposed_secrets import exposure_dangers, secret_values
 from orderkit.core.plan.dangers.guards import guard_dangers
 from orderkit.core.plan.dangers.immutable_fields import immutable_dangers
@@ -26,11 +26,11 @@ from orderkit.core.plan.dangers.permissions import access_dangers
 from orderkit.core.plan.dangers.restarts import restart_dangers
 from orderkit.core.plan.dangers.selectors import selector_dangers
 
-__all__ = ["Code", "Danger", "Mind", "dangers_of"]
+__all__ = ["Code", "Danger", "DangerContext", "dangers_of"]
 
 
 def dangers_of(
-    before: Assembly, after: Assembly, fresh: Assembly, mind: Mind | None = None
+    before: Assembly, after: Assembly, fresh: Assembly, mind: DangerContext | None = None
 ) -> tuple[Danger, ...]:
     """
     Return every danger of a change, by path.
@@ -38,7 +38,7 @@ def dangers_of(
     Args:
         fresh: The outcome as if nothing existed: the names that stations would give now.
     """
-    mind = mind or Mind()
+    mind = mind or DangerContext()
     changed = {
         path
         for path in before.resources.keys() | after.resources.keys()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.plan.pack_rules import Laws
+from orderkit.core.plan.pack_rules import PackRules
 
 
 class Code(StrEnum):
@@ -87,9 +87,9 @@ class Danger:
 
 
 @dataclass(frozen=True, slots=True)
-class Mind:
+class DangerContext:
     """Facts besides the two outcomes by which dangers are judged."""
 
-    laws: Laws = field(default_factory=Laws)
+    laws: PackRules = field(default_factory=PackRules)
     existing: Sequence[Manifest] = ()
     """Objects that were looked up, including Secrets."""

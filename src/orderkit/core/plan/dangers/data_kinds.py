@@ -7,28 +7,106 @@ it. A kind that is in neither is taken for one without data.
 
 from __future__ import annotations
 
-import re
-
 from orderkit.core.objects.kube_objects import Kind
-from orderkit.core.plan.pack_rules import ANY_GROUP, Laws
+from orderkit.core.plan.pack_rules import ANY_GROUP, PackRules
 
-_HOLDS_DATA = re.compile(
-    r"""PersistentVolume(Claim)?|Bucket|Database(Instance)?|DBInstance|DBCluster|RDSInstance
-    |FlexibleServer|SpannerInstance
-    |Instance(?=\.(sql|rds|redis|spanner|alloydb|filestore|memcache|bigtable|ec2|compute))
-    |Cluster(?=\.(rds|redshift|docdb|neptune|elasticache|alloydb|kafka|msk|postgresql|memorydb
-        |container|eks|dataproc|opensearch))
-    |KubernetesCluster|ReplicationGroup|Domain(?=\.(opensearch|elasticsearch))
-    |(Managed)?Disk|(EBS)?Volume|FileSystem|FileShare|Filesystem|Table|Dataset(?=\.bigquery)
-    |StorageAccount|Container(?=\.storage)|Repository|Registry|KeyRing|CryptoKey|Key(?=\.kms)|Vault
-    |Account(?=\.(cosmosdb|storage))|Snapshot|VolumeSnapshot|Backup(Vault)?
-    |Topic(?=\.(pubsub|kafka|sns|servicebus))|Queue|Stream(?=\.kinesis)
-    |Secret(?=\.(secretsmanager|secretmanager))|LogGroup|UserPool
-    |Kafka(?=\.kafka)|Postgres(Cluster|ql)|postgresql(?=\.acid)|InnoDBCluster|PerconaXtraDBCluster
-    |MongoDB(Community)?|RedisCluster|Elasticsearch|CassandraDatacenter
-    |CustomResourceDefinition|CompositeResourceDefinition|Namespace""",
-    re.VERBOSE,
+DATA_KINDS = frozenset(
+    [
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "Volume",
+        "EBSVolume",
+        "Disk",
+        "ManagedDisk",
+        "FileSystem",
+        "Filesystem",
+        "FileShare",
+        "Snapshot",
+        "VolumeSnapshot",
+        "Backup",
+        "BackupVault",
+        "Bucket",
+        "StorageAccount",
+        "Repository",
+        "Registry",
+        "Database",
+        "DatabaseInstance",
+        "DBInstance",
+        "DBCluster",
+        "RDSInstance",
+        "FlexibleServer",
+        "SpannerInstance",
+        "KubernetesCluster",
+        "ReplicationGroup",
+        "Table",
+        "Queue",
+        "KeyRing",
+        "CryptoKey",
+        "Vault",
+        "LogGroup",
+        "UserPool",
+        "PostgresCluster",
+        "Postgresql",
+        "InnoDBCluster",
+        "PerconaXtraDBCluster",
+        "MongoDB",
+        "MongoDBCommunity",
+        "RedisCluster",
+        "Elasticsearch",
+        "CassandraDatacenter",
+        "CustomResourceDefinition",
+        "CompositeResourceDefinition",
+        "Namespace",
+    ]
 )
+"""Kinds that hold data in every group."""
+DATA_KINDS_BY_GROUP = {
+    "Account": frozenset({"cosmosdb", "storage"}),
+    "Cluster": frozenset(
+        [
+            "rds",
+            "redshift",
+            "docdb",
+            "neptune",
+            "elasticache",
+            "alloydb",
+            "kafka",
+            "msk",
+            "postgresql",
+            "memorydb",
+            "opensearch",
+            "eks",
+            "container",
+            "containeraws",
+            "containerazure",
+            "dataproc",
+        ]
+    ),
+    "Container": frozenset({"storage"}),
+    "Dataset": frozenset({"bigquery"}),
+    "Domain": frozenset({"opensearch", "elasticsearch"}),
+    "Instance": frozenset(
+        [
+            "sql",
+            "rds",
+            "redis",
+            "spanner",
+            "alloydb",
+            "filestore",
+            "memcache",
+            "bigtable",
+            "ec2",
+            "compute",
+        ]
+    ),
+    "Kafka": frozenset({"kafka"}),
+    "Key": frozenset({"kms"}),
+    "Secret": frozenset({"secretsmanager", "secretmanager"}),
+    "Stream": frozenset({"kinesis", "kinesisvideo"}),
+    "Topic": frozenset({"pubsub", "pubsublite", "kafka", "sns", "servicebus"}),
+    "postgresql": frozenset({"acid"}),
+}
+"""Kinds whose name is used for much else: they hold data in groups that begin with these labels."""
 _WHY = {
     "Namespace": "everything in it is deleted too",
     "CustomResourceDefinition": "every object of that kind is deleted too",
@@ -37,14 +115,14 @@ _WHY = {
 }
 
 
-def holds_data(kind: Kind, laws: Laws) -> bool:
+def holds_data(kind: Kind, laws: PackRules) -> bool:
     """Say whether objects of a kind hold data."""
     for group in (kind.group, ANY_GROUP):
         declared = laws.data_kinds.get((group, kind.kind))
         if declared is not None:
             return declared
-    match = _HOLDS_DATA.match(f"{kind.kind}.{kind.group}")
-    return match is not None and match.end() == len(kind.kind)
+    service = kind.group.partition(".")[0]
+    return kind.kind in DATA_KINDS or service in DATA_KINDS_BY_GROUP.get(kind.kind, ())
 
 
 def what_is_lost(kind: Kind) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.plan.assembly import Assembly, key_text
-from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.outcome_objects import objects_of, wrapped_object
 
 _LENGTH_MIN = 8
@@ -26,7 +26,7 @@ _SECRET_NAME = re.compile(
 _REFERENCE_NAME = re.compile(r"(name|ref|path|file|url|key-?name)s?\Z", re.IGNORECASE)
 
 
-def secret_values(before: Assembly, after: Assembly, mind: Mind) -> frozenset[str]:
+def secret_values(before: Assembly, after: Assembly, mind: DangerContext) -> frozenset[str]:
     """Return the decoded values of all known Secrets."""
     return frozenset({*_values(before), *_values(after), *_decoded_values(mind.existing)})
 

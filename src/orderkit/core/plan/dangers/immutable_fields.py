@@ -19,7 +19,7 @@ from orderkit.core.objects.quantities import NoQuantity, Unsure
 from orderkit.core.objects.values import Steps, path_text
 from orderkit.core.order.change import ABSENT, differences, same, shown, value_at
 from orderkit.core.plan.assembly import Assembly, key_text
-from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.data_kinds import holds_data
 from orderkit.core.plan.outcome_objects import Pair, pairs_of
 
@@ -85,7 +85,7 @@ _SIZES = re.compile(
 _POD_RESOURCES = {"requests", "limits"}
 
 
-def immutable_dangers(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def immutable_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     """Yield changes of immutable fields, and storage that would shrink."""
     for pair in pairs_of(before, after):
         for steps in _steps(pair, mind):
@@ -96,7 +96,7 @@ def immutable_dangers(before: Assembly, after: Assembly, mind: Mind) -> Iterator
         yield from _shrinking(pair, mind)
 
 
-def _steps(pair: Pair, mind: Mind) -> Sequence[tuple[str, ...]]:
+def _steps(pair: Pair, mind: DangerContext) -> Sequence[tuple[str, ...]]:
     kind = pair.kind
     steps = _IMMUTABLE.get((kind.group, kind.kind), ())
     sealed: Any = pair.old.get("immutable")
@@ -107,7 +107,7 @@ def _steps(pair: Pair, mind: Mind) -> Sequence[tuple[str, ...]]:
     return steps
 
 
-def _shrinking(pair: Pair, mind: Mind) -> Iterator[Danger]:
+def _shrinking(pair: Pair, mind: DangerContext) -> Iterator[Danger]:
     stateful = pair.kind.kind == "StatefulSet"
     if not (stateful or holds_data(pair.kind, mind.laws)):
         return

@@ -20,7 +20,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.plan.assembly import Assembly, key_text
-from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.data_kinds import holds_data, what_is_lost
 from orderkit.core.plan.outcome_objects import is_same, pairs_of, wrapped_object
 
@@ -29,14 +29,14 @@ _CLUSTERS_FINALIZERS = {"foregroundDeletion", "orphan", "kubernetes"}
 _CROSSPLANES_FINALIZERS = ("finalizer.managedresource.crossplane.io", "composite.apiextensions")
 
 
-def loss_dangers(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def loss_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     """Yield what is deleted, left behind, or managed in another place."""
     yield from _removals(before, after, mind)
     yield from _replacements(before, after, mind)
     yield from _moved_to_other_provider(before, after, mind)
 
 
-def _removals(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def _removals(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     path_by_key = {ObjectKey.of(manifest): path for path, manifest in after.resources.items()}
     removed = [path for path in before.resources if path not in after.resources]
     for path in removed:
@@ -51,7 +51,7 @@ def _removals(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]
         yield from _live_object_dangers(path, before, mind)
 
 
-def deletion_dangers(path: str, manifest: Manifest, mind: Mind) -> Iterator[Danger]:
+def deletion_dangers(path: str, manifest: Manifest, mind: DangerContext) -> Iterator[Danger]:
     """Yield the dangers of deleting a resource, or what a provider-kubernetes Object wraps."""
     if not is_deleted_with_it(manifest):
         message = f"{key_text(manifest)} is orphaned: it stays, but nothing manages it any more"
@@ -86,7 +86,7 @@ def _claims(path: str, manifest: Manifest) -> Iterator[Danger]:
         yield Danger(path, Code.ABANDONED, message)
 
 
-def _live_object_dangers(path: str, before: Assembly, mind: Mind) -> Iterator[Danger]:
+def _live_object_dangers(path: str, before: Assembly, mind: DangerContext) -> Iterator[Danger]:
     """Yield what only the object in the cluster shows: finalizers, and what an XR composes."""
     living = before.observed.get(path)
     if living is None:
@@ -123,7 +123,7 @@ def is_deleted_with_it(manifest: Manifest) -> bool:
     return not orphaned and bool({"*", "Delete"} & set(policies))
 
 
-def _replacements(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def _replacements(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     for path in before.resources.keys() & after.resources.keys():
         old, new = before.resources[path], after.resources[path]
         old_kind, new_kind = Kind.of(old), Kind.of(new)
@@ -141,7 +141,7 @@ def _replacements(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Dan
             yield from _replaced(path, inner, mind)
 
 
-def _replaced(path: str, manifest: Manifest, mind: Mind) -> Iterator[Danger]:
+def _replaced(path: str, manifest: Manifest, mind: DangerContext) -> Iterator[Danger]:
     """An object that replaces one with data starts without that data."""
     if holds_data(Kind.of(manifest), mind.laws):
         message = (
@@ -151,7 +151,9 @@ def _replaced(path: str, manifest: Manifest, mind: Mind) -> Iterator[Danger]:
         yield Danger(path, Code.DATA_LOSS, message)
 
 
-def _moved_to_other_provider(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def _moved_to_other_provider(
+    before: Assembly, after: Assembly, mind: DangerContext
+) -> Iterator[Danger]:
     for pair in pairs_of(before, after):
         old_config, new_config = (_config(manifest) for manifest in (pair.old, pair.new))
         if old_config != new_config:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
 from orderkit.core.order.change import ABSENT, differences, shown, value_at
 from orderkit.core.plan.assembly import Assembly, key_text
-from orderkit.core.plan.dangers.danger_codes import Code, Danger, Mind
+from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 
 _MACHINERY = (
     "compositionRef", "compositionSelector", "compositionRevisionRef",
@@ -16,7 +16,7 @@ _MACHINERY = (
 
 
 def order_dangers(
-    before: Assembly, after: Assembly, fresh: Assembly, mind: Mind
+    before: Assembly, after: Assembly, fresh: Assembly, mind: DangerContext
 ) -> Iterator[Danger]:
     """Yield the dangers of the order's own fields and of the pipeline that reads them."""
     yield from _defaults(before, after)
@@ -56,7 +56,7 @@ def _spec(xr: object) -> dict[str, object]:
     return {k: v for k, v in spec.items() if k != "crossplane"} if isinstance(spec, dict) else {}
 
 
-def _team(before: Assembly, after: Assembly, mind: Mind) -> Iterator[Danger]:
+def _team(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     kind = Kind.of(after.xr)
     path = mind.laws.team_fields.get((kind.group, kind.kind))
     if not path or not _spec(before.xr):

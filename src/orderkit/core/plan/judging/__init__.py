@@ -1,9 +1,9 @@
 """
 Judge an outcome: faults that neither Crossplane nor its render reports before they happen.
 
-`judge` compares an assembly with `Facts` and returns it with the faults it found and with what it
-could not judge. `wanted_facts` says what to look up. Pure; ``flows.plan.cluster_verdicts`` does the
-lookups.
+`judge` compares an assembly with `JudgingFacts` and returns it with the faults it found and with
+what it could not judge. `wanted_facts` says what to look up. Pure; ``flows.plan.cluster_verdicts``
+does the lookups.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from orderkit.core.plan.judging.object_names import (
 )
 from orderkit.core.plan.judging.object_owners import judge_scopes
 from orderkit.core.plan.judging.object_schemas import judge_schemas
-from orderkit.core.plan.judging.verdicts import Facts, Rule
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import objects_of
 
 __all__ = [
-    "Facts",
-    "Rule",
+    "JudgingFacts",
+    "OutcomeRule",
     "WantedFacts",
     "collisions",
     "judge",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def judge(before: Assembly, after: Assembly, facts: Facts) -> Assembly:
+def judge(before: Assembly, after: Assembly, facts: JudgingFacts) -> Assembly:
     """Return the assembly with every fault, each once. Deterministic."""
     shapes, unjudged = judge_schemas(before, after, facts)
     faults = [
@@ -77,7 +77,7 @@ def wanted_facts(
     Return what to look up.
 
     Args:
-        existing_paths: As `Facts.existing_paths`.
+        existing_paths: As `JudgingFacts.existing_paths`.
     """
     existing_paths = before.observed if existing_paths is None else existing_paths
     objects = list(objects_of(after))
@@ -112,7 +112,7 @@ def collisions(orders: Mapping[str, Assembly]) -> Mapping[str, Mapping[ObjectKey
     Return for each order the object names that another order uses too, and which order.
 
     For callers that have the assemblies of many orders; pass each order its part as
-    `Facts.other_orders`.
+    `JudgingFacts.other_orders`.
     """
     first: dict[ObjectKey, list[str]] = {}
     for order, assembly in orders.items():

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.generate.crossplane_role import AGGREGATE, WRITE
-from orderkit.core.kit.granted_rights import is_granted, right_to_hand_on, verbs_granted
+from orderkit.core.crossplane.granted_rights import (
+    AGGREGATE,
+    WRITE,
+    is_granted,
+    right_to_hand_on,
+    verbs_granted,
+)
 from orderkit.core.kit.model import plural_of
 from orderkit.core.objects.kube_objects import Kind
 from orderkit.core.plan.assembly import Assembly, Fault
-from orderkit.core.plan.judging.verdicts import Facts, Rule
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import objects_of
 
 
-def judge_rights(after: Assembly, facts: Facts) -> Iterator[Fault]:
+def judge_rights(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     """Yield one fault per kind that Crossplane may not compose, at the first resource of it."""
     judged_kinds: set[Kind] = set()
     for obj in objects_of(after):
@@ -33,11 +38,11 @@ def judge_rights(after: Assembly, facts: Facts) -> Iterator[Fault]:
                 "kind",
                 "add the kind to spec.composes in kit.yaml and run 'orderkit kit generate', "
                 f"or label a ClusterRole that grants it {AGGREGATE}: 'true'",
-                code=Rule.RIGHTS,
+                code=OutcomeRule.RIGHTS,
             )
 
 
-def missing_rights(kind: Kind, facts: Facts) -> set[str]:
+def missing_rights(kind: Kind, facts: JudgingFacts) -> set[str]:
     """Return the verbs that no role grants, each with its resource."""
     known_kind = facts.schemas.find(kind)
     plural = (known_kind.plural if known_kind else "") or plural_of(kind.kind)

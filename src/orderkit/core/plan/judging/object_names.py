@@ -23,7 +23,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.plan.assembly import Assembly, Fault, Note, key_text
-from orderkit.core.plan.judging.verdicts import Facts, Rule
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, only_observes
 from orderkit.core.schema import structural
 from orderkit.core.schema.known.builtin_kinds import METADATA
@@ -79,7 +79,7 @@ def _name(obj: OutcomeObject) -> Iterator[Fault]:
 
 
 def _named(obj: OutcomeObject, field: str, message: str, hint: str, value: Any) -> Fault:
-    return Fault(obj.path, message, field, hint, code=Rule.NAME, value=shown(value))
+    return Fault(obj.path, message, field, hint, code=OutcomeRule.NAME, value=shown(value))
 
 
 def _metadata(obj: OutcomeObject) -> Iterator[Fault]:
@@ -147,7 +147,7 @@ def _is_value(value: str) -> bool:
     return len(value) <= _LABEL_MAX and bool(_VALUE.match(value))
 
 
-def judge_collisions(before: Assembly, after: Assembly, facts: Facts) -> Iterator[Fault]:
+def judge_collisions(before: Assembly, after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     """Yield objects that are composed twice, and names that are in use already."""
     makers: dict[tuple[object, ...], str] = {}
     for obj in objects_of(after):
@@ -159,7 +159,7 @@ def judge_collisions(before: Assembly, after: Assembly, facts: Facts) -> Iterato
             message = (
                 f"{key_text(obj.manifest)} is also composed by '{other}': both would overwrite it"
             )
-            yield _clash(obj, Rule.COLLISION, message)
+            yield _clash(obj, OutcomeRule.COLLISION, message)
         elif not obj.prefix:
             yield from _taken(obj, before, facts)
 
@@ -179,11 +179,11 @@ def _identity(obj: OutcomeObject, after: Assembly) -> tuple[object, ...] | None:
     return (provider_config, obj.kind.group, obj.kind.kind, home, name)
 
 
-def _taken(obj: OutcomeObject, before: Assembly, facts: Facts) -> Iterator[Fault]:
+def _taken(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     key = ObjectKey.of(obj.manifest)
     if key in facts.other_orders:
         message = f"{key_text(obj.manifest)} is also composed by order {facts.other_orders[key]}"
-        yield _clash(obj, Rule.COLLISION, message)
+        yield _clash(obj, OutcomeRule.COLLISION, message)
     live = _foreign_object(obj, before, facts)
     if live is None:
         return
@@ -195,17 +195,17 @@ def _taken(obj: OutcomeObject, before: Assembly, facts: Facts) -> Iterator[Fault
             f"{owner.get('name')}{f' of {root}' if root and root != owner.get('name') else ''}: "
             "Crossplane cannot take it over"
         )
-        yield _clash(obj, Rule.TAKEN, message)
+        yield _clash(obj, OutcomeRule.TAKEN, message)
     elif owner is None and TRACKING_ID in annotations_of(live):
         application = annotations_of(live)[TRACKING_ID].partition(":")[0]
         message = (
             f"{key_text(obj.manifest)} exists and is delivered by Application {application}: "
             "Argo CD and Crossplane would overwrite each other"
         )
-        yield _clash(obj, Rule.TAKEN, message)
+        yield _clash(obj, OutcomeRule.TAKEN, message)
 
 
-def adopted(before: Assembly, after: Assembly, facts: Facts) -> Iterator[Note]:
+def adopted(before: Assembly, after: Assembly, facts: JudgingFacts) -> Iterator[Note]:
     """Yield objects that exist without an owner: Crossplane takes them over."""
     for obj in objects_of(after):
         live = None if obj.prefix else _foreign_object(obj, before, facts)
@@ -219,7 +219,7 @@ def adopted(before: Assembly, after: Assembly, facts: Facts) -> Iterator[Note]:
             yield Note(obj.path, "adopts", message)
 
 
-def _foreign_object(obj: OutcomeObject, before: Assembly, facts: Facts) -> Manifest | None:
+def _foreign_object(obj: OutcomeObject, before: Assembly, facts: JudgingFacts) -> Manifest | None:
     """Return the object of that name in the cluster, if the order did not create it."""
     existing_paths = before.observed if facts.existing_paths is None else facts.existing_paths
     if not metadata(obj.manifest).get("name") or obj.path in existing_paths:
@@ -227,7 +227,7 @@ def _foreign_object(obj: OutcomeObject, before: Assembly, facts: Facts) -> Manif
     return facts.living.get(ObjectKey.of(obj.manifest))
 
 
-def _clash(obj: OutcomeObject, rule: Rule, message: str) -> Fault:
+def _clash(obj: OutcomeObject, rule: OutcomeRule, message: str) -> Fault:
     name = metadata(obj.manifest).get("name")
     return Fault(
         obj.path,

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind, metadata
 from orderkit.core.plan.assembly import Assembly, Fault, key_text
-from orderkit.core.plan.judging.verdicts import Facts, Rule
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent_of
 from orderkit.core.schema.validate.hints import shown
 
 
-def judge_scopes(after: Assembly, facts: Facts) -> Iterator[Fault]:
+def judge_scopes(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     """Yield faults of scopes, namespaces, kinds and owners."""
     composed_namespaces = {
         metadata(obj.manifest).get("name") for obj in objects_of(after) if obj.kind == NAMESPACE
@@ -40,12 +40,12 @@ def _unserved(obj: OutcomeObject) -> Fault:
         f"{message}: Crossplane stops composing the whole order",
         "apiVersion",
         "install the package that provides the kind, or deliver its CRD with the pack",
-        code=Rule.UNKNOWN_KIND,
+        code=OutcomeRule.UNKNOWN_KIND,
         value=shown(kind.api_version),
     )
 
 
-def _scope(obj: OutcomeObject, after: Assembly, facts: Facts) -> Iterator[Fault]:
+def _scope(obj: OutcomeObject, after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     namespaced = facts.schemas.namespaced(obj.kind)
     above = metadata(parent_of(obj.path, after)).get("namespace")
     home = metadata(obj.manifest).get("namespace")
@@ -56,7 +56,7 @@ def _scope(obj: OutcomeObject, after: Assembly, facts: Facts) -> Iterator[Fault]
             f"objects in its own namespace, {above}",
             "kind",
             "make the XRD's scope Cluster, or wrap the object in a provider-kubernetes Object",
-            code=Rule.SCOPE,
+            code=OutcomeRule.SCOPE,
             value=shown(obj.kind.kind),
         )
     elif namespaced and not home:
@@ -65,12 +65,12 @@ def _scope(obj: OutcomeObject, after: Assembly, facts: Facts) -> Iterator[Fault]
             f"{key_text(obj.manifest)} is namespaced and has no namespace",
             obj.field("metadata.namespace"),
             "set metadata.namespace",
-            code=Rule.SCOPE,
+            code=OutcomeRule.SCOPE,
         )
 
 
 def _namespace(
-    obj: OutcomeObject, after: Assembly, facts: Facts, composed_namespaces: set[str | None]
+    obj: OutcomeObject, after: Assembly, facts: JudgingFacts, composed_namespaces: set[str | None]
 ) -> Iterator[Fault]:
     home = metadata(obj.manifest).get("namespace")
     xr_namespace = metadata(after.xr).get("namespace")
@@ -85,12 +85,12 @@ def _namespace(
             f'namespaces "{home}" not found: nothing in the order creates it',
             "metadata.namespace",
             "compose the Namespace first, and the rest once it is observed",
-            code=Rule.NO_NAMESPACE,
+            code=OutcomeRule.NO_NAMESPACE,
             value=shown(home),
         )
 
 
-def _owners(obj: OutcomeObject, facts: Facts) -> Iterator[Fault]:
+def _owners(obj: OutcomeObject, facts: JudgingFacts) -> Iterator[Fault]:
     owners = [o for o in metadata(obj.manifest).get("ownerReferences") or () if type(o) is dict]
     if sum(bool(owner.get("controller")) for owner in owners) > 1:
         message = "Only one reference can have Controller set to true"
@@ -108,4 +108,6 @@ def _owners(obj: OutcomeObject, facts: Facts) -> Iterator[Fault]:
 
 
 def _owned(obj: OutcomeObject, message: str, hint: str) -> Fault:
-    return Fault(obj.path, message, obj.field("metadata.ownerReferences"), hint, code=Rule.OWNER)
+    return Fault(
+        obj.path, message, obj.field("metadata.ownerReferences"), hint, code=OutcomeRule.OWNER
+    )

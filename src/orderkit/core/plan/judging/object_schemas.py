@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import same
 from orderkit.core.plan.assembly import Assembly, Fault
-from orderkit.core.plan.judging.verdicts import Facts, Rule
+from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import (
     OutcomeObject,
     makes_nothing,
@@ -30,7 +30,9 @@ from orderkit.core.schema.validate.hints import value_at
 _WAY_OUT = "put its CRD into schemas/ of the pack, or pass --schemas FOLDER"
 
 
-def judge_schemas(before: Assembly, after: Assembly, facts: Facts) -> tuple[list[Fault], list[str]]:
+def judge_schemas(
+    before: Assembly, after: Assembly, facts: JudgingFacts
+) -> tuple[list[Fault], list[str]]:
     """Return the faults, and what could not be checked."""
     faults: list[Fault] = []
     unjudged: set[str] = set()
@@ -47,7 +49,7 @@ def judge_schemas(before: Assembly, after: Assembly, facts: Facts) -> tuple[list
             faults += [
                 known_kind
                 for known_kind in new_faults
-                if not is_xr or known_kind.code == Rule.TRANSITION
+                if not is_xr or known_kind.code == OutcomeRule.TRANSITION
             ]
             gaps |= open_rules
     unjudged_notes = (
@@ -56,7 +58,7 @@ def judge_schemas(before: Assembly, after: Assembly, facts: Facts) -> tuple[list
     return list(dict.fromkeys(faults)), [*unjudged_notes, *sorted(gaps)]
 
 
-def _known_kinds(kind: Kind, facts: Facts) -> list[KnownKind]:
+def _known_kinds(kind: Kind, facts: JudgingFacts) -> list[KnownKind]:
     """Return all schemas of a kind: the one that is served or delivered, and the built-in one."""
     built_in_kind = built_in().get((kind.group, kind.kind))
     if built_in_kind is not None and kind.version not in built_in_kind.validator.versions:
@@ -116,7 +118,7 @@ def _is_there(finding: Finding, live: Manifest | None) -> bool:
 
 
 def _fault(obj: OutcomeObject, finding: Finding) -> Fault:
-    rule = Rule.TRANSITION if finding.reason is Reason.TRANSITION else Rule.SCHEMA
+    rule = OutcomeRule.TRANSITION if finding.reason is Reason.TRANSITION else OutcomeRule.SCHEMA
     return Fault(
         obj.path,
         f"{obj.kind.kind}: {finding.message}",

@@ -10,7 +10,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.schema.known.known_kinds import GroupKind, SchemaSet
 
 
-class Rule(StrEnum):
+class OutcomeRule(StrEnum):
     """The rule that a fault breaks. The values are stable."""
 
     SCHEMA = "schema"
@@ -38,7 +38,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class JudgingFacts:
     """What is known when an outcome is judged; None or empty: not looked up."""
 
     schemas: SchemaSet = field(default_factory=SchemaSet)

@@ -17,7 +17,7 @@ from orderkit.core.portal.render import unsupported
 from orderkit.core.portal.render.integrations import has_integration, hosts_known
 from orderkit.core.portal.render.javascript import UNDEFINED, Function, Safe, Undefined, Value
 from orderkit.core.portal.render.operands import must_be_text, used
-from orderkit.core.portal.render.render_errors import Fault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
 
 _ADDRESS = re.compile(
     r"(?P<name>[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?)(?P<port>:[1-9][0-9]{0,4})?(?:/[^?#\\]*)?"
@@ -36,13 +36,13 @@ def parse_repo_url(value: Value) -> Value:
     source = must_be_text(value, "parseRepoUrl")
     match = _ADDRESS.match(source)
     if match is None or match["name"].rpartition(".")[2].isdigit() is not _is_ip(match["name"]):
-        raise Fault(
+        raise OperationFault(
             f"parseRepoUrl: '{source}' is no address of a repository",
             hint="the form is 'host?owner=team&repo=name', without https://",
         )
     host = match["name"].lower() + (match["port"] or "").removesuffix(":443")
     if not has_integration(host):
-        raise Fault(
+        raise OperationFault(
             f"parseRepoUrl: the portal has no integration for host '{host}'",
             hint=f"hosts of this platform: {', '.join(sorted(hosts_known() or ()))}",
         )
@@ -51,7 +51,7 @@ def parse_repo_url(value: Value) -> Value:
         parameters.setdefault(key, text)
     for name in ("repo", *_REQUIRED.get(host, ())):
         if not parameters.get(name):
-            raise Fault(
+            raise OperationFault(
                 f"parseRepoUrl: '{source}' has no {name}",
                 hint="the form is 'host?owner=team&repo=name'",
             )
@@ -87,7 +87,7 @@ def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
     elif isinstance(source, dict):
         kind, namespace, name = (source.get(key) for key in ("kind", "namespace", "name"))
     else:
-        raise Fault(f"parseEntityRef: {js.to_json(source)} is no entity reference")
+        raise OperationFault(f"parseEntityRef: {js.to_json(source)} is no entity reference")
     kind = defaults.get("defaultKind") if kind is None else kind
     if namespace is None:
         namespace = defaults.get("defaultNamespace") or "default"
@@ -95,7 +95,7 @@ def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
         if isinstance(text, Safe):
             raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'parseEntityRef'")
         if not isinstance(text, str) or not text:
-            raise Fault(
+            raise OperationFault(
                 f"parseEntityRef: {js.to_json(source)} has no {title}",
                 hint="write kind:namespace/name, or pass {defaultKind: 'component'}",
             )
@@ -109,7 +109,7 @@ def _reference(source: str) -> tuple[str | None, str | None, str]:
     namespace = source[colon + 1 : slash] if slash >= 0 else None
     name = source[max(colon, slash) + 1 :]
     if "" in {kind, namespace, name}:
-        raise Fault(
+        raise OperationFault(
             f"parseEntityRef: '{source}' is no entity reference",
             hint="write kind:namespace/name",
         )

@@ -15,7 +15,7 @@ from orderkit.core.portal.render import unsupported
 from orderkit.core.portal.render.javascript import UNDEFINED, Undefined, Value
 from orderkit.core.portal.render.methods import Method, push, run_method, table_of
 from orderkit.core.portal.render.operands import used
-from orderkit.core.portal.render.render_errors import Fault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
 
 CONSTANTS: Mapping[str, Value] = {"True": True, "False": False, "None": None}
 
@@ -82,7 +82,7 @@ def member(value: Value, key: Value) -> Value:
     if isinstance(value, list) and name in _LIST_NAMES:
         raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
     if value == "" and isinstance(value, str):
-        raise Fault("a member of an empty text", hint="ask first: `x and x.length`")
+        raise OperationFault("a member of an empty text", hint="ask first: `x and x.length`")
     return js.member(value, key)
 
 

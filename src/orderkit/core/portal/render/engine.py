@@ -6,7 +6,7 @@ has used either. An own front end (``lexer``, ``grammar``, ``parser``) emits Jin
 tree, Jinja2 compiles it, and ``operations`` do what it means. What is outside the common part
 is refused: before rendering where the syntax shows it, else at the operation, with line and
 column; ``refusals`` is the table. Bounded: source, nesting, loop rounds, calls, texts, lists,
-output; not time, which ``flows.confinement`` bounds for templates that nobody vouches for.
+output; not time, which ``adapters.processes`` bounds for templates that nobody vouches for.
 
 Compiled templates are kept: the 2,048 used last, up to 64 KB each. One environment serves all.
 """
@@ -30,7 +30,12 @@ from orderkit.core.portal.render.javascript import Closed, Value
 from orderkit.core.portal.render.lexer import BACKSTAGE, Delimiters
 from orderkit.core.portal.render.operations import OPERATIONS
 from orderkit.core.portal.render.parser import Statement, TemplateParser
-from orderkit.core.portal.render.render_errors import Fault, LimitError, LimitFault, RenderError
+from orderkit.core.portal.render.render_errors import (
+    LimitError,
+    LimitFault,
+    OperationFault,
+    RenderError,
+)
 from orderkit.core.portal.render.scopes import Budget, Frame
 
 OUTPUT_MAX = 1 << 22
@@ -114,7 +119,7 @@ class Renderable:
         scope.exports = variables
         try:
             return self._body(-1, scope), budget.captured
-        except Fault as fault:
+        except OperationFault as fault:
             raise self._located(fault, fault.__traceback__) from fault
         except RecursionError as error:
             raise LimitError("a value is nested too deeply") from error
@@ -131,7 +136,7 @@ class Renderable:
                 raise LimitFault(f"more than {OUTPUT_MAX} characters of output")
         return "".join(pieces)
 
-    def _located(self, fault: Fault, trace: TracebackType | None) -> RenderError:
+    def _located(self, fault: OperationFault, trace: TracebackType | None) -> RenderError:
         number = 0
         while trace is not None:
             name = trace.tb_frame.f_code.co_filename

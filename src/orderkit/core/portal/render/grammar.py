@@ -18,7 +18,7 @@ from typing import TypeVar
 from jinja2 import nodes
 
 from orderkit.core.portal.render import builtins, cookiecutter, methods, unsupported
-from orderkit.core.portal.render.lexer import RESERVED, Tag, Token, TokenKind
+from orderkit.core.portal.render.lexer import RESERVED, Tag, TemplateToken, TokenKind
 from orderkit.core.portal.render.precedence import COMPARISONS, Item, call, constant, fold
 from orderkit.core.portal.render.render_errors import (
     LimitError,
@@ -26,7 +26,7 @@ from orderkit.core.portal.render.render_errors import (
     RenderError,
     UnsupportedError,
 )
-from orderkit.core.portal.render.unsupported import Refusal
+from orderkit.core.portal.render.unsupported import UnsupportedConstruct
 
 DEPTH_MAX = 40
 """Deepest nesting of brackets, calls and conditions in one expression."""
@@ -66,7 +66,7 @@ class ExpressionParser:
         self._at = other._at
 
     @property
-    def _token(self) -> Token | None:
+    def _token(self) -> TemplateToken | None:
         return self._tag.tokens[self._at] if self._at < len(self._tag.tokens) else None
 
     def peek(self, *texts: str) -> bool:
@@ -105,7 +105,7 @@ class ExpressionParser:
     def error(self, problem: str, *, hint: str = "") -> RenderError:
         return RenderError(f"{problem} in `{self._tag.source}`", self._position(), hint=hint)
 
-    def refused(self, refusal: Refusal, name: str = "") -> UnsupportedError:
+    def refused(self, refusal: UnsupportedConstruct, name: str = "") -> UnsupportedError:
         """Return the error of an entry of the table of refusals, at the next token."""
         return UnsupportedError(
             f"{refusal.problem(name)} in `{self._tag.source}`",

@@ -18,9 +18,9 @@ from typing import Any
 
 from orderkit.core.portal.render import prototypes, unsupported
 from orderkit.core.portal.render.render_errors import (
-    Fault,
     LimitFault,
     MissingFault,
+    OperationFault,
     UnsupportedFault,
 )
 
@@ -345,7 +345,7 @@ def contains(needle: Value, haystack: Value) -> bool:
         return text(needle) in keyed(haystack)
     if isinstance(haystack, Undefined):
         haystack.use()
-    raise Fault(
+    raise OperationFault(
         "`in` needs a list, a text or a map on its right",
         hint="give it a default: `x in (values.list or [])`",
     )

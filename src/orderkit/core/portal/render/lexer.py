@@ -20,7 +20,7 @@ from orderkit.core.portal.render.render_errors import (
     RenderError,
     UnsupportedError,
 )
-from orderkit.core.portal.render.unsupported import Refusal
+from orderkit.core.portal.render.unsupported import UnsupportedConstruct
 
 SOURCE_MAX = 1 << 20
 """Longest template, in characters."""
@@ -52,7 +52,7 @@ class TokenKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class TemplateToken:
     """One token inside a tag; `offset` is where it starts in the template."""
 
     kind: TokenKind
@@ -73,7 +73,7 @@ class Tag:
     """A ``${{ … }}`` or ``{% … %}`` and its tokens; `end` is the offset behind it."""
 
     block: bool
-    tokens: tuple[Token, ...]
+    tokens: tuple[TemplateToken, ...]
     offset: int
     end: int
     source: str
@@ -178,7 +178,7 @@ class Lexer:
             raise self._refused(unsupported.PLUS_TAG)
         if self.source.startswith("-", self._at):
             self._at += 1
-        tokens: list[Token] = []
+        tokens: list[TemplateToken] = []
         while True:
             end = self._tag_end(block=block, offset=offset)
             if end is not None:
@@ -209,22 +209,22 @@ class Lexer:
                 raise self._error(f"`{mark}` inside a tag that ends with `{own_end}`", hint=hint)
         return None
 
-    def _token(self) -> Token:
+    def _token(self) -> TemplateToken:
         offset, char = self._at, self.source[self._at]
         if char in "\"'":
-            return Token(TokenKind.TEXT, self._text(char), offset)
+            return TemplateToken(TokenKind.TEXT, self._text(char), offset)
         if self.source.startswith("r/", offset):
             raise self._refused(unsupported.REGEX)
         if char in _DELIMITERS:
             operator = next((o for o in _COMPLEX if self.source.startswith(o, offset)), char)
             self._at += len(operator)
-            return Token(TokenKind.OPERATOR, operator, offset)
+            return TemplateToken(TokenKind.OPERATOR, operator, offset)
         word = _WORD.match(self.source, offset)
         if word is None:  # pragma: no cover - every other character is matched above
             raise self._error("unreadable character")
         return self._word(word[0])
 
-    def _word(self, word: str) -> Token:
+    def _word(self, word: str) -> TemplateToken:
         offset = self._at
         self._at += len(word)
         if word.isascii() and word.isdigit():
@@ -236,14 +236,14 @@ class Lexer:
                 word += fraction[0]
             elif self.source.startswith(".", self._at):
                 raise self._refused(unsupported.NUMBER_DOT)
-            return Token(TokenKind.NUMBER, word, offset)
+            return TemplateToken(TokenKind.NUMBER, word, offset)
         if not _NAME.match(word):
             self._at = offset
             raise self._refused(unsupported.NAME, repr(word))
         if word in RESERVED:
             self._at = offset
             raise self._refused(unsupported.RESERVED, word)
-        return Token(TokenKind.NAME, word, offset)
+        return TemplateToken(TokenKind.NAME, word, offset)
 
     def _text(self, quote: str) -> str:
         start = self._at
@@ -284,6 +284,6 @@ class Lexer:
     def _error(self, problem: str, *, hint: str = "") -> RenderError:
         return RenderError(problem, Position.at(self.source, self._at), hint=hint)
 
-    def _refused(self, refusal: Refusal, name: str = "") -> UnsupportedError:
+    def _refused(self, refusal: UnsupportedConstruct, name: str = "") -> UnsupportedError:
         position = Position.at(self.source, self._at)
         return UnsupportedError(refusal.problem(name), position, hint=refusal.way_out(name))

@@ -17,7 +17,7 @@ from orderkit.core.portal.render.global_functions import Cycler
 from orderkit.core.portal.render.javascript import UNDEFINED, Safe, Undefined, Value
 from orderkit.core.portal.render.list_filters import concatenated, joined
 from orderkit.core.portal.render.operands import LIST_MAX, limited, used, whole_number
-from orderkit.core.portal.render.render_errors import Fault, LimitFault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 _MANY = 1_000
 
@@ -232,7 +232,7 @@ def _grown(value: list[Value], items: tuple[Value, ...]) -> None:
     if len(value) + len(items) > LIST_MAX:
         raise LimitFault(f"a list of more than {LIST_MAX} entries")
     if any(_holds(item, value) for item in items):
-        raise Fault("a list cannot be put into itself")
+        raise OperationFault("a list cannot be put into itself")
 
 
 def _holds(item: Value, targets: list[Value]) -> bool:
@@ -389,7 +389,7 @@ def run_method(
         Fault: There is none. UnsupportedFault: These arguments.
     """
     if method_ is None or (isinstance(value, dict) and name in value):
-        raise Fault(f"the value has no method '{name}'")
+        raise OperationFault(f"the value has no method '{name}'")
     if not method_.arguments_min <= len(arguments) <= method_.arguments_max:
         raise UnsupportedFault.of(unsupported.METHOD_ARGUMENTS, name)
     if any(isinstance(argument, js.Function | Safe) for argument in arguments):

@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render import unsupported
-from orderkit.core.portal.render.render_errors import Fault, LimitFault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 _FLOAT = re.compile(r"[+-]?(?:Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -149,4 +149,4 @@ def to_radix(number: float, radix: int) -> str:
 
 def _bounded(value: int, smallest: int, largest: int, name: str) -> None:
     if not smallest <= value <= largest:
-        raise Fault(f".{name}() takes {smallest} to {largest}")
+        raise OperationFault(f".{name}() takes {smallest} to {largest}")

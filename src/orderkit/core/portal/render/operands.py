@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render import unsupported
 from orderkit.core.portal.render.javascript import Safe, Undefined, Value
-from orderkit.core.portal.render.render_errors import Fault, LimitFault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 LIST_MAX = 100_000
 """Most entries of a list that a template builds; Backstage has the same limit."""
@@ -30,7 +30,7 @@ def whole_number(value: Value, name: str) -> int:
     """Return a finite whole number."""
     number = js.number(value)
     if not math.isfinite(number) or not float(number).is_integer():
-        raise Fault(f"'{name}' takes a whole number")
+        raise OperationFault(f"'{name}' takes a whole number")
     return int(number)
 
 
@@ -58,7 +58,7 @@ def must_be_text(value: Value, name: str) -> str:
     """Return a text; nothing else is taken."""
     if isinstance(used(value), str):
         return str(value)
-    raise Fault(
+    raise OperationFault(
         f"filter '{name}' needs text",
         hint=f"write `x | string | {name}`, or `x | default('') | {name}`",
     )
@@ -68,7 +68,7 @@ def must_be_list(value: Value, name: str) -> list[Value]:
     """Return a list; nothing else is taken."""
     if isinstance(used(value), list):
         return list(value)
-    raise Fault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
+    raise OperationFault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
 
 
 def sequence(value: Value, name: str) -> list[Value]:
@@ -83,7 +83,7 @@ def sequence(value: Value, name: str) -> list[Value]:
         raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
     if value is None or isinstance(value, Undefined):
         used(value)
-        raise Fault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
+        raise OperationFault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
     return []
 
 

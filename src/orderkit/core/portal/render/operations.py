@@ -18,7 +18,7 @@ from orderkit.core.portal.render import javascript as js
 from orderkit.core.portal.render.global_functions import Builtin, Cycler
 from orderkit.core.portal.render.javascript import Safe, Undefined, Value
 from orderkit.core.portal.render.predicates import TESTS
-from orderkit.core.portal.render.render_errors import Fault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
 from orderkit.core.portal.render.scopes import (
     Frame,
     Keywords,
@@ -136,7 +136,7 @@ def _entries(sequence: dict[str, Value], targets: int) -> list[Value]:
 def _parts(item: Value, count: int) -> list[Value]:
     """Take an item of a loop with several names apart."""
     if item is None or isinstance(item, Undefined):
-        raise Fault("a loop with several names over null or undefined")
+        raise OperationFault("a loop with several names over null or undefined")
     if isinstance(item, list):
         return item
     return [js.member(item, at) for at in range(count)]
@@ -174,7 +174,7 @@ def _call(function: Value, frame: Frame, *arguments: Value) -> Value:
         return function()  # always() and failure(), which the interpreter of steps supplies
     if isinstance(function, Undefined):
         function.use()
-    raise Fault(
+    raise OperationFault(
         "what is called here is no function",
         hint=f"functions: {', '.join(builtins.FUNCTIONS)}, and macros of this file",
     )

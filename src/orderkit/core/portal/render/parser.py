@@ -27,7 +27,7 @@ from orderkit.core.portal.render.render_errors import (
     RenderError,
     UnsupportedError,
 )
-from orderkit.core.portal.render.unsupported import Refusal
+from orderkit.core.portal.render.unsupported import UnsupportedConstruct
 
 BLOCKS_MAX, LOOPS_MAX = 40, 12
 """Deepest nesting of blocks, and of loops among them (CPython compiles at most 20)."""
@@ -188,7 +188,7 @@ class TemplateParser:
             closer.end()
         return self._stop
 
-    def _refused(self, tag: Tag, refusal: Refusal, name: str) -> UnsupportedError:
+    def _refused(self, tag: Tag, refusal: UnsupportedConstruct, name: str) -> UnsupportedError:
         return UnsupportedError(
             f"{refusal.problem(name)} in `{tag.source}`",
             Position.at(self._source, tag.offset),

@@ -1,7 +1,7 @@
 """
 Apply JavaScript's precedence to a flat row of operands and operators.
 
-Also the two makers of nodes that the whole front end uses. Called by ``grammar``.
+Also the two makers of nodes that the whole front end uses. Called by ``grammar`` and ``parser``.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from orderkit.core.portal.render.operands import (
     used,
     whole_number,
 )
-from orderkit.core.portal.render.render_errors import Fault, LimitFault, UnsupportedFault
+from orderkit.core.portal.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
 _SPACES = f"[{re.escape(js.SPACE)}]+"
 _TAG = re.compile(r"</?([a-z][a-z0-9]*)\b[^>]*>|<!--[\s\S]*?-->", re.IGNORECASE | re.ASCII)
@@ -67,7 +67,9 @@ def string(value: Value) -> Value:
     """Make text of a value."""
     if value is None or isinstance(value, Undefined):
         used(value)
-        raise Fault("filter 'string' needs a value", hint='write `x | default("", true) | string`')
+        raise OperationFault(
+            "filter 'string' needs a value", hint='write `x | default("", true) | string`'
+        )
     return js.text(value)
 
 
@@ -76,7 +78,7 @@ def indent(value: Value, width: Value = 4, first: Value = False) -> Value:  # no
     text = plain_text(value, "indent")
     columns = whole_number(width, "indent") if js.truthy(width) else 4
     if not 0 <= columns <= 1000:  # noqa: PLR2004
-        raise Fault("filter 'indent' takes 0 to 1000 columns")
+        raise OperationFault("filter 'indent' takes 0 to 1000 columns")
     if text == "" and not isinstance(value, js.Safe):
         return ""
     pad = " " * columns
@@ -215,7 +217,7 @@ def urlencode(value: Value) -> Value:
 
 def _pair(item: Value) -> tuple[Value, Value]:
     if item is None or isinstance(item, Undefined):
-        raise Fault("filter 'urlencode' on a list with null in it")
+        raise OperationFault("filter 'urlencode' on a list with null in it")
     return js.member(item, 0), js.member(item, 1)
 
 
@@ -223,7 +225,7 @@ def _encoded(text: str) -> str:
     try:
         return quote(text, safe="-_.!~*'()")
     except UnicodeEncodeError as error:
-        raise Fault("filter 'urlencode' on half a character") from error
+        raise OperationFault("filter 'urlencode' on half a character") from error
 
 
 _PUNCTUATED = re.compile(r"(?:\(|<|&lt;)?(.*?)(?:\.|,|\)|\n|&gt;)?\Z", re.DOTALL)

@@ -71,7 +71,7 @@ class TreeOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FileOutcome:
     """What became of one file of a skeleton: `file` is set if it is written, `error` if refused."""
 
     path: PurePosixPath
@@ -111,7 +111,7 @@ def render_tree(
 
 def judge_tree(
     files: Tree, values: Mapping[str, Value], options: TreeOptions = _DEFAULTS
-) -> list[Outcome]:
+) -> list[FileOutcome]:
     """
     Render what can be rendered; say of each file what became of it.
 
@@ -121,7 +121,7 @@ def judge_tree(
     return list(_outcomes(files, values, options))
 
 
-def lint_tree(files: Tree, options: TreeOptions = _DEFAULTS) -> list[Outcome]:
+def lint_tree(files: Tree, options: TreeOptions = _DEFAULTS) -> list[FileOutcome]:
     """
     Compile every file and path without values; the outcomes have no files.
 
@@ -133,7 +133,9 @@ def lint_tree(files: Tree, options: TreeOptions = _DEFAULTS) -> list[Outcome]:
     return [plan.lint(path) for path in sorted(files)]
 
 
-def _outcomes(files: Tree, values: Mapping[str, Value], options: TreeOptions) -> Iterator[Outcome]:
+def _outcomes(
+    files: Tree, values: Mapping[str, Value], options: TreeOptions
+) -> Iterator[FileOutcome]:
     _check_sizes(files)
     plan = _Plan(files, options)
     context = {options.root: Closed(values)}
@@ -144,7 +146,7 @@ def _outcomes(files: Tree, values: Mapping[str, Value], options: TreeOptions) ->
         if outcome.file is not None and outcome.target is not None:
             clash = claimed.claim(outcome.target, path)
             if clash is not None:
-                yield Outcome(path, "refused", outcome.target, error=clash)
+                yield FileOutcome(path, "refused", outcome.target, error=clash)
                 continue
             size += len(outcome.file.data)
             if size > TREE_BYTES_MAX:
@@ -165,20 +167,20 @@ class _Plan:
             compile_glob(glob) for glob in _with_folders(options.copy_without_templating, files)
         ]
 
-    def outcome(self, path: PurePosixPath, context: Mapping[str, Value]) -> Outcome:
+    def outcome(self, path: PurePosixPath, context: Mapping[str, Value]) -> FileOutcome:
         try:
             target = self._target(path, context)
             if target is None:
-                return Outcome(path, "skipped: its name becomes empty")
+                return FileOutcome(path, "skipped: its name becomes empty")
             how = self._treatment(path)
             file = self._files[path]
             if how == "rendered":
                 file = SkeletonFile(self._rendered(path, file.data, context), file.mode)
-            return Outcome(path, how, target, file)
+            return FileOutcome(path, how, target, file)
         except (RenderError, RefusedError) as error:
-            return Outcome(path, "refused", error=error)
+            return FileOutcome(path, "refused", error=error)
 
-    def lint(self, path: PurePosixPath) -> Outcome:
+    def lint(self, path: PurePosixPath) -> FileOutcome:
         try:
             source = str(path)
             if _MARKS.search(source):
@@ -189,10 +191,10 @@ class _Plan:
             if how == "rendered":
                 self._compile(self._files[path].data.decode(), source)
         except UnicodeDecodeError as error:
-            return Outcome(path, "refused", error=_no_text(path, error))
+            return FileOutcome(path, "refused", error=_no_text(path, error))
         except (RenderError, RefusedError) as error:
-            return Outcome(path, "refused", error=error)
-        return Outcome(path, "fits" if how == "rendered" else how)
+            return FileOutcome(path, "refused", error=error)
+        return FileOutcome(path, "fits" if how == "rendered" else how)
 
     def _compile(self, source: str, name: str) -> None:
         try:

@@ -1,8 +1,4 @@
-"""
-Run a compiled expression, and tell an error of the expression from one of the CEL library.
-
-Called by the rules of schemas and by the expressions of admission policies.
-"""
+"""Run a compiled expression, and tell an error of the expression from one of the CEL library."""
 
 from __future__ import annotations
 

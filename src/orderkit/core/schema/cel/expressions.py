@@ -7,7 +7,7 @@ are plain data here, as on the server: no schema, lists in their order, nulls ar
 this cannot say what the server would (functions the library lacks, ``authorizer``, integers
 beyond 64 bits), the outcome is a gap.
 
-Called by ``core.schema.admission``.
+Called by ``core.schema.admission`` and ``core.schema.policy_errors``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BEYOND = "object or parameter holds a number beyond 64 bits"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EvaluationOutcome:
     """A value; or an error, as the server has one too; or why it was not evaluated."""
 
     value: Any = None
@@ -76,10 +76,10 @@ class Expression:
             return "" if harmless else text.removeprefix("INVALID_ARGUMENT: ").split("\n")[0], ""
         return "", str(compiled.return_type().name()).lower()
 
-    def evaluate(self, data: Mapping[str, Any]) -> Outcome:
+    def evaluate(self, data: Mapping[str, Any]) -> EvaluationOutcome:
         """Evaluate over objects that `bound` made."""
         self._compile()
-        outcome = Outcome(gap=self._gap)
+        outcome = EvaluationOutcome(gap=self._gap)
         for program in self._programs:
             outcome = _evaluated(program, data)
             if not outcome.gap:
@@ -105,15 +105,15 @@ class Expression:
                 )
 
 
-def _evaluated(program: Any, data: Mapping[str, Any]) -> Outcome:
+def _evaluated(program: Any, data: Mapping[str, Any]) -> EvaluationOutcome:
     try:
         result = program.eval(data=data)
     except RuntimeError as error:
-        return Outcome(gap=f"the CEL library: {error}")
+        return EvaluationOutcome(gap=f"the CEL library: {error}")
     if result.type().name() in {"*error*", "ERROR"}:
         text = str(result.value())
-        return Outcome(gap=gap_in(text), error=text)
-    return Outcome(result.value())
+        return EvaluationOutcome(gap=gap_in(text), error=text)
+    return EvaluationOutcome(result.value())
 
 
 def bound(**values: Any) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.schema.cel.cel_rules import Rule, field_steps
-from orderkit.core.schema.structural.api_messages import Problem, go_value
+from orderkit.core.schema.cel.cel_rules import CelRule, field_steps
+from orderkit.core.schema.structural.api_messages import SchemaProblem, go_value
 
 _REQUIRED, _FORBIDDEN = "FieldValueRequired", "FieldValueForbidden"
 _DUPLICATE, _INVALID = "FieldValueDuplicate", "FieldValueInvalid"
@@ -40,7 +40,9 @@ _NO_OVERLOAD = "No matching overloads found"
 _STATUS = re.compile(r"\A[A-Z_]+: ")
 
 
-def failure(rule: Rule, schema: Mapping[str, Any], value: Any, path: str, message: str) -> Problem:
+def failure(
+    rule: CelRule, schema: Mapping[str, Any], value: Any, path: str, message: str
+) -> SchemaProblem:
     """Return what the server says of a rule that is false."""
     field_path = path
     steps = field_steps(rule.field_path, schema) or []
@@ -49,14 +51,14 @@ def failure(rule: Rule, schema: Mapping[str, Any], value: Any, path: str, messag
     plain = steps or isinstance(value, dict | list)
     if rule.reason == _DUPLICATE:
         value_text = "" if plain else go_value(value)
-        return Problem(field_path, rule.reason, f"Duplicate value: {value_text or message}")
+        return SchemaProblem(field_path, rule.reason, f"Duplicate value: {value_text or message}")
     lead = {_REQUIRED: "Required value", _FORBIDDEN: "Forbidden"}.get(rule.reason)
     if lead is None:
         lead = "Invalid value" if plain else f"Invalid value: {go_value(value)}"
-    return Problem(field_path, rule.reason, f"{lead}: {message}")
+    return SchemaProblem(field_path, rule.reason, f"{lead}: {message}")
 
 
-def error_text(rule: Rule, schema: Mapping[str, Any], path: str, error: str) -> Problem:
+def error_text(rule: CelRule, schema: Mapping[str, Any], path: str, error: str) -> SchemaProblem:
     """Return what the server says of a rule that ended in an error."""
     kind = schema.get("type") or ""
     if _NO_OVERLOAD in error:
@@ -64,11 +66,11 @@ def error_text(rule: Rule, schema: Mapping[str, Any], path: str, error: str) -> 
             f"Invalid value: \"{kind}\": 'no such overload': call arguments did not match a "
             f"supported operator, function or macro signature for rule: {rule.label}"
         )
-        return Problem(path, _INVALID, message)
+        return SchemaProblem(path, _INVALID, message)
     text = _STATUS.sub("", error)
     for pattern, words in _WORDS:
         if pattern.fullmatch(text):
             text = pattern.sub(words, text)
             break
     message = f'Invalid value: "{kind}": {text} evaluating rule: {rule.label}'
-    return Problem(path, _INVALID, message)
+    return SchemaProblem(path, _INVALID, message)

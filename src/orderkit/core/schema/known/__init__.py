@@ -23,7 +23,7 @@ from orderkit.core.schema.known.known_kinds import (
 )
 from orderkit.core.schema.known.openapi_kinds import is_openapi, openapi_kind, openapi_layer
 from orderkit.core.yaml.documents import Files
-from orderkit.core.yaml.manifests import Limits, ManifestError, parse_manifests
+from orderkit.core.yaml.manifests import ManifestError, ManifestLimits, parse_manifests
 
 __all__ = [
     "METADATA",
@@ -39,7 +39,7 @@ __all__ = [
     "read_layer",
 ]
 
-_LIMITS = Limits(size_bytes=20_000_000, events=4_000_000)
+_LIMITS = ManifestLimits(size_bytes=20_000_000, events=4_000_000)
 _SUFFIXES = {".yaml", ".yml", ".json"}
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from orderkit.core.crossplane.simulation import is_namespaced
 from orderkit.core.objects.kube_objects import CRD, Kind
+from orderkit.core.objects.scopes import is_namespaced
 from orderkit.core.schema.known.known_kinds import KnownKind, Layer
 from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.core.schema.structural.validators import INT_OR_STRING

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.crossplane.simulation import is_namespaced
 from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, dig, metadata
+from orderkit.core.objects.scopes import is_namespaced
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for, crd_for
 

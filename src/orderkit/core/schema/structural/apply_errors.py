@@ -14,9 +14,9 @@ from jsonschema import ValidationError
 
 from orderkit.core.schema.structural.api_messages import (
     WRONG_TYPE,
-    Problem,
+    SchemaProblem,
     compact,
-    go_number,
+    go_value,
     path_of,
 )
 from orderkit.core.schema.structural.pruning import EMBEDDED, Schema
@@ -27,7 +27,7 @@ _WORDS["number"] = _WORDS["integer"]
 _GO_TYPES = {str: "string", bool: "bool", list: "[]interface {}", dict: "map[string]interface {}"}
 
 
-def type_problems(schema: Schema, value: Any) -> list[Problem]:
+def type_problems(schema: Schema, value: Any) -> list[SchemaProblem]:
     """
     Return wrong types and undeclared fields of an applied object, sorted by path.
 
@@ -38,12 +38,12 @@ def type_problems(schema: Schema, value: Any) -> list[Problem]:
     return sorted({_problem_of(error) for error in errors})
 
 
-def _problem_of(error: ValidationError) -> Problem:
+def _problem_of(error: ValidationError) -> SchemaProblem:
     path = "." + path_of(error.absolute_path)
     if error.validator == "properties":
-        return Problem(path, WRONG_TYPE, error.message)
+        return SchemaProblem(path, WRONG_TYPE, error.message)
     expected_type = "scalar" if error.validator == INT_OR_STRING else str(error.validator_value)
-    return Problem(path, WRONG_TYPE, _expected(expected_type, error.instance))
+    return SchemaProblem(path, WRONG_TYPE, _expected(expected_type, error.instance))
 
 
 def _expected(expected_type: str, value: Any) -> str:
@@ -63,11 +63,7 @@ def _go_syntax(value: Any) -> str:
     if isinstance(value, dict):
         pairs = (f"{compact(k)}:{_go_syntax(v)}" for k, v in sorted(value.items()))
         return "map[string]interface {}{" + ", ".join(pairs) + "}"
-    return "interface {}(nil)" if value is None else _scalar(value)
-
-
-def _scalar(value: Any) -> str:
-    return go_number(value) if isinstance(value, float) else compact(value)
+    return "interface {}(nil)" if value is None else go_value(value)
 
 
 def _plain(value: Any) -> str:
@@ -78,4 +74,4 @@ def _plain(value: Any) -> str:
         return "[" + " ".join(_plain(x) for x in value) + "]"
     if isinstance(value, dict):
         return "map[" + " ".join(f"{k}:{_plain(v)}" for k, v in sorted(value.items())) + "]"
-    return "<nil>" if value is None else _scalar(value)
+    return "<nil>" if value is None else go_value(value)

@@ -15,9 +15,9 @@ from typing import Any
 from orderkit.core.objects.kube_objects import CRD, Kind, Manifest, dig, metadata
 from orderkit.core.schema import structural
 from orderkit.core.schema.cel import BLOCKING, Gap, RuleSet, has_rules
-from orderkit.core.schema.structural import Problem
+from orderkit.core.schema.structural import SchemaProblem
 from orderkit.core.schema.validate import hints
-from orderkit.core.schema.validate.findings import Change, Finding, Reason, Report
+from orderkit.core.schema.validate.findings import DefaultedValue, Finding, Reason, ValidationReport
 from orderkit.core.schema.xrd import crd_for
 
 _REASONS = {
@@ -76,7 +76,7 @@ class Validator:
             for path, message in version.rules.faults()
         )
 
-    def check(self, new: Manifest, old: Manifest | None = None) -> Report:
+    def check(self, new: Manifest, old: Manifest | None = None) -> ValidationReport:
         """
         Judge an object, and its change from `old` if given.
 
@@ -102,7 +102,7 @@ class Validator:
         if not any(problem.reason in BLOCKING for problem in problems):
             ruled, gaps = _rule_findings(version, result, old)
             findings += ruled
-        return Report(
+        return ValidationReport(
             kind=kind,
             name=str(metadata(new).get("name") or ""),
             findings=tuple(sorted(findings)),
@@ -112,7 +112,7 @@ class Validator:
             result=result,
         )
 
-    def _unknown_version(self, kind: Kind, new: Manifest) -> Report:
+    def _unknown_version(self, kind: Kind, new: Manifest) -> ValidationReport:
         finding = Finding(
             "apiVersion",
             Reason.UNKNOWN_VERSION,
@@ -121,7 +121,7 @@ class Validator:
             hint=f"served: {', '.join(f'{self.group}/{name}' for name in self._versions)}",
         )
         name = str(metadata(new).get("name") or "")
-        return Report(kind, name, (finding,), (), (), (), new)
+        return ValidationReport(kind, name, (finding,), (), (), (), new)
 
 
 def _version(version: dict[str, Any]) -> _Version:
@@ -143,7 +143,7 @@ def _unknown(schema: dict[str, Any], new: Manifest, path: str) -> Finding:
     )
 
 
-def _structural(schema: dict[str, Any], result: Manifest, problem: Problem) -> Finding:
+def _structural(schema: dict[str, Any], result: Manifest, problem: SchemaProblem) -> Finding:
     field_schema = hints.schema_at(schema, problem.path)
     rule = hints.rule_of(field_schema, problem.message)
     if problem.reason == "FieldValueRequired":
@@ -194,13 +194,13 @@ def _rule_findings(
     return findings, verdicts.gaps
 
 
-def _changes(before: Any, after: Any, path: str) -> Iterator[Change]:
+def _changes(before: Any, after: Any, path: str) -> Iterator[DefaultedValue]:
     """Yield what `after` has and `before` has not."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name, value in after.items():
             field_path = f"{path}.{name}" if path else name
             if name not in before or before[name] is None is not value:
-                yield Change(field_path, value)
+                yield DefaultedValue(field_path, value)
             else:
                 yield from _changes(before[name], value, field_path)
     elif isinstance(before, list) and isinstance(after, list):

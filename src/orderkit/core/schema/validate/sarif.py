@@ -38,7 +38,7 @@ _DESCRIPTIONS: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SarifResult:
     """One entry: a reason code or `NOT_EVALUATED`, the text, and where."""
 
     rule: str
@@ -50,7 +50,7 @@ class Result:
 
 
 def sarif(
-    results: Iterable[Result], *, version: str, descriptions: Mapping[str, str] | None = None
+    results: Iterable[SarifResult], *, version: str, descriptions: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """
     Return the log.
@@ -75,7 +75,7 @@ def sarif(
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(result: Result, index: int) -> dict[str, Any]:
+def _result(result: SarifResult, index: int) -> dict[str, Any]:
     physical_location: dict[str, Any] = {"artifactLocation": {"uri": _uri(result.file)}}
     if result.line is not None:
         column = {} if result.column is None else {"startColumn": result.column}

@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import Any
 
 from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, dig
-from orderkit.core.schema.validate.findings import Finding, Reason, Severity
+from orderkit.core.schema.validate.findings import Finding, FindingSeverity, Reason
 from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.schema.validate.object_check import Validator
 from orderkit.core.schema.validate.xrd_smells import column_smells, schema_smells
@@ -146,7 +146,7 @@ def _versions(xrd: Manifest) -> Iterator[Finding]:
             "the referenceable version is not served: nobody can write what Compositions read",
             rule="served",
             hint="set served: true",
-            severity=Severity.WARNING,
+            severity=FindingSeverity.WARNING,
         )
     if not dig(xrd, "spec", "scope", default=None):
         yield Finding(
@@ -156,7 +156,7 @@ def _versions(xrd: Manifest) -> Iterator[Finding]:
             "otherwise",
             rule="scope",
             hint=f"write scope: {_default_scope(xrd)}",
-            severity=Severity.NOTE,
+            severity=FindingSeverity.NOTE,
         )
 
 
@@ -191,7 +191,7 @@ def _hint(line: str) -> str:
 
 def _cuts(xrd: Manifest) -> Iterator[Finding]:
     for cut in cuts(xrd):
-        severity = Severity.ERROR if cut.matters else Severity.NOTE
+        severity = FindingSeverity.ERROR if cut.matters else FindingSeverity.NOTE
         yield Finding(path_of(cut.steps), Reason.CUT, cut.message, hint=cut.hint, severity=severity)
 
 

@@ -17,7 +17,7 @@ from orderkit.core.schema import structural
 from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
 from orderkit.core.schema.structural.validators import INT_OR_STRING
-from orderkit.core.schema.validate.findings import Finding, Reason, Severity
+from orderkit.core.schema.validate.findings import Finding, FindingSeverity, Reason
 
 Schema = Mapping[str, Any]
 
@@ -56,7 +56,11 @@ def _walk(schema: Schema, path: str, field: str, *, is_part: bool = False) -> It
 
 
 def _unmeant(
-    path: str, message: str, hint: str, severity: Severity = Severity.WARNING, **details: str
+    path: str,
+    message: str,
+    hint: str,
+    severity: FindingSeverity = FindingSeverity.WARNING,
+    **details: str,
 ) -> Finding:
     return Finding(path, Reason.UNMEANT, message, hint=hint, severity=severity, **details)
 
@@ -127,7 +131,7 @@ def _pattern(schema: Schema, path: str, field: str) -> Iterator[Finding]:
             f"{unlike} means other characters to the API server (RE2) than to forms "
             f"(JavaScript): line ends and spaces beyond ASCII differ in {field}",
             "list the characters that are allowed, if it matters",
-            Severity.NOTE,
+            FindingSeverity.NOTE,
             rule=f"pattern {pattern}",
         )
 

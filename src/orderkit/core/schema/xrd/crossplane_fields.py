@@ -2,8 +2,8 @@
 The fields that Crossplane itself adds to every composite resource, as schemas.
 
 A modern XR has them under ``spec.crossplane``, a legacy one directly in ``spec``; the author's
-fields of the same names lose. A claim has its own set, directly in ``spec``. Called by
-``core.schema.xrd.derived_crds`` and ``core.schema.xrd.dropped_keywords``.
+fields of the same names lose. A claim has its own set, directly in ``spec``. Called by the modules
+of this package and by ``core.kit.xrd_fields``.
 """
 
 from __future__ import annotations

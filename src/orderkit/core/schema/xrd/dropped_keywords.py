@@ -23,7 +23,7 @@ from orderkit.core.schema.xrd.derived_crds import (
     NAME_MAX,
     schema_steps,
 )
-from orderkit.core.schema.xrd.typed_schema import Reading, Schema, Steps, typed
+from orderkit.core.schema.xrd.typed_schema import Schema, SchemaWalk, Steps, typed
 from orderkit.core.schema.xrd.xrd_error import BrokenXrdError
 
 REMARKS = frozenset(
@@ -97,7 +97,7 @@ def cuts(xrd: Manifest) -> tuple[Cut, ...]:
 
 
 def _of_version(xrd: Manifest, author: Mapping[str, Any], at: Steps) -> list[Cut]:
-    reading = Reading()
+    reading = SchemaWalk()
     try:
         schema = typed(author, (), reading)
     except BrokenXrdError:
@@ -192,7 +192,7 @@ def _overridden(xrd: Manifest, schema: Schema) -> Iterator[Cut]:
                 )
 
 
-def _unread_keywords(reading: Reading) -> Iterator[Cut]:
+def _unread_keywords(reading: SchemaWalk) -> Iterator[Cut]:
     for steps in reading.unknown:
         keyword = steps[-1]
         remark = keyword in REMARKS or keyword.startswith("x-")

@@ -42,7 +42,7 @@ _RULE_TEXTS = ("message", "messageExpression", "fieldPath")
 
 
 @dataclass(slots=True)
-class Reading:
+class SchemaWalk:
     """What was met on the way through a schema."""
 
     unknown: list[Steps] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Reading:
     """Keywords written in another case, and what they are read as."""
 
 
-def typed(author: object, steps: Steps = (), reading: Reading | None = None) -> Schema:
+def typed(author: object, steps: Steps = (), reading: SchemaWalk | None = None) -> Schema:
     """
     Return what Crossplane holds of a schema. The argument is not changed.
 
@@ -62,7 +62,7 @@ def typed(author: object, steps: Steps = (), reading: Reading | None = None) -> 
     Raises:
         BrokenXrdError: An argument has a type that cannot be read.
     """
-    reading = reading if reading is not None else Reading()
+    reading = reading if reading is not None else SchemaWalk()
     if author is None:
         return {}
     if not isinstance(author, Mapping):
@@ -91,35 +91,35 @@ def _wrong(steps: Steps, expected: str) -> BrokenXrdError:
     )
 
 
-def _text(value: object, steps: Steps, _: Reading) -> object:
+def _text(value: object, steps: Steps, _: SchemaWalk) -> object:
     if value is not None and not isinstance(value, str):
         raise _wrong(steps, "a text")
     return value or None
 
 
-def _kept_text(value: object, steps: Steps, reading: Reading) -> object:
+def _kept_text(value: object, steps: Steps, reading: SchemaWalk) -> object:
     _text(value, steps, reading)
     return value
 
 
-def _flag(value: object, steps: Steps, _: Reading) -> object:
+def _flag(value: object, steps: Steps, _: SchemaWalk) -> object:
     if value is not None and not isinstance(value, bool):
         raise _wrong(steps, "true or false")
     return value or None
 
 
-def _kept_flag(value: object, steps: Steps, reading: Reading) -> object:
+def _kept_flag(value: object, steps: Steps, reading: SchemaWalk) -> object:
     _flag(value, steps, reading)
     return value
 
 
-def _number(value: object, steps: Steps, _: Reading) -> object:
+def _number(value: object, steps: Steps, _: SchemaWalk) -> object:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise _wrong(steps, "a number")
     return value
 
 
-def _count(value: object, steps: Steps, reading: Reading) -> object:
+def _count(value: object, steps: Steps, reading: SchemaWalk) -> object:
     _number(value, steps, reading)
     if isinstance(value, float):
         if not value.is_integer():
@@ -128,7 +128,7 @@ def _count(value: object, steps: Steps, reading: Reading) -> object:
     return value
 
 
-def _any(value: object, _steps: Steps, _: Reading) -> object:
+def _any(value: object, _steps: Steps, _: SchemaWalk) -> object:
     return value
 
 
@@ -138,22 +138,22 @@ def _list(value: object, steps: Steps) -> list[Any]:
     return value or []
 
 
-def _values(value: object, steps: Steps, _: Reading) -> object:
+def _values(value: object, steps: Steps, _: SchemaWalk) -> object:
     return list(_list(value, steps)) or None
 
 
-def _texts(value: object, steps: Steps, reading: Reading) -> object:
+def _texts(value: object, steps: Steps, reading: SchemaWalk) -> object:
     entries = _list(value, steps)
     for index, entry in enumerate(entries):
         _text(entry, (*steps, str(index)), reading)
     return [entry or "" for entry in entries] or None
 
 
-def _schema(value: object, steps: Steps, reading: Reading) -> object:
+def _schema(value: object, steps: Steps, reading: SchemaWalk) -> object:
     return None if value is None else typed(value, steps, reading)
 
 
-def _schemas(value: object, steps: Steps, reading: Reading) -> object:
+def _schemas(value: object, steps: Steps, reading: SchemaWalk) -> object:
     entries = _list(value, steps)
     return [typed(v, (*steps, str(i)), reading) for i, v in enumerate(entries)] or None
 
@@ -164,12 +164,12 @@ def _map(value: object, steps: Steps) -> Mapping[str, Any]:
     return value or {}
 
 
-def _schema_map(value: object, steps: Steps, reading: Reading) -> object:
+def _schema_map(value: object, steps: Steps, reading: SchemaWalk) -> object:
     entries = _map(value, steps)
     return {name: typed(v, (*steps, name), reading) for name, v in entries.items()} or None
 
 
-def _schema_or_flag(value: object, steps: Steps, reading: Reading) -> object:
+def _schema_or_flag(value: object, steps: Steps, reading: SchemaWalk) -> object:
     if isinstance(value, bool) or value is None:
         return value
     if not isinstance(value, Mapping):
@@ -177,7 +177,7 @@ def _schema_or_flag(value: object, steps: Steps, reading: Reading) -> object:
     return typed(value, steps, reading)
 
 
-def _schema_or_list(value: object, steps: Steps, reading: Reading) -> object:
+def _schema_or_list(value: object, steps: Steps, reading: SchemaWalk) -> object:
     return (
         _schemas(value, steps, reading)
         if isinstance(value, list)
@@ -185,7 +185,7 @@ def _schema_or_list(value: object, steps: Steps, reading: Reading) -> object:
     )
 
 
-def _dependencies(value: object, steps: Steps, reading: Reading) -> object:
+def _dependencies(value: object, steps: Steps, reading: SchemaWalk) -> object:
     dependencies = {
         name: _texts(v, (*steps, name), reading)
         if isinstance(v, list)
@@ -195,13 +195,13 @@ def _dependencies(value: object, steps: Steps, reading: Reading) -> object:
     return dependencies or None
 
 
-def _documents(value: object, steps: Steps, reading: Reading) -> object:
+def _documents(value: object, steps: Steps, reading: SchemaWalk) -> object:
     if value is None:
         return None
     return _fields(value, steps, reading, {"description": _text, "url": _text})
 
 
-def _rules(value: object, steps: Steps, reading: Reading) -> object:
+def _rules(value: object, steps: Steps, reading: SchemaWalk) -> object:
     readers: dict[str, _Reader] = {
         "rule": _text,
         "reason": _kept_text,
@@ -216,7 +216,7 @@ def _rules(value: object, steps: Steps, reading: Reading) -> object:
 
 
 def _fields(
-    value: object, steps: Steps, reading: Reading, readers: Mapping[str, _Reader]
+    value: object, steps: Steps, reading: SchemaWalk, readers: Mapping[str, _Reader]
 ) -> dict[str, Any]:
     folded = {name.lower(): name for name in readers}
     fields = {}
@@ -231,7 +231,7 @@ def _fields(
     return fields
 
 
-_Reader = Callable[[object, Steps, Reading], object]
+_Reader = Callable[[object, Steps, SchemaWalk], object]
 _READERS: dict[str, _Reader] = {
     **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(KEPT_TEXTS, _kept_text),

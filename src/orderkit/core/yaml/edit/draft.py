@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.yaml.edit import inserting, locating, removing, replacing
-from orderkit.core.yaml.edit.edits import Edit, EditRefusedError, Op, Reason, Step, Value
-from orderkit.core.yaml.edit.locating import Child, Place, children, show_path
+from orderkit.core.yaml.edit.edits import Edit, EditRefusal, EditRefusedError, Op, Step, Value
+from orderkit.core.yaml.edit.locating import CollectionEntry, NodeLocation, children, show_path
 from orderkit.core.yaml.edit.readers import agree
-from orderkit.core.yaml.edit.site import Change, Site
-from orderkit.core.yaml.edit.stream import Kind, Stream
+from orderkit.core.yaml.edit.site import EditSite, Splicing
+from orderkit.core.yaml.edit.stream import EventKind, Stream
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A change at a place, to be written in one of the manners a site has."""
 
-    target: Place
-    act: Callable[[Site], Change]
+    target: NodeLocation
+    act: Callable[[EditSite], Splicing]
 
 
 def draft_change(stream: Stream, edit: Edit) -> Proposal | list[Edit]:
@@ -45,22 +45,24 @@ def draft_change(stream: Stream, edit: Edit) -> Proposal | list[Edit]:
     return _unset(stream, target, edit)
 
 
-def _set(stream: Stream, target: Place, edit: Edit) -> Proposal | list[Edit]:
+def _set(stream: Stream, target: NodeLocation, edit: Edit) -> Proposal | list[Edit]:
     if target.missing:
         return _create(stream, target, edit.path, edit.value)
     if _holds(stream, target.node, edit.value):
         return []
     event = stream.events[target.node]
-    if edit.value and isinstance(edit.value, dict) and event.kind is Kind.MAP:
+    if edit.value and isinstance(edit.value, dict) and event.kind is EventKind.MAP:
         return _map_edits(stream, target.node, edit)
-    if edit.value and isinstance(edit.value, list) and event.kind is Kind.LIST:
+    if edit.value and isinstance(edit.value, list) and event.kind is EventKind.LIST:
         return _list_edits(stream, target.node, edit)
     return _replace(stream, target, edit.value)
 
 
-def _replace(stream: Stream, target: Place, value: Value) -> Proposal:
+def _replace(stream: Stream, target: NodeLocation, value: Value) -> Proposal:
     if not target.parents and stream.is_block(target.node):
-        raise stream.refuse(Reason.WRONG_KIND, "the whole document cannot be replaced", target.node)
+        raise stream.refuse(
+            EditRefusal.WRONG_KIND, "the whole document cannot be replaced", target.node
+        )
     _check_anchors(stream, target.node, stream.end(target.node) + 1)
     return Proposal(target, lambda site: replacing.replace(site, value))
 
@@ -68,20 +70,20 @@ def _replace(stream: Stream, target: Place, value: Value) -> Proposal:
 def _holds(stream: Stream, node: int, value: Value) -> bool:
     """Say whether every reader sees this value there already."""
     event = stream.events[node]
-    if event.kind is Kind.SCALAR:
+    if event.kind is EventKind.SCALAR:
         if event.tag is not None or isinstance(value, dict | list):
             return False
         if not event.plain:
             return isinstance(value, str) and event.value == value
         return agree(event.value, value)
-    if event.kind is Kind.MAP and isinstance(value, dict):
+    if event.kind is EventKind.MAP and isinstance(value, dict):
         children_by_key = {_key_text(stream, child): child for child in children(stream, node)}
         return children_by_key.keys() == value.keys() and all(
             _holds(stream, child.value, value[key])
             for key, child in children_by_key.items()
             if key is not None
         )
-    if event.kind is Kind.LIST and isinstance(value, list):
+    if event.kind is EventKind.LIST and isinstance(value, list):
         items = children(stream, node)
         return len(items) == len(value) and all(
             _holds(stream, child.value, item) for child, item in zip(items, value, strict=True)
@@ -89,9 +91,9 @@ def _holds(stream: Stream, node: int, value: Value) -> bool:
     return False
 
 
-def _key_text(stream: Stream, child: Child) -> str | None:
+def _key_text(stream: Stream, child: CollectionEntry) -> str | None:
     event = stream.events[child.first]
-    if event.kind is Kind.SCALAR and event.tag is None:
+    if event.kind is EventKind.SCALAR and event.tag is None:
         return str(event.value)
     return None
 
@@ -103,7 +105,7 @@ def _map_edits(stream: Stream, node: int, edit: Edit) -> list[Edit]:
     for child in children(stream, node):
         key = _key_text(stream, child)
         if key is None or locating.is_merge(stream.events[child.first]):
-            raise stream.refuse(Reason.MERGE_KEY, "a key there is no plain text", child.first)
+            raise stream.refuse(EditRefusal.MERGE_KEY, "a key there is no plain text", child.first)
         children_by_key[key] = child
     edits = [
         Edit((*edit.path, key), Op.SET, value, edit.document)
@@ -129,7 +131,7 @@ def _list_edits(stream: Stream, node: int, edit: Edit) -> list[Edit]:
     return edits + [Edit((*edit.path, -1), Op.UNSET, None, edit.document)] * surplus
 
 
-def _create(stream: Stream, target: Place, path: Sequence[Step], value: Value) -> Proposal:
+def _create(stream: Stream, target: NodeLocation, path: Sequence[Step], value: Value) -> Proposal:
     """Add the first missing key; the maps below it come with it."""
     first, *deeper = target.missing
     for step in reversed(deeper):
@@ -140,48 +142,54 @@ def _create(stream: Stream, target: Place, path: Sequence[Step], value: Value) -
     return Proposal(target, lambda site: inserting.insert_key(site, name, value))
 
 
-def _new_key(stream: Stream, target: Place, step: Step, path: Sequence[Step]) -> str:
+def _new_key(stream: Stream, target: NodeLocation, step: Step, path: Sequence[Step]) -> str:
     if isinstance(step, int) or step == "<<":
         raise missing(stream, target, path)
     return step
 
 
-def missing(stream: Stream, target: Place, path: Sequence[Step]) -> EditRefusedError:
+def missing(stream: Stream, target: NodeLocation, path: Sequence[Step]) -> EditRefusedError:
     """Return the refusal that names the first step that is not there."""
     at = show_path(path[: len(path) - len(target.missing) + 1])
-    return stream.refuse(Reason.MISSING, f"{show_path(path)}: there is no {at}", target.node)
+    return stream.refuse(EditRefusal.MISSING, f"{show_path(path)}: there is no {at}", target.node)
 
 
-def _add(stream: Stream, target: Place, edit: Edit) -> Proposal:
+def _add(stream: Stream, target: NodeLocation, edit: Edit) -> Proposal:
     if target.missing:
         return _create(stream, target, edit.path, [edit.value])
     event = stream.events[target.node]
     if locating.is_null(event):
         return _replace(stream, target, [edit.value])
-    if event.kind is not Kind.LIST:
+    if event.kind is not EventKind.LIST:
         raise _wrong_kind(stream, target, edit.path)
     return Proposal(target, lambda site: inserting.insert_item(site, edit.value))
 
 
-def _wrong_kind(stream: Stream, target: Place, path: Sequence[Step]) -> EditRefusedError:
+def _wrong_kind(stream: Stream, target: NodeLocation, path: Sequence[Step]) -> EditRefusedError:
     kind = stream.events[target.node].kind.value
-    return stream.refuse(Reason.WRONG_KIND, f"{show_path(path)}: is {kind}, no list", target.node)
+    return stream.refuse(
+        EditRefusal.WRONG_KIND, f"{show_path(path)}: is {kind}, no list", target.node
+    )
 
 
-def _remove(stream: Stream, target: Place, edit: Edit) -> Proposal:
+def _remove(stream: Stream, target: NodeLocation, edit: Edit) -> Proposal:
     if target.missing:
         raise missing(stream, target, edit.path)
-    if stream.events[target.node].kind is not Kind.LIST:
+    if stream.events[target.node].kind is not EventKind.LIST:
         raise _wrong_kind(stream, target, edit.path)
     equal = [
         child for child in children(stream, target.node) if _equals(stream, child.value, edit.value)
     ]
     path_text = show_path(edit.path)
     if not equal:
-        raise stream.refuse(Reason.MISSING, f"{path_text}: has no item {edit.value!r}", target.node)
+        raise stream.refuse(
+            EditRefusal.MISSING, f"{path_text}: has no item {edit.value!r}", target.node
+        )
     if len(equal) > 1:
         raise stream.refuse(
-            Reason.NOT_UNIQUE, f"{path_text}: has {edit.value!r} {len(equal)} times", target.node
+            EditRefusal.NOT_UNIQUE,
+            f"{path_text}: has {edit.value!r} {len(equal)} times",
+            target.node,
         )
     return _without(stream, target, equal[0])
 
@@ -203,22 +211,24 @@ def _typed(value: Any) -> Any:
     return (type(value), value)
 
 
-def _unset(stream: Stream, target: Place, edit: Edit) -> Proposal:
+def _unset(stream: Stream, target: NodeLocation, edit: Edit) -> Proposal:
     if target.missing:
         raise missing(stream, target, edit.path)
     if not target.parents:
-        raise stream.refuse(Reason.WRONG_KIND, "the whole document cannot be removed", target.node)
+        raise stream.refuse(
+            EditRefusal.WRONG_KIND, "the whole document cannot be removed", target.node
+        )
     parent, child = target.parents[-1]
-    return _without(stream, Place(parent, (), target.parents[:-1]), child)
+    return _without(stream, NodeLocation(parent, (), target.parents[:-1]), child)
 
 
-def _without(stream: Stream, target: Place, child: Child) -> Proposal:
+def _without(stream: Stream, target: NodeLocation, child: CollectionEntry) -> Proposal:
     """Take an entry out; a map or list that would be empty becomes ``{}`` or ``[]``."""
     entries = children(stream, target.node)
     is_map = child.key is not None
     keys = [stream.events[entry.first] for entry in entries] if is_map else []
     if any(locating.is_merge(event) for event in keys):
-        raise stream.refuse(Reason.MERGE_KEY, "the map inherits through '<<'", child.first)
+        raise stream.refuse(EditRefusal.MERGE_KEY, "the map inherits through '<<'", child.first)
     _check_anchors(stream, child.first, stream.end(child.value) + 1)
     if len(entries) > 1:
         return Proposal(target, lambda site: removing.remove(site, child))
@@ -229,4 +239,4 @@ def _check_anchors(stream: Stream, first: int, last: int) -> None:
     for at in range(first, last):
         anchor = stream.events[at].anchor
         if anchor in stream.aliases:
-            raise stream.refuse(Reason.ANCHOR_IN_USE, f"*{anchor} repeats it elsewhere", at)
+            raise stream.refuse(EditRefusal.ANCHOR_IN_USE, f"*{anchor} repeats it elsewhere", at)

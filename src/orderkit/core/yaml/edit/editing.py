@@ -11,16 +11,18 @@ from collections.abc import Sequence
 
 from orderkit.core.yaml.edit import locating, writing
 from orderkit.core.yaml.edit.draft import Proposal, draft_change, missing
-from orderkit.core.yaml.edit.edits import Edit, EditRefusedError, Reason, Step, Value
+from orderkit.core.yaml.edit.edits import Edit, EditRefusal, EditRefusedError, Step, Value
 from orderkit.core.yaml.edit.proving import prove
-from orderkit.core.yaml.edit.site import Change, Site
-from orderkit.core.yaml.edit.stream import LIMITS, Limits, Stream, check, decode, read, scan
+from orderkit.core.yaml.edit.site import EditSite, Splicing
+from orderkit.core.yaml.edit.stream import LIMITS, Stream, YamlLimits, check, decode, read, scan
 
 _BOM = b"\xef\xbb\xbf"
 _CHANGES_MAX = 500
 
 
-def edit(data: bytes, edits: Sequence[Edit], *, name: str = "", limits: Limits = LIMITS) -> bytes:
+def edit(
+    data: bytes, edits: Sequence[Edit], *, name: str = "", limits: YamlLimits = LIMITS
+) -> bytes:
     """
     Return the bytes with all edits made, everything else as it was.
 
@@ -46,7 +48,7 @@ def edit(data: bytes, edits: Sequence[Edit], *, name: str = "", limits: Limits =
 
 
 def read_value(
-    data: bytes, path: Sequence[Step], *, document: int | None = None, limits: Limits = LIMITS
+    data: bytes, path: Sequence[Step], *, document: int | None = None, limits: YamlLimits = LIMITS
 ) -> Value:
     """
     Return the plain data at a path as YAML 1.2 reads it.
@@ -62,14 +64,14 @@ def read_value(
     return value
 
 
-def _edited(stream: Stream, edit_: Edit, limits: Limits) -> Stream:
+def _edited(stream: Stream, edit_: Edit, limits: YamlLimits) -> Stream:
     """Make one edit; a map or list in place of another is several changes."""
     writing.check(edit_.value)
     todo, changes = deque([edit_]), 0
     while todo:
         changes += 1
         if changes > _CHANGES_MAX:
-            raise EditRefusedError(Reason.LIMITS, f"more than {_CHANGES_MAX} changes at once")
+            raise EditRefusedError(EditRefusal.LIMITS, f"more than {_CHANGES_MAX} changes at once")
         if not stream.documents:
             check(stream, limits)
         step = draft_change(stream, todo.popleft())
@@ -80,28 +82,30 @@ def _edited(stream: Stream, edit_: Edit, limits: Limits) -> Stream:
     return stream
 
 
-def _carried_out(stream: Stream, proposal: Proposal, limits: Limits) -> Stream:
+def _carried_out(stream: Stream, proposal: Proposal, limits: YamlLimits) -> Stream:
     """Make a change that can be proved; texts of several lines may be written in two ways."""
-    first = Site(stream, proposal.target)
+    first = EditSite(stream, proposal.target)
     try:
         return _proved(stream, proposal.act(first), limits)
     except EditRefusedError as error:
-        if error.code is not Reason.UNPROVED:
+        if error.code is not EditRefusal.UNPROVED:
             raise
-    second = Site(stream, proposal.target, literal=False)
+    second = EditSite(stream, proposal.target, literal=False)
     return _proved(stream, proposal.act(second), limits)
 
 
-def _proved(stream: Stream, change: Change, limits: Limits) -> Stream:
+def _proved(stream: Stream, change: Splicing, limits: YamlLimits) -> Stream:
     text = change.apply(stream.text)
     if len(text) > limits.size_bytes:
-        raise EditRefusedError(Reason.LIMITS, f"would be larger than {limits.size_bytes} bytes")
+        raise EditRefusedError(
+            EditRefusal.LIMITS, f"would be larger than {limits.size_bytes} bytes"
+        )
     try:
         after = scan(text, limits)
     except EditRefusedError as error:
-        if error.code is Reason.LIMITS:
+        if error.code is EditRefusal.LIMITS:
             raise
         message = f"the result would be no good YAML ({error.reason})"
-        raise EditRefusedError(Reason.UNPROVED, message) from error
+        raise EditRefusedError(EditRefusal.UNPROVED, message) from error
     prove(stream, after, change.expected)
     return after

@@ -4,8 +4,6 @@ What three readers make of a plain scalar: YAML 1.1, YAML 1.2, Kubernetes.
 YAML 1.1 is PyYAML's resolver, YAML 1.2 the core schema, Kubernetes ``core.yaml.go_scalars``
 (``kubectl``, Argo CD and the API server have a dialect of their own). A text is written without
 quotes only if all three read it as text; a number only if all three read that number.
-
-Called by ``writing`` (to choose quotes) and ``proving`` (to judge what was written).
 """
 
 from __future__ import annotations

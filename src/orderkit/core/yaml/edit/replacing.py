@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace as replaced
 
 from orderkit.core.yaml.edit import writing
-from orderkit.core.yaml.edit.edits import EditRefusedError, Reason, Value
-from orderkit.core.yaml.edit.proving import Expected
-from orderkit.core.yaml.edit.site import Change, Site, Splice
-from orderkit.core.yaml.edit.stream import Kind
+from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError, Value
+from orderkit.core.yaml.edit.proving import ExpectedEvents
+from orderkit.core.yaml.edit.site import EditSite, Splice, Splicing
+from orderkit.core.yaml.edit.stream import EventKind
 
 
-def replace(site: Site, value: Value) -> Change:
+def replace(site: EditSite, value: Value) -> Splicing:
     """
     Put a value in place of the site's node.
 
@@ -23,7 +23,7 @@ def replace(site: Site, value: Value) -> Change:
         EditRefusedError: The new text does not fit the block scalar's style; tabs; an explicit key.
     """
     event = site.event
-    expected = Expected(site.node, site.stream.end(site.node) + 1, [value], event.anchor)
+    expected = ExpectedEvents(site.node, site.stream.end(site.node) + 1, [value], event.anchor)
     if site.in_flow or not site.target.parents:
         splices = [_on_its_line(site, value)]
     elif site.layout.is_block_scalar(site.node):
@@ -34,14 +34,14 @@ def replace(site: Site, value: Value) -> Change:
         splices = _opened(site, value)
     else:
         splices = [_on_its_line(site, value)]
-    return Change(tuple(splices), expected)
+    return Splicing(tuple(splices), expected)
 
 
-def _on_its_line(site: Site, value: Value) -> Splice:
+def _on_its_line(site: EditSite, value: Value) -> Splice:
     """Replace what stands between the node's marks, in the quotes it has."""
     start, end = site.layout.body(site.node), site.layout.end(site.node)
     style, event = site.style, site.event
-    if event.kind is Kind.SCALAR and event.style in ("'", '"'):
+    if event.kind is EventKind.SCALAR and event.style in ("'", '"'):
         style = replaced(style, quote=event.style)
     if isinstance(value, dict | list) or site.in_flow:
         text = writing.flow(value, style)
@@ -50,7 +50,7 @@ def _on_its_line(site: Site, value: Value) -> Splice:
     return Splice(start, end, _gap(site, start) + text)
 
 
-def _gap(site: Site, start: int) -> str:
+def _gap(site: EditSite, start: int) -> str:
     """Return what an empty value needs in front of it: a colon in ``{a}``, a blank."""
     if start != site.stream.stop(site.node):
         return ""
@@ -60,7 +60,7 @@ def _gap(site: Site, start: int) -> str:
     return "" if site.text[start - 1 : start] in (" ", "\t") else " "
 
 
-def _block_scalar(site: Site, value: Value) -> list[Splice]:
+def _block_scalar(site: EditSite, value: Value) -> list[Splice]:
     """Replace a text of ``|`` or ``>``; what stands behind the mark stays on its line."""
     start, end = site.layout.body(site.node), site.layout.end(site.node)
     head_end = site.layout.line_end(start)
@@ -78,7 +78,7 @@ def _block_scalar(site: Site, value: Value) -> list[Splice]:
     return [Splice(start, end, writing.flow(value, site.style) + behind_mark)]
 
 
-def _lines_of_block_scalar(site: Site, mark: str, value: str) -> list[str]:
+def _lines_of_block_scalar(site: EditSite, mark: str, value: str) -> list[str]:
     if any(character.isdigit() for character in mark):
         raise _unfit(site, "the block scalar says its indentation itself")
     text = value
@@ -92,11 +92,11 @@ def _lines_of_block_scalar(site: Site, mark: str, value: str) -> list[str]:
     return lines
 
 
-def _unfit(site: Site, message: str) -> EditRefusedError:
-    return site.stream.refuse(Reason.BLOCK_SCALAR, message, site.node)
+def _unfit(site: EditSite, message: str) -> EditRefusedError:
+    return site.stream.refuse(EditRefusal.BLOCK_SCALAR, message, site.node)
 
 
-def _block(site: Site, value: Value) -> list[Splice]:
+def _block(site: EditSite, value: Value) -> list[Splice]:
     """Replace a map or list of several lines by something of another kind."""
     layout = site.layout
     start, end = layout.body(site.node), layout.end(site.node)
@@ -113,20 +113,20 @@ def _block(site: Site, value: Value) -> list[Splice]:
     return [Splice(at, at, text), Splice(line_end, end, site.below(kept))]
 
 
-def _behind_indicator(site: Site) -> int:
+def _behind_indicator(site: EditSite) -> int:
     """Return where the colon or the dash ends, or the anchor behind it."""
     if site.event.anchor is not None:
         return site.layout.after_anchor(site.node)
     return site.layout.indicator_end(site.target)
 
 
-def _own_line_comments(site: Site, at: int, start: int) -> list[str]:
+def _own_line_comments(site: EditSite, at: int, start: int) -> list[str]:
     between = site.text[site.layout.line_end(at) : site.layout.line_start(start)]
     lines = [line.rstrip("\r") for line in between.split("\n")]
     return [line for line in lines if line.strip()]
 
 
-def _opened(site: Site, value: Value) -> list[Splice]:
+def _opened(site: EditSite, value: Value) -> list[Splice]:
     """Replace a value on its line by lines of their own."""
     start, end = site.layout.body(site.node), site.layout.end(site.node)
     if site.target.parents[-1][1].key is None:
@@ -138,7 +138,7 @@ def _opened(site: Site, value: Value) -> list[Splice]:
     return [Splice(_behind_indicator(site), end, ""), site.after_line(end, list(lines))]
 
 
-def _indent(site: Site, value: Value) -> int:
+def _indent(site: EditSite, value: Value) -> int:
     """Return the column of a block that becomes the value of the place's key or item."""
     parent, child = site.target.parents[-1]
     column = site.layout.column_of(parent)

@@ -1,0 +1,196 @@
+"""
+Read a pack from a folder on disk, and say which commit it is.
+
+The reference pack lies beside the sources in a checkout and inside the package in a wheel.
+Only the rooms of a pack are read; symbolic links are refused, sizes are capped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import stat
+import subprocess
+import tarfile
+from pathlib import Path, PurePosixPath
+
+import orderkit
+from orderkit.core.errors import InvalidInputError, NotFoundError
+from orderkit.core.yaml.documents import Files
+
+ROOMS = ("templates", "day2", "stations", "gitops")
+SCHEMAS = "schemas"
+"""Where a pack may keep CRDs that somebody else delivers: plans judge by them."""
+DOCS = "docs/kits"
+"""Where the kits' generated pages lie."""
+_FILE_MAX_BYTES = 1_000_000
+_FILES_MAX = 5_000
+_NOISE = {"__pycache__", ".DS_Store"}
+
+
+def reference_pack() -> Path:
+    """
+    Return the folder of the pack that comes with Orderkit.
+
+    Raises:
+        NotFoundError: The installation lacks it.
+    """
+    package = Path(orderkit.__file__).parent
+    for folder in (package / "reference_pack", package.parents[1]):
+        if (folder / "pack.yaml").is_file():
+            return folder
+    raise NotFoundError(
+        "the reference pack is missing in this installation", hint="install Orderkit again"
+    )
+
+
+def is_reference_pack(folder: Path) -> bool:
+    """Say whether a skeleton belongs to the pack that comes with this installation."""
+    rooms = [(reference_pack() / room).resolve() for room in ("templates", "day2", "skeletons")]
+    return any(folder.resolve().is_relative_to(room) for room in rooms)
+
+
+def read_folder(folder: Path, *, docs: bool = False) -> Files:
+    """
+    Read ``pack.yaml`` and the pack's rooms.
+
+    Args:
+        docs: Read the kits' pages too; they are no room, because they are never published.
+
+    Raises:
+        InvalidInputError: No pack there, a link, or more than 5,000 files or 1 MB in one.
+    """
+    if not (folder / "pack.yaml").is_file():
+        raise InvalidInputError(
+            "pack", str(folder), "has no pack.yaml", hint="give the root of a pack"
+        )
+    files = {PurePosixPath("pack.yaml"): (folder / "pack.yaml").read_bytes()}
+    for room in (*ROOMS, SCHEMAS, *((DOCS,) if docs else ())):
+        for path in sorted((folder / room).rglob("*")):
+            if path.is_dir() or not _NOISE.isdisjoint(path.parts):
+                continue
+            files[PurePosixPath(path.relative_to(folder))] = _read(path)
+    if len(files) > _FILES_MAX:
+        raise InvalidInputError("pack", str(folder), f"has more than {_FILES_MAX} files")
+    return files
+
+
+def read_commit(folder: Path, ref: str) -> Files:
+    """
+    Read the pack in this folder as a commit of its git repository has it.
+
+    Raises:
+        NotFoundError: No git repository, no such commit, or no pack in this folder there.
+        InvalidInputError: A link, or more files or bytes than a pack may have.
+    """
+    # --end-of-options: a ref never becomes an option of git
+    commit = _git(folder, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+    if not commit:
+        raise NotFoundError(
+            f"{folder}: git has no commit '{ref}'", hint="name a commit, tag or branch; fetch it"
+        )
+    process = subprocess.run(  # noqa: S603 - fixed arguments and a commit's hash
+        ["git", "-C", str(folder), "archive", "--format=tar", commit],  # noqa: S607 - git from PATH
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    files = _unpacked(process.stdout) if process.returncode == 0 else {}
+    if PurePosixPath("pack.yaml") not in files:
+        raise NotFoundError(f"{folder}: no pack.yaml there at '{ref}'")
+    return files
+
+
+def _unpacked(archive: bytes) -> Files:
+    files: dict[PurePosixPath, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            path = PurePosixPath(member.name)
+            inside = path.parts[0] in (*ROOMS, SCHEMAS) or path == PurePosixPath("pack.yaml")
+            if member.isdir() or not (inside or path.is_relative_to(DOCS)):
+                continue
+            content = tar.extractfile(member) if member.isreg() else None
+            if content is None or member.size > _FILE_MAX_BYTES or len(files) == _FILES_MAX:
+                raise InvalidInputError(str(path), None, "is a link, too large, or one too many")
+            files[path] = content.read()
+    return files
+
+
+def write_file(folder: Path, path: PurePosixPath, data: bytes | None) -> None:
+    """
+    Put one file of a pack in place as a whole, or remove it (None) with folders left empty.
+
+    Raises:
+        InvalidInputError: A link stands in the way.
+        OSError: It cannot be written.
+    """
+    target = folder / path
+    for step in (target, *target.parents):
+        if step == folder:
+            break
+        if step.is_symlink():
+            raise InvalidInputError(str(step), None, "is a symbolic link; a pack has none")
+    if data is None:
+        target.unlink(missing_ok=True)
+        _drop_empty(target.parent, folder)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = folder / f".{target.name}.new"  # in no room: what a kill leaves is never published
+    beside.write_bytes(data)
+    beside.replace(target)
+
+
+def _drop_empty(start: Path, root: Path) -> None:
+    for step in (start, *start.parents):
+        if step == root or any(step.iterdir()):
+            return
+        step.rmdir()
+
+
+def _read(path: Path) -> bytes:
+    if path.is_symlink():
+        raise InvalidInputError(str(path), None, "is a symbolic link; a pack has none")
+    if path.stat().st_size > _FILE_MAX_BYTES:
+        raise InvalidInputError(str(path), path.stat().st_size, "bytes are more than 1 MB")
+    data = path.read_bytes()
+    if "skeleton" in path.parts and data.startswith(b"#!") and path.stat().st_mode & stat.S_IXUSR:
+        raise InvalidInputError(
+            str(path),
+            None,
+            "is an executable script in a skeleton; the forge's API would publish a plain file",
+            hint="make it a plain file (chmod -x) and run it as 'sh FILE'",
+        )
+    return data
+
+
+def pack_commit(folder: Path, files: Files) -> str:
+    """
+    Return 40 hexadecimal digits that identify the pack.
+
+    The checkout's HEAD if git has exactly these files; otherwise (a wheel, a dirty tree) a
+    digest of the files, so that two different packs never have the same identity.
+    """
+    rooms = ["pack.yaml", *ROOMS, SCHEMAS]
+    changed = _git(folder, "status", "--porcelain", "--", *rooms)
+    if changed == "":
+        head = _git(folder, "rev-parse", "HEAD")
+        if head:
+            return head
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(str(path).encode() + b"\0" + files[path] + b"\0")
+    return digest.hexdigest()[:40]
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        process = subprocess.run(  # noqa: S603 - fixed arguments
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 - git from PATH
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return process.stdout.strip()

@@ -1,0 +1,117 @@
+"""
+Load the stations of a pack folder.
+
+``stations/<name>/station.py`` defines ``station``; or ``stations``, a mapping by name, and each is
+then called ``<folder>/<name>``. A folder is imported as a package under a private name, so two
+packs (or two versions of one) never meet in ``sys.modules``. A station runs as part of this
+process with all its rights: load only packs you trust as much as Orderkit.
+
+A folder that cannot be loaded does not hurt the others: its station is a `BrokenStation`,
+which refuses every order of that kit with the reason.
+
+Called by the embedded platform, by the commands that check and try kits, and by the processes of
+``orderkit function``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import itertools
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
+from orderkit.core.errors import OrderkitError
+
+FOLDER, MODULE, FUNCTION, SEVERAL = "stations", "station", "station", "stations"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
+_loads = itertools.count(1)
+
+
+class StationLoadError(OrderkitError):
+    """A station's folder holds no usable station."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenStation:
+    """Stands in for a station that could not be loaded and says why."""
+
+    name: str
+    error: str
+
+    def __call__(self, request: StationRequest) -> StationResponse:
+        """Refuse, so that nothing that exists is deleted."""
+        response = StationResponse.to(request)
+        response.fatal(f'station "{self.name}" cannot be loaded: {self.error}')
+        return response
+
+
+def load_stations(pack: Path) -> Mapping[str, Station]:
+    """
+    Return the stations of a pack by name, broken ones as `BrokenStation`.
+
+    Loads anew on every call. A pack without ``stations`` has none.
+    """
+    return stations_in(pack / FOLDER)
+
+
+def stations_in(root: Path) -> Mapping[str, Station]:
+    """Return the stations of a folder of stations, as `load_stations` does for a pack's."""
+    load = next(_loads)
+    if not root.is_dir():
+        return {}
+    folders = (f for f in root.iterdir() if f.is_dir() and not f.name.startswith((".", "_")))
+    stations: dict[str, Station] = {}
+    for folder in sorted(folders):
+        stations |= _stations(folder, load)
+    return stations
+
+
+def _stations(folder: Path, load: int) -> dict[str, Station]:
+    try:
+        return _loaded(folder, f"_orderkit_pack_{load}_{folder.name.replace('-', '_')}")
+    except StationLoadError as error:
+        return {folder.name: BrokenStation(folder.name, str(error))}
+
+
+def _loaded(folder: Path, name: str) -> dict[str, Station]:
+    if not (folder / f"{MODULE}.py").is_file():
+        raise StationLoadError(f"{FOLDER}/{folder.name}/{MODULE}.py is missing")
+    try:
+        sys.modules[name] = _package(folder, name)
+        module = importlib.import_module(f"{name}.{MODULE}")
+    except Exception as error:
+        raise StationLoadError(f"{type(error).__name__}: {error}") from error
+    return _defined(folder.name, module)
+
+
+def _defined(folder: str, module: ModuleType) -> dict[str, Station]:
+    """Return what a module offers: one station, or several by name."""
+    stations_by_name: object = getattr(module, SEVERAL, None)
+    if stations_by_name is None:
+        station_function = getattr(module, FUNCTION, None)
+        if not callable(station_function):
+            raise StationLoadError(f"{FOLDER}/{folder}/{MODULE}.py defines no {FUNCTION}()")
+        return {folder: station_function}
+    if not isinstance(stations_by_name, Mapping) or not stations_by_name:
+        raise StationLoadError(f"{FOLDER}/{folder}/{MODULE}.py: {SEVERAL} is no mapping by name")
+    for name, station in stations_by_name.items():
+        if not isinstance(name, str) or not _NAME.match(name) or not callable(station):
+            raise StationLoadError(
+                f"{FOLDER}/{folder}/{MODULE}.py: {SEVERAL}[{name!r}] is no station of a plain name"
+            )
+    return {f"{folder}/{name}": station for name, station in stations_by_name.items()}
+
+
+def _package(folder: Path, name: str) -> ModuleType:
+    """Return an empty package over the folder; its ``__init__.py`` may only document it."""
+    spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = [str(folder)]
+    importlib.invalidate_caches()
+    return importlib.util.module_from_spec(spec)

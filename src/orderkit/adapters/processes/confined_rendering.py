@@ -1,0 +1,207 @@
+"""
+Render templates that nobody vouches for in a child process with limits.
+
+The renderer has no way to the system, and bounds rounds, calls, texts and output; what it
+cannot bound is time and memory together. So skeletons from elsewhere than the platform's own
+published pack are rendered by a child that gets files and values as JSON and answers as JSON:
+nothing it says is ever executed. It is killed when it takes too long, and the kernel refuses it
+more processor time, memory or output.
+
+Given to flows as the port `ConfinedRenderer`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from orderkit.adapters.processes.child_process import Answer, SocketChild
+from orderkit.core.errors import OrderkitError, RefusedError, shorten
+from orderkit.core.portal.render import (
+    Delimiters,
+    FileOutcome,
+    LimitError,
+    Position,
+    RenderError,
+    SkeletonFile,
+    Tree,
+    TreeOptions,
+    UndefinedValueError,
+    UnsupportedError,
+    judge_tree,
+    lint_tree,
+)
+from orderkit.core.portal.render.integrations import hosts_known, integrations
+from orderkit.ports.processes import ChildEndedError, ChildTimeoutError, ProcessLimits
+
+
+@dataclass(frozen=True, slots=True)
+class ChildLimits:
+    """What a child may use."""
+
+    cpu_s: int = 10
+    wall_s: float = 30
+    memory_bytes: int = 1 << 30
+    output_bytes: int = 32 << 20
+
+
+_DEFAULTS = ChildLimits()
+_ENTRY = "orderkit.adapters.processes.confined_rendering:answer"
+
+
+def judge_confined(
+    files: Tree,
+    values: Mapping[str, Any] | None,
+    options: TreeOptions,
+    limits: ChildLimits = _DEFAULTS,
+) -> list[FileOutcome]:
+    """
+    Do what `judge_tree` does, or `lint_tree` if `values` is None, in a child with limits.
+
+    Raises:
+        LimitError: The child took more time, memory or output than it may.
+        RenderError: The options or sizes are refused as a whole.
+    """
+    request = {
+        "files": [[str(path), *_file(file)] for path, file in files.items()],
+        "values": values,
+        "options": _options(options),
+        "hosts": None if (hosts := hosts_known()) is None else sorted(hosts),
+    }
+    answer = _ask(json.dumps(request), limits)
+    if "error" in answer:
+        raise _error(answer["error"])
+    return [_outcome(found) for found in answer["outcomes"]]
+
+
+def _ask(request: str, limits: ChildLimits) -> dict[str, Any]:
+    bounds = ProcessLimits(
+        address_bytes=limits.memory_bytes,
+        cpu_s=limits.cpu_s,
+        answer_bytes=limits.output_bytes,
+        is_isolated=True,
+    )
+    until_s = time.monotonic() + limits.wall_s
+    with SocketChild(_ENTRY, bounds) as child:
+        try:
+            child.send(request.encode("utf-8", "surrogatepass"), limits.wall_s)
+            found = json.loads(child.receive(max(0.0, until_s - time.monotonic())))
+        except (ChildTimeoutError, ChildEndedError, ValueError) as error:
+            raise LimitError(
+                f"rendering was stopped: it needs more than {limits.wall_s:g} s, {limits.cpu_s} s "
+                f"of processor time, {limits.memory_bytes >> 20} MiB of memory or "
+                f"{limits.output_bytes >> 20} MiB of output ({error})",
+                hint="loops over loops and texts that grow are the usual cause",
+            ) from error
+    return dict(found)
+
+
+# --- the child's side
+
+
+def answer(request: bytes) -> tuple[bytes, Answer | None]:
+    """Answer the one request; the entry of the child."""
+    found = _answer(json.loads(request.decode("utf-8", "surrogatepass")))
+    return json.dumps(found).encode("ascii"), None
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    files = {PurePosixPath(path): _read_file(rest) for path, *rest in request["files"]}
+    given = dict(request["options"])
+    options = TreeOptions(
+        copy_without_templating=tuple(given.pop("copy_without_templating")),
+        template_file_extension=given.pop("template_file_extension"),
+        links=given.pop("links"),
+        delimiters=Delimiters(**given),
+    )
+    values = request["values"]
+    judge: Callable[[], list[FileOutcome]] = (
+        (lambda: lint_tree(files, options))
+        if values is None
+        else (lambda: judge_tree(files, values, options))
+    )
+    try:
+        with integrations(request["hosts"]):
+            return {"outcomes": [_written(outcome) for outcome in judge()]}
+    except OrderkitError as error:
+        return {"error": _written_error(error)}
+
+
+# --- both sides: values as JSON and back
+
+
+def _options(options: TreeOptions) -> dict[str, Any]:
+    marks = options.delimiters
+    return {
+        "copy_without_templating": list(options.copy_without_templating),
+        "template_file_extension": options.template_file_extension,
+        "links": options.links,
+        "start": marks.start,
+        "end": marks.end,
+        "trim_blocks": marks.trim_blocks,
+        "lstrip_blocks": marks.lstrip_blocks,
+        "cookiecutter": marks.cookiecutter,
+    }
+
+
+def _file(file: SkeletonFile) -> list[Any]:
+    return [base64.b64encode(file.data).decode(), file.mode, file.symlink]
+
+
+def _read_file(found: list[Any]) -> SkeletonFile:
+    data, mode, symlink = found
+    link = None if symlink is None else str(symlink)
+    return SkeletonFile(base64.b64decode(str(data), validate=True), int(mode), link)
+
+
+def _written(outcome: FileOutcome) -> dict[str, Any]:
+    return {
+        "path": str(outcome.path),
+        "how": outcome.how,
+        "target": None if outcome.target is None else str(outcome.target),
+        "file": None if outcome.file is None else _file(outcome.file),
+        "error": None if outcome.error is None else _written_error(outcome.error),
+    }
+
+
+def _outcome(found: dict[str, Any]) -> FileOutcome:
+    return FileOutcome(
+        PurePosixPath(found["path"]),
+        str(found["how"]),
+        None if found["target"] is None else PurePosixPath(found["target"]),
+        None if found["file"] is None else _read_file(found["file"]),
+        None if found["error"] is None else _error(found["error"]),
+    )
+
+
+_ERRORS: Mapping[str, type[RenderError]] = {
+    kind.__name__: kind for kind in (RenderError, UndefinedValueError, UnsupportedError, LimitError)
+}
+
+
+def _written_error(error: OrderkitError) -> dict[str, Any]:
+    if not isinstance(error, RenderError):
+        return {"kind": "", "problem": str(error), "hint": error.hint}
+    place = [error.position.line, error.position.column] if error.position else None
+    return {
+        "kind": type(error).__name__,
+        "problem": error.problem,
+        "hint": error.hint,
+        "place": place,
+        "name": error.name,
+    }
+
+
+def _error(found: dict[str, Any]) -> OrderkitError:
+    problem, hint = shorten(str(found["problem"]), limit=2000), str(found["hint"])
+    kind = _ERRORS.get(str(found["kind"]))
+    if kind is None:
+        return RefusedError(problem, hint=hint)
+    place = found["place"]
+    position = Position(int(place[0]), int(place[1])) if place else None
+    return kind(problem, position, name=str(found["name"]), hint=hint)

@@ -1,0 +1,83 @@
+"""
+The commands with their lines in ``orderkit --help``, and that text as it is usually printed.
+
+click's import takes most of the time of ``--help``, so it is not used for that text. A test
+compares the text with click's own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+COMMANDS = {
+    "up": ("platform", "Run the embedded platform until ctrl-C."),
+    "bootstrap": ("bootstrap", "Bring a platform up, or show what that would take."),
+    "doctor": ("doctor", "Say what is missing and what to do about it."),
+    "demo": ("demo", "Show the whole loop on a platform of its own."),
+    "order": ("orders", "Order a kit and wait until it is Ready."),
+    "register": ("orders", "Enter an order that is written already into the ledger."),
+    "adopt": ("orders", "Take a repository made by hand, or a living XR, over as an order."),
+    "list": ("orders", "List all orders and how they are."),
+    "status": ("orders", "Say how one order is, at which commit, and why."),
+    "trace": ("orders", "Show an order's tree and what fails first."),
+    "events": ("orders", "Tell what the cluster said about an order in the last hour."),
+    "plan": ("plan", "Say what a change will do, down to composed resources."),
+    "change": ("changes", "Change fields of a living order through Git."),
+    "revert": ("changes", "Take back what one commit did to an order."),
+    "history": ("changes", "Tell who changed what in an order, and why."),
+    "destroy": ("orders", "End an order and prove that nothing is left."),
+    "team": ("team", "Add and list teams."),
+    "kit": ("kit", "Start, write, check and test the kits of a pack."),
+    "init": ("init", "Start a pack: a repository for kits of your own."),
+    "serve": ("serve", "Run the HTTP service for portals and programs."),
+    "function": ("function", "Serve a pack's stations to Crossplane over gRPC."),
+    "access": ("serve", "Let programs use the service."),
+    "platform": ("platform", "See what a platform would get, and upgrade it."),
+    "validate": ("validate", "Validate orders' files as the API server will."),
+    "edit": ("edit", "Edit values of a YAML file and leave every other byte alone."),
+    "render": ("render", "Render a skeleton as the portal would, or check it."),
+    "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
+}
+"""Each command's module in this package, and its line in ``--help``, which imports none."""
+SUMMARY = "Platform orders as files in Git, from a form to their proven end."
+EPILOG = (
+    "Try it: 'orderkit up' in one terminal, 'orderkit order garage team_name=ae86",
+    "stage=stage2' in another.",
+)
+_OPTIONS = {
+    "--version": "Show the version and exit.",
+    "-h, --help": "Show this message and exit.",
+}
+_WIDTH = 80
+"""click fits lines to 80 columns; only in a narrower terminal it breaks them elsewhere."""
+
+
+def help_text() -> str | None:
+    """Return the text of ``orderkit --help``; None in a terminal so narrow that lines must wrap."""
+    if _columns() < _WIDTH:
+        return None
+    sections = (
+        ("Usage: orderkit [OPTIONS] COMMAND [ARGS]...", ()),
+        (f"  {SUMMARY}", ()),
+        ("Options:", _aligned(_OPTIONS)),
+        ("Commands:", _aligned({name: line for name, (_, line) in COMMANDS.items()})),
+        (f"  {EPILOG[0]}", [f"  {EPILOG[1]}"]),
+    )
+    return "\n\n".join("\n".join((head, *lines)) for head, lines in sections) + "\n"
+
+
+def _aligned(rows: dict[str, str]) -> list[str]:
+    width = max(map(len, rows))
+    return [f"  {name:<{width}}  {text}" for name, text in rows.items()]
+
+
+def _columns() -> int:
+    """Return the terminal's width as ``shutil.get_terminal_size`` does, which imports much."""
+    text = os.environ.get("COLUMNS", "")
+    if text.isdigit() and int(text):
+        return int(text)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or _WIDTH
+    except (ValueError, OSError):  # no terminal
+        return _WIDTH

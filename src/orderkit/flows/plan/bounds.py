@@ -1,0 +1,40 @@
+"""What a plan may be about: the order's own XR, within what the team may have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from orderkit.core.errors import RefusedError
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.order import team_limits
+from orderkit.core.plan import Fault, Plan
+from orderkit.core.plan.judging import OutcomeRule
+from orderkit.flows.order.live_order import LiveOrder
+
+
+def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
+    """
+    Check that both are the order's XR.
+
+    Raises:
+        RefusedError: The new one has another kind or name.
+    """
+    one, other = Kind.of(old), Kind.of(new)
+    names = [metadata(each).get("name") for each in (old, new)]
+    if (one.group, one.kind) != (other.group, other.kind) or names[0] != names[1]:
+        raise RefusedError(
+            f"{other} {names[1]} is not the XR of {live.entry.order}, {one} {names[0]}",
+            hint="another name or kind is another order",
+        )
+
+
+def within_limits(live: LiveOrder, old: Manifest, plan: Plan) -> Plan:
+    """Return the plan with what the team may not have, as a change would be refused for it."""
+    try:
+        team_limits.check_kit(live.team, live.kit.name)
+        spec, before = plan.after.xr.get("spec") or {}, old.get("spec") or {}
+        team_limits.check_values(live.team, live.kit, spec, before=before)
+    except RefusedError as error:
+        fault = Fault("", str(error), "spec", error.hint, code=OutcomeRule.LIMIT)
+        return replace(plan, after=replace(plan.after, faults=(*plan.after.faults, fault)))
+    return plan

@@ -1,0 +1,578 @@
+"""Each rule of ``kit check``: a kit that breaks exactly that one, and where it is told."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import labkit
+import pytest
+
+from orderkit.adapters.folders.station_folder import BrokenStation
+from orderkit.core.check import KitRule, check_kit
+from orderkit.core.crossplane.station import Ready, Station, StationRequest, StationResponse
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.schema.validate import Finding
+from orderkit.core.schema.validate.findings import FindingSeverity
+
+KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"
+COMPOSITION, ROLE = "gitops/apis/lab/composition.yaml", "gitops/apis/lab/rights.yaml"
+FUNCTIONS, SOURCE = "gitops/functions/functions.yaml", "stations/lab/station.py"
+SITE = "gitops/config/site.yaml"
+Changes = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Case:
+    rule: KitRule
+    reason: str
+    changes: Changes = field(default_factory=dict)
+    stations: Mapping[str, Station] = field(default_factory=dict)
+    place: str = ""
+    """File and line at which it is told."""
+
+
+def swap(path: str, *pairs: tuple[str, str]) -> Changes:
+    text = labkit.TEXTS[path]
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new)
+    return {path: text}
+
+
+def composing(*kinds: tuple[str, str]) -> Changes:
+    """kit.yaml with more composed kinds."""
+    lines = "".join(f"    - {{apiVersion: {api}, kind: {kind}}}\n" for api, kind in kinds)
+    return {KIT: labkit.KIT + lines}
+
+
+def requiring(*kinds: tuple[str, str]) -> Changes:
+    lines = "".join(f"    - {{apiVersion: {api}, kind: {kind}}}\n" for api, kind in kinds)
+    return {KIT: f"{labkit.KIT}  requires:\n{lines}"}
+
+
+def granting(group: str, resource: str, verbs: str = '["*"]') -> Changes:
+    rule = f"  - apiGroups: [{group}]\n    resources: [{resource}]\n    verbs: {verbs}\n"
+    return {ROLE: labkit.ROLE + rule}
+
+
+def thing(kind: str, name: str, api_version: str = "v1", home: str = "", **more: Any) -> Manifest:
+    meta = {"name": name} | ({"namespace": home} if home else {})
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta, **more}
+
+
+def also(*wanted: tuple[str, Manifest], ready: Ready = Ready.UNSPECIFIED) -> Mapping[str, Station]:
+    """The sound station, which wants more once its Namespace is there."""
+
+    def run(request: StationRequest) -> StationResponse:
+        response = labkit.station(request)
+        if request.observed_resource("bay"):
+            for name, manifest in wanted:
+                response.want(name, manifest, ready=ready)
+        return response
+
+    return {"lab": run}
+
+
+def saying(status: Mapping[str, Any] | None = None, *conditions: str) -> Mapping[str, Station]:
+    def run(request: StationRequest) -> StationResponse:
+        response = labkit.station(request)
+        response.merge_status(status or {})
+        for type_ in conditions:
+            response.add_condition(type_, "True", "Said")
+        return response
+
+    return {"lab": run}
+
+
+def asking(
+    api_version: str, kind: str, *, strict: bool = False, early: bool = False
+) -> Mapping[str, Station]:
+    def run(request: StationRequest) -> StationResponse:
+        if early and request.is_answered("site") and not request.required_resource("site"):
+            response = StationResponse.to(request)
+            response.require("site", api_version, kind, match_name="site")
+            return response
+        response = labkit.station(request)
+        response.require("site", api_version, kind, match_name="site")
+        if strict and request.is_answered("site") and not request.required_resource("site"):
+            response.fatal("no site")
+        return response
+
+    return {"lab": run}
+
+
+def only_a_sheet(request: StationRequest) -> StationResponse:
+    response = StationResponse.to(request)
+    response.want("sheet", thing("ConfigMap", "sheet"))
+    return response
+
+
+def only_a_bay(request: StationRequest) -> StationResponse:
+    response = labkit.station(request)
+    bay = response.desired.resources["bay"].resource
+    bay["metadata"]["name"] = "bay"
+    if "sheet" in response.desired.resources:
+        response.desired.resources["sheet"].resource["metadata"]["namespace"] = "bay"
+    response.merge_status({"namespace": "bay"})
+    return response
+
+
+def wants_nothing(request: StationRequest) -> StationResponse:
+    return StationResponse.to(request)
+
+
+def nothing_for_large(request: StationRequest) -> StationResponse:
+    large = request.xr["spec"]["size"] == "large"
+    return StationResponse.to(request) if large else labkit.station(request)
+
+
+def fails_for_large(request: StationRequest) -> StationResponse:
+    if request.xr["spec"]["size"] == "large":
+        raise ValueError("too large")
+    return labkit.station(request)
+
+
+def all_at_once(request: StationRequest) -> StationResponse:
+    response = labkit.station(request)
+    response.want("sheet", thing("ConfigMap", "sheet", home=f"lab-{request.xr['spec']['team']}"))
+    return response
+
+
+def kind_and_object(request: StationRequest) -> StationResponse:
+    response = labkit.station(request)
+    names = {"kind": "Bench", "plural": "benches"}
+    crd = thing("CustomResourceDefinition", "benches.x.example.org", "apiextensions.k8s.io/v1")
+    crd["spec"] = {"group": "x.example.org", "names": names}
+    response.want("kind", crd, ready=Ready.TRUE)
+    response.want("bench", thing("Bench", "b", "x.example.org/v1", "default"))
+    return response
+
+
+def waits_for_ready(request: StationRequest) -> StationResponse:
+    response = labkit.station(request)
+    bucket = request.observed_resource("bucket") or {}
+    response.want("bucket", thing("Bucket", "b", "s3.aws.m.upbound.io/v1beta1", "default"))
+    conditions = bucket.get("status", {}).get("conditions", [])
+    if any(c["type"] == "Ready" and c["status"] == "True" for c in conditions):
+        response.want("key", thing("ConfigMap", "key", home="default"))
+    return response
+
+
+def long_names(request: StationRequest) -> StationResponse:
+    response = labkit.station(request)
+    name = f"a-rather-long-prefix-before-the-team-{request.xr['spec']['team']}"
+    response.want("long", thing("Namespace", name))
+    return response
+
+
+def forgets(request: StationRequest) -> StationResponse:
+    response = StationResponse.to(request)
+    response.desired.resources.pop("extra", None)
+    return response
+
+
+def counting() -> Station:
+    calls = itertools.count()
+
+    def run(request: StationRequest) -> StationResponse:
+        response = labkit.station(request)
+        response.merge_status({"namespace": f"n{next(calls)}"})
+        return response
+
+    return run
+
+
+def remembering() -> Station:
+    """Settles each time, on something else."""
+    runs = itertools.count()
+    current: list[int] = []
+
+    def run(request: StationRequest) -> StationResponse:
+        response = labkit.station(request)
+        if request.observed_resource("bay") is None:
+            current[:] = [next(runs)]
+        response.merge_status({"namespace": f"n{current[0]}"})
+        return response
+
+    return run
+
+
+def says_once(request: StationRequest) -> StationResponse:
+    response = labkit.station(request)
+    if request.observed_resource("bay") is None:
+        response.add_condition("Building", "True", "Begun")
+    return response
+
+
+SECOND = """\
+    - step: second
+      functionRef:
+        name: function-orderkit
+      input:
+        apiVersion: stations.orderkit.dev/v1alpha1
+        kind: Station
+        name: second
+"""
+TWO_STATIONS = swap(
+    COMPOSITION,
+    (
+        "    - step: ready\n",
+        f"{SECOND}    - step: ready\n",
+    ),
+)
+AFTER_READY = {COMPOSITION: labkit.COMPOSITION + SECOND}
+ENVIRONMENT = """\
+apiVersion: apiextensions.crossplane.io/v1beta1
+kind: EnvironmentConfig
+metadata:
+  name: site
+data: {region: eu}
+"""
+TEMPLATE = """\
+apiVersion: scaffolder.backstage.io/v1beta3
+kind: Template
+metadata:
+  name: lab
+spec:
+  owner: group:default/platform
+  type: service
+  parameters:
+    - title: A laboratory
+      properties:
+        team: {type: string}
+        size: {type: string}
+  steps: []
+"""
+FIELDS = "".join(f"                f{n}:\n                  type: integer\n" for n in range(4))
+EXTRA = thing("ConfigMap", "extra", home="default")
+POLICY = thing("NetworkPolicy", "closed", "networking.k8s.io/v1", "default")
+BINDING = thing("RoleBinding", "b", "rbac.authorization.k8s.io/v1", "default")
+RBAC = "rbac.authorization.k8s.io"
+ENV = "apiextensions.crossplane.io/v1beta1"
+SIZE = "                size:\n"
+HALF_A_RULE = """\
+              x-kubernetes-validations:
+                - rule: 'self.team =='
+"""
+HIDDEN = "                  x-ui-hidden: true\n                  properties: {a: {type: string}}\n"
+INNER = """\
+                  properties:
+                    count:
+                      type: integer
+                      default: 1
+"""
+MORE = "                more:\n                  type: object\n"
+
+CASES = [
+    Case(KitRule.UNREADABLE, "a tab", {"gitops/apis/lab/x.yaml": "a:\n\t- b\n"}, place="x.yaml:2"),
+    Case(KitRule.YAML_STYLE, "spaces at the end", swap(KIT, ("Laboratory", "Laboratory  "))),
+    Case(KitRule.YAML_STYLE_WARNING, "a comment", swap(KIT, ("spec:\n", "spec:\n  #bare\n"))),
+    Case(KitRule.DRIFT, "a generated page", {"docs/kits/lab.md": "GENERATED"}),
+    Case(KitRule.HAND_WRITTEN, "a page by hand", {"docs/kits/lab.md": "# Mine\n"}),
+    Case(KitRule.KIT_SCHEMA, "misspelt", swap(KIT, ("title:", "titel:")), place="kit.yaml:6"),
+    Case(
+        KitRule.KIT_FIELD, "team", swap(KIT, ("teamFrom: team", "teamFrom: tem")), place=".yaml:8"
+    ),
+    Case(KitRule.CHANGE_FIELDS, "misspelt", swap(KIT, ("[size]", "[sise]")), place="kit.yaml:11"),
+    Case(KitRule.CHANGE_FIELDS, "no field at all", swap(KIT, ("[size]", "[]"))),
+    Case(
+        KitRule.KIT_CONSISTENCY,
+        "a label of no value",
+        swap(KIT, ("  changes:", "  fields: {size: {labels: {huge: H}}}\n  changes:")),
+        place="kit.yaml:9",
+    ),
+    Case(
+        KitRule.XRD_FORM,
+        "hidden and required",
+        swap(XRD, ("[team, size]", "[team, size, more]"), (SIZE, MORE + HIDDEN + SIZE)),
+    ),
+    Case(KitRule.CHANGE_NAMES, "the team", swap(KIT, ("[size]", "[size, team]"), ("step", "any"))),
+    Case(
+        KitRule.CHANGE_DIRECTION,
+        "a text cannot step",
+        {
+            **swap(KIT, ("[size]", "[note]")),
+            **swap(XRD, (SIZE, "                note:\n                  type: string\n" + SIZE)),
+        },
+    ),
+    Case(
+        KitRule.CHANGE_CONFLICT,
+        "never, and stepwise",
+        swap(
+            KIT,
+            ("step\n", "step\n    - name: fixed\n      fields: [size]\n      direction: never\n"),
+        ),
+        place="kit.yaml:11",
+    ),
+    Case(
+        KitRule.FORM_FIELD_UNKNOWN,
+        "a field that is ignored",
+        {
+            "templates/lab/template.yaml": TEMPLATE.replace(
+                "size:", "sizes: {type: string}\n        size:"
+            )
+        },
+        place="template.yaml:12",
+    ),
+    Case(
+        KitRule.FORM_FIELD_MISSING,
+        "a required field",
+        {"templates/lab/template.yaml": TEMPLATE.replace("        size: {type: string}\n", "")},
+    ),
+    Case(KitRule.MANY_FIELDS, "six", swap(XRD, (SIZE, FIELDS + SIZE))),
+    Case(KitRule.EXAMPLE, "a size that is none", swap(KIT, ("size: small", "size: huge"))),
+    Case(
+        KitRule.EXAMPLE, "a parameter that is none", swap(KIT, ("size: small", "size: small, x: 1"))
+    ),
+    Case(
+        KitRule.NO_EXAMPLE,
+        "a pattern nobody guesses",
+        {
+            **swap(
+                KIT,
+                ("  examples:\n    - name: usual\n      values: {team: alpha, size: small}\n", ""),
+            ),
+            **swap(XRD, ("^[a-z][a-z0-9-]{2,28}$", "^z[0-9]{5}q$")),
+        },
+    ),
+    Case(KitRule.XRD_REFUSED, "its name", swap(XRD, ("name: xlabs.lab", "name: labs.lab"))),
+    Case(
+        KitRule.XRD_RULE,
+        "half a rule",
+        swap(
+            XRD,
+            ("[team, size]\n", f"[team, size]\n{HALF_A_RULE}"),
+        ),
+        place="definition.yaml:28",
+    ),
+    Case(
+        KitRule.XRD_CUT,
+        "a default of spec",
+        swap(XRD, ("[team, size]\n", "[team, size]\n              minProperties: 1\n")),
+        place="definition.yaml:27",
+    ),
+    Case(
+        KitRule.XRD_SCOPE,
+        "left out",
+        {
+            **swap(XRD, ("  scope: Cluster\n", "")),
+            **swap(KIT, ("    - {apiVersion: v1, kind: Namespace}\n", "")),
+        },
+        {"lab": only_a_sheet},
+    ),
+    Case(KitRule.XRD_LEGACY, "apiVersion v1", swap(XRD, ("crossplane.io/v2", "crossplane.io/v1"))),
+    Case(
+        KitRule.XRD_UNMEANT,
+        "a parent that may be absent",
+        swap(XRD, (SIZE, MORE + INNER + SIZE)),
+        place="definition.yaml:32",
+    ),
+    Case(KitRule.XRD_UNMEANT, "nothing declared", swap(XRD, (SIZE, MORE + SIZE))),
+    Case(
+        KitRule.XRD_REMARK,
+        "an example",
+        swap(XRD, ("How many benches.\n", "Benches.\n                  examples: [small]\n")),
+    ),
+    Case(KitRule.XRD_PRUNABLE, "the XRD", swap(XRD, ("Prune=false,Delete=false", "Prune=false"))),
+    Case(
+        KitRule.NAME_LENGTH,
+        "no bound",
+        swap(XRD, ("{2,28}", "{2,}")),
+        {"lab": only_a_bay},
+    ),
+    Case(KitRule.COMPOSITION_MISSING, "no file", {COMPOSITION: None}),
+    Case(
+        KitRule.COMPOSITION_TYPE,
+        "another version",
+        swap(COMPOSITION, ("org/v1alpha1\n    kind: X", "org/v1\n    kind: X")),
+        place="composition.yaml:9",
+    ),
+    Case(
+        KitRule.COMPOSITION_CHOICE, "misspelt", swap(XRD, ("name: lab-default", "name: lab-defalt"))
+    ),
+    Case(
+        KitRule.COMPOSITION_MODE,
+        "patches",
+        swap(COMPOSITION, ("  mode:", "  patchSets: []\n  mode:")),
+    ),
+    Case(KitRule.COMPOSITION_STEPS, "twice", swap(COMPOSITION, ("step: ready", "step: lab"))),
+    Case(
+        KitRule.FUNCTION_UNDECLARED,
+        "misspelt",
+        swap(COMPOSITION, ("name: function-orderkit", "name: function-orderkid")),
+        place="composition.yaml:15",
+    ),
+    Case(
+        KitRule.FUNCTION_PACKAGE, "no host", swap(FUNCTIONS, ("registry.example.org/orderkit", "o"))
+    ),
+    Case(KitRule.FUNCTION_MOVING, "latest", swap(FUNCTIONS, (":v0.7.0", ":latest"))),
+    Case(
+        KitRule.FOREIGN_STEP,
+        "a template",
+        {
+            **swap(COMPOSITION, ("name: function-orderkit", "name: function-go-templating")),
+            FUNCTIONS: labkit.FUNCTIONS.replace("function-orderkit", "function-go-templating"),
+        },
+    ),
+    Case(
+        KitRule.STATION_INPUT, "another kind", swap(COMPOSITION, ("kind: Station", "kind: Stage"))
+    ),
+    Case(KitRule.STATION_MISSING, "misspelt", swap(COMPOSITION, ("name: lab\n", "name: lap\n"))),
+    Case(KitRule.STATION_BROKEN, "no import", {}, {"lab": BrokenStation("lab", "SyntaxError: x")}),
+    Case(KitRule.STATION_IMPORTS, "time", {SOURCE: "import time\n" + labkit.STATION}, place="py:1"),
+    Case(KitRule.STATION_DELETION, "dead", {SOURCE: 'X = "deletionTimestamp"\n'}, place="py:1"),
+    Case(KitRule.AUTO_READY_LAST, "a step more", AFTER_READY, {"second": wants_nothing}),
+    Case(KitRule.PIPELINE_FAILS, "one size", {}, {"lab": fails_for_large}),
+    Case(
+        KitRule.NEEDS_FACTS,
+        "no site",
+        requiring((ENV, "EnvironmentConfig")),
+        asking(ENV, "EnvironmentConfig", strict=True),
+    ),
+    Case(KitRule.NEVER_SETTLES, "a counter", {}, {"lab": counting()}),
+    Case(KitRule.NOT_DETERMINISTIC, "a memory", {}, {"lab": remembering()}),
+    Case(
+        KitRule.NEVER_READY,
+        "a policy has no status",
+        {
+            **composing(("networking.k8s.io/v1", "NetworkPolicy")),
+            **granting("networking.k8s.io", "networkpolicies"),
+        },
+        also(("policy", POLICY)),
+    ),
+    Case(
+        KitRule.COMPOSES_NOTHING,
+        "nothing ever",
+        {KIT: labkit.KIT[: labkit.KIT.index("  composes")]},
+        {"lab": wants_nothing},
+    ),
+    Case(
+        KitRule.COMPOSES_UNDECLARED,
+        "a Secret",
+        {},
+        also(("key", thing("Secret", "key", home="default"))),
+    ),
+    Case(KitRule.COMPOSES_UNUSED, "no Secret", composing(("v1", "Secret")), place="kit.yaml:19"),
+    Case(
+        KitRule.REQUIRES_UNDECLARED,
+        "an environment",
+        {SITE: ENVIRONMENT},
+        asking(ENV, "EnvironmentConfig"),
+    ),
+    Case(KitRule.REQUIRES_UNUSED, "no environment", requiring((ENV, "EnvironmentConfig"))),
+    Case(
+        KitRule.RIGHTS,
+        "policies",
+        {
+            **composing(("networking.k8s.io/v1", "NetworkPolicy")),
+            "gitops/apis/lab/rbac.yaml": labkit.ROLE,
+        },
+        also(("policy", POLICY), ready=Ready.TRUE),
+    ),
+    Case(
+        KitRule.RIGHTS_ESCALATION,
+        "bindings",
+        {
+            **composing((f"{RBAC}/v1", "RoleBinding")),
+            **granting(RBAC, "rolebindings", "[get, list, watch, create, update, patch, delete]"),
+            "gitops/apis/lab/rbac.yaml": labkit.ROLE,
+        },
+        also(("binding", BINDING), ready=Ready.TRUE),
+    ),
+    Case(KitRule.GATE_NAMESPACE, "all at once", {}, {"lab": all_at_once}),
+    Case(
+        KitRule.GATE_DEFINITION,
+        "a kind and its object",
+        {
+            **composing(
+                ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+                ("x.example.org/v1", "Bench"),
+            ),
+            **granting("x.example.org", "benches"),
+        },
+        {"lab": kind_and_object},
+    ),
+    Case(KitRule.NO_NAMESPACE, "a ConfigMap", {}, also(("loose", thing("ConfigMap", "loose")))),
+    Case(KitRule.CLUSTER_SCOPED, "a Namespace", swap(XRD, ("scope: Cluster", "scope: Namespaced"))),
+    Case(KitRule.EARLY_RETURN, "nothing for one size", {}, {"lab": nothing_for_large}),
+    Case(
+        KitRule.EARLY_RETURN,
+        "without the facts",
+        {SITE: ENVIRONMENT, **requiring((ENV, "EnvironmentConfig"))},
+        asking(ENV, "EnvironmentConfig", early=True),
+    ),
+    Case(
+        KitRule.DROPS_WHEN_UNREADY,
+        "a key",
+        composing(("s3.aws.m.upbound.io/v1beta1", "Bucket")),
+        {"lab": waits_for_ready},
+    ),
+    Case(
+        KitRule.DROPS_EARLIER_STEPS,
+        "one of them",
+        TWO_STATIONS,
+        {**also(("extra", EXTRA)), "second": forgets},
+    ),
+    Case(KitRule.STATUS_FIELD, "not declared", {}, saying({"benches": 3})),
+    Case(KitRule.COMPOSED_STATUS, "of a map", {}, also(("extra", {**EXTRA, "status": {"a": 1}}))),
+    Case(KitRule.COMPOSED_NAME, "at the longest", {}, {"lab": long_names}),
+    Case(KitRule.SYSTEM_CONDITION, "Ready", {}, saying({}, "Ready")),
+    Case(KitRule.CONDITION_VANISHES, "said once", {}, {"lab": says_once}),
+    Case(
+        KitRule.FACT_SOURCE,
+        "a ConfigMap",
+        requiring(("v1", "ConfigMap")),
+        asking("v1", "ConfigMap"),
+    ),
+    Case(
+        KitRule.ENVIRONMENT_VERSION,
+        "of Crossplane 1",
+        requiring((ENV.replace("beta", "alpha"), "EnvironmentConfig")),
+        asking(ENV.replace("beta", "alpha"), "EnvironmentConfig"),
+    ),
+]
+
+
+def told(case: Case) -> list[tuple[KitRule, str, Finding]]:
+    stations = {"lab": labkit.station, **case.stations}
+    changes = dict(case.changes)
+    if changes.get("docs/kits/lab.md") == "GENERATED":
+        pages = labkit.generated(labkit.TEXTS)
+        page = next(data for path, data in pages.items() if str(path) == "docs/kits/lab.md")
+        changes["docs/kits/lab.md"] = page.decode() + "more\n"
+    found = check_kit(labkit.subject(changes, stations)).findings
+    rules = []
+    for entry in found:
+        assert isinstance(entry.about, Finding)
+        assert isinstance(entry.about.reason, KitRule)
+        rules.append((entry.about.reason, f"{entry.file}:{entry.line}", entry.about))
+    return rules
+
+
+def test_the_sound_kit_has_no_findings() -> None:
+    assert told(Case(KitRule.DRIFT, "none")) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.reason}")
+def test_a_kit_that_breaks_one_rule_is_told_of_exactly_that_one(case: Case) -> None:
+    found = told(case)
+    weighty = [entry for entry in found if entry[0].severity is not FindingSeverity.NOTE]
+    counted = found if case.rule.severity is FindingSeverity.NOTE else weighty
+
+    assert {rule for rule, _, _ in counted} == {case.rule}, counted
+    assert all(finding.message and finding.hint for _, _, finding in counted)
+    assert any(case.place in place for _, place, _ in counted), counted
+
+
+def test_every_rule_has_a_kit_that_breaks_it() -> None:
+    assert {case.rule for case in CASES} == set(KitRule)
+
+
+def test_codes_are_kebab_case_and_told_once() -> None:
+    codes = [str(rule) for rule in KitRule]
+
+    assert len(set(codes)) == len(codes)
+    assert all(code.replace("-", "").isalpha() and code.islower() for code in codes)

@@ -1,0 +1,65 @@
+"""A platform's values for hidden fields: baked when they fit, told when they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+from kitforms import kit_files
+
+from orderkit.core.errors import InvalidInputError
+from orderkit.core.generate.kit_files import generate
+from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.platform.baking import BUILT_IN
+from orderkit.core.platform.installation import CrossplaneSettings, Installation
+from orderkit.core.portal.profile import Profile
+from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
+
+SPEC = {"required": ["domain"], "properties": {"domain": {"type": "string"}}}
+KIT = {"hidden": {"domain": {"from": "BASE_DOMAIN", "pattern": r"^[a-z.]+\.org$"}}}
+PACK = (
+    b"apiVersion: orderkit.dev/v1alpha1\nkind: Pack\nmetadata: {name: p}\nspec: {kits: [thing]}\n"
+)
+
+
+CHARTS = Installation(crossplane=CrossplaneSettings(chart_repository="https://charts.example.org"))
+
+
+def published(profile: Profile, **values: str) -> str:
+    files = {**kit_files(SPEC, KIT), PurePosixPath("pack.yaml"): PACK}
+    files |= generate(files, read_kit("thing", files))
+    known = PlatformValues("http://127.0.0.1:1", "a" * 40, "registry.local", profile, values)
+    return render_pack(files, known)[PurePosixPath("templates/thing/template.yaml")].decode()
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_a_value_is_baked_into_the_form(profile: Profile) -> None:
+    text = published(profile, BASE_DOMAIN="apps.example.org")
+
+    assert "default: 'apps.example.org'" in text
+    assert "__ORDERKIT_" not in text
+
+
+def test_a_missing_value_names_kit_field_and_the_way_out() -> None:
+    with pytest.raises(InvalidInputError, match="kit 'thing' bakes it into 'domain'") as caught:
+        published(Profile.NATURAL)
+
+    assert "platform.yaml" in caught.value.hint
+
+
+def test_a_value_that_the_guard_refuses_stops_the_publishing() -> None:
+    with pytest.raises(InvalidInputError, match="the guard of 'domain' in kit 'thing'"):
+        published(Profile.NATURAL, BASE_DOMAIN="example.com")
+
+
+def test_a_platform_has_a_value_for_each_built_in_name() -> None:
+    values = PlatformValues("http://127.0.0.1:1", "a" * 40, "registry.local", installation=CHARTS)
+
+    assert set(values.baked({})) == set(BUILT_IN)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_page_about_kits_lists_each_built_in_value(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs/kits.md").read_text()
+
+    assert f"| `{name}` | {BUILT_IN[name]} |" in page

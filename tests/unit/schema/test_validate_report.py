@@ -1,0 +1,192 @@
+"""Reports of `core.schema.validate`: stable reasons, paths, ways out, defaults, what is dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.schema.validate import Reason, ValidationReport, Validator
+from orderkit.core.schema.validate.findings import DefaultedValue
+
+SPEC: dict[str, Any] = {
+    "type": "object",
+    "required": ["size"],
+    "properties": {
+        "size": {"type": "string", "enum": ["small", "large"], "description": "How much of it."},
+        "replicas": {"type": "integer", "minimum": 1, "default": 2},
+        "team": {"type": "string", "pattern": "^[a-z]+$"},
+        "ports": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"number": {"type": "integer"}}},
+        },
+    },
+    "x-kubernetes-validations": [
+        {"rule": "self.size != 'large' || self.replicas > 2", "message": "large needs three"},
+        {"rule": "self.replicas >= oldSelf.replicas", "message": "never shrinks"},
+    ],
+}
+
+
+def xrd(**changes: Any) -> Manifest:
+    schema = {"type": "object", "properties": {"spec": SPEC}}
+    version = {"served": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "xthings.example.org"},
+        "spec": {
+            "scope": "Cluster",
+            "group": "example.org",
+            "names": {"kind": "XThing", "plural": "xthings"},
+            "versions": [
+                {**version, "name": "v1", "referenceable": True},
+                {**version, "name": "v0", "served": False},
+            ],
+            **changes,
+        },
+    }
+
+
+def thing(name: str = "good", version: str = "v1", **spec: Any) -> Manifest:
+    return {
+        "apiVersion": f"example.org/{version}",
+        "kind": "XThing",
+        "metadata": {"name": name},
+        "spec": {"size": "small", **spec},
+    }
+
+
+def check(new: Manifest, old: Manifest | None = None) -> ValidationReport:
+    return Validator(xrd()).check(new, old)
+
+
+def told(report: ValidationReport) -> list[tuple[str, str]]:
+    return [(finding.path, finding.reason) for finding in report.findings]
+
+
+def test_a_good_object_is_valid_and_gets_its_defaults() -> None:
+    report = check(thing())
+
+    assert report.valid
+    assert report.defaulted == (DefaultedValue("spec.replicas", 2),)
+    assert report.result["spec"] == {"size": "small", "replicas": 2}
+
+
+def test_crossplanes_own_fields_are_known() -> None:
+    report = check(thing(crossplane={"compositionRef": {"name": "other"}}))
+
+    assert report.valid
+
+
+def test_an_unknown_field_names_the_nearest_and_is_dropped() -> None:
+    report = check(thing(repliccas=3))
+
+    (finding,) = report.findings
+    assert (finding.path, finding.reason) == ("spec.repliccas", Reason.UNKNOWN_FIELD)
+    assert finding.hint == "did you mean 'replicas'?"
+    assert report.pruned == ("spec.repliccas",)
+    assert "repliccas" not in report.result["spec"]
+
+
+def test_an_unknown_field_far_from_all_names_them_all() -> None:
+    (finding,) = check(thing(ports=[{"zzz": 1}])).findings
+
+    assert finding.path == "spec.ports[0].zzz"
+    assert finding.hint == "fields here: number"
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "reason", "rule"),
+    [
+        ({"size": "huge"}, "spec.size", Reason.NOT_ALLOWED, 'enum ["small", "large"]'),
+        ({"replicas": 0}, "spec.replicas", Reason.INVALID, "minimum 1"),
+        ({"replicas": "x"}, "spec.replicas", Reason.WRONG_TYPE, 'type "integer"'),
+        ({"team": "X"}, "spec.team", Reason.INVALID, 'pattern "^[a-z]+$"'),
+        ({"size": None}, "spec.size", Reason.REQUIRED, "required"),
+    ],
+)
+def test_structure_is_told_with_its_rule(
+    spec: dict[str, Any], path: str, reason: Reason, rule: str
+) -> None:
+    (finding,) = check(thing(**spec)).findings
+
+    assert (finding.path, finding.reason, finding.rule) == (path, reason, rule)
+
+
+def test_an_enum_tells_what_is_allowed_and_what_the_field_is_for() -> None:
+    (finding,) = check(thing(size="huge")).findings
+
+    assert finding.value == '"huge"'
+    assert finding.hint == 'use one of "small", "large"; How much of it.'
+
+
+def test_a_rule_sees_defaults_and_tells_its_message() -> None:
+    (finding,) = check(thing(size="large")).findings
+
+    assert finding.reason == Reason.RULE
+    assert finding.message == "Invalid value: large needs three"
+    assert finding.rule == "self.size != 'large' || self.replicas > 2"
+
+
+def test_a_transition_rule_judges_the_change_only() -> None:
+    assert check(thing(replicas=1)).valid
+
+    (finding,) = check(thing(replicas=1), thing()).findings
+    assert (finding.reason, finding.message) == (
+        Reason.TRANSITION,
+        "Invalid value: never shrinks",
+    )
+
+
+@pytest.mark.parametrize("name", ["Upper", "under_score", "-dash", "dot.", "ü"])
+def test_a_name_that_is_no_dns_name_is_refused(name: str) -> None:
+    assert told(check(thing(name))) == [("metadata.name", Reason.NAME)]
+
+
+def test_a_name_too_long_for_crossplanes_label_is_refused() -> None:
+    assert check(thing("a" * 63)).valid
+    assert told(check(thing("a" * 64))) == [("metadata.name", Reason.TOO_LONG)]
+
+
+def test_an_object_without_a_name_is_refused_unless_one_is_generated() -> None:
+    nameless = {**thing(), "metadata": {}}
+
+    assert told(check(nameless)) == [("metadata.name", Reason.REQUIRED)]
+    assert check({**thing(), "metadata": {"generateName": "a-"}}).valid
+
+
+def test_a_version_that_is_not_served_names_those_that_are() -> None:
+    (finding,) = check(thing(version="v0")).findings
+
+    assert finding.reason == Reason.UNKNOWN_VERSION
+    assert finding.hint == "served: example.org/v1"
+
+
+def test_another_kind_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(ValueError, match=r"ConfigMap is no XThing\.example\.org"):
+        check({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+
+
+def test_the_object_is_left_alone() -> None:
+    new = thing(extra=1, ports=[{"number": None}])
+    before = repr(new)
+    check(new, thing())
+
+    assert repr(new) == before
+
+
+def test_a_broken_rule_is_the_definitions_fault() -> None:
+    definition = xrd()
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    spec = {**SPEC, "x-kubernetes-validations": [{"rule": "self.colour == 'red'"}]}
+    definition["spec"]["versions"][0]["schema"] = {
+        "openAPIV3Schema": {**schema, "properties": {"spec": spec}}
+    }
+    validator = Validator(definition)
+
+    ((path, message),) = validator.faults()
+    assert path == "v1: properties[spec].x-kubernetes-validations[0].rule"
+    assert "undefined field 'colour'" in message
+    assert validator.check(thing()).valid

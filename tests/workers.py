@@ -1,0 +1,137 @@
+"""
+How the tests are shared among the workers of pytest-xdist (``-n``), and one summary for all.
+
+A worker takes one module after the other, each whole and in its order, so that what a module
+starts is started once. Modules that share an expensive real system stay together on one worker.
+What takes long begins first. Lines that tests keep for the end of the report (`Summary`) come from
+all workers.
+
+Registered by ``tests/conftest.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler.loadscope import LoadScopeScheduling
+
+TOGETHER = {
+    "a real Argo CD and its Kubernetes API server": (
+        "tests/conformance/cluster/",
+        "tests/conformance/delivery/",
+        "tests/conformance/policies/",
+        "tests/conformance/validate/",
+        "tests/conformance/xrds/",
+        "tests/e2e/test_delivery_reasons.py",
+        "tests/e2e/test_plan_applied.py",
+        "tests/e2e/test_real_argocd.py",
+        "tests/e2e/test_real_kube_datasets.py",
+        "tests/e2e/test_real_layers.py",
+        "tests/e2e/test_runner_on_real_kube.py",
+    ),
+    "a real Backstage on the reference pack": (
+        "tests/e2e/test_backstage_dryrun.py",
+        "tests/e2e/test_backstage_service.py",
+        "tests/e2e/test_backstage_steps.py",
+        "tests/e2e/test_backstage_trees.py",
+        "tests/e2e/test_browser_journey.py",
+    ),
+    "a real Backstage on the corpus": (
+        "tests/e2e/test_browser_generated.py",
+        "tests/e2e/test_corpus_portal.py",
+    ),
+}
+"""Modules that one worker runs with ``--e2e``, by what they share."""
+
+LONGEST_FIRST = (
+    "tests/e2e/",
+    "tests/conformance/delivery/",
+    "tests/crash/",
+    "tests/faults/",
+    "tests/component/changes/",
+    "tests/component/platform/",
+)
+"""Begun in this order, before everything else: a long module at the end leaves a worker idle."""
+
+_OUTPUT = "orderkit summary"
+_summary = pytest.StashKey["Summary"]()
+
+
+class Summary:
+    """Lines for the end of the report, in sections; all workers' lines together."""
+
+    def __init__(self) -> None:
+        self._sources: list[tuple[str, Callable[[], Iterable[str]]]] = []
+
+    def add(self, title: str, lines: Callable[[], Iterable[str]]) -> None:
+        """Add what `lines` returns when the tests are over."""
+        self._sources.append((title, lines))
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return each line with the title of its section."""
+        return [(title, line) for title, lines in self._sources for line in lines()]
+
+
+def summary(config: pytest.Config) -> Summary:
+    """Return the summary of this process."""
+    return config.stash.setdefault(_summary, Summary())
+
+
+class Workers:
+    """The hooks of a run, with and without workers."""
+
+    def __init__(self) -> None:
+        self._lines: list[tuple[str, str]] = []
+
+    def pytest_xdist_make_scheduler(
+        self, config: pytest.Config, log: Producer
+    ) -> LoadScopeScheduling:
+        config.option.loadscopereorder = False
+        return _ByModule(config, log, together=bool(config.getoption("--e2e")))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=_rank)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[_OUTPUT] = summary(session.config).lines()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self._lines += map(tuple, getattr(node, "workeroutput", {}).get(_OUTPUT, []))
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    ) -> None:
+        lines = [*summary(config).lines(), *self._lines]
+        for title in dict.fromkeys(title for title, _ in lines):
+            terminalreporter.section(title, sep="-")
+            for of, line in lines:
+                if of == title:
+                    terminalreporter.write_line(line)
+
+
+class _ByModule(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    def __init__(self, config: pytest.Config, log: Producer, *, together: bool) -> None:
+        super().__init__(config, log)
+        self._together = together
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        if self._together:
+            for group, paths in TOGETHER.items():
+                if module.startswith(paths):
+                    return group
+        return module
+
+
+def _rank(item: pytest.Item) -> int:
+    for rank, path in enumerate(LONGEST_FIRST):
+        if item.nodeid.startswith(path):
+            return rank
+    return len(LONGEST_FIRST)

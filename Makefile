@@ -37,8 +37,8 @@ check: $(DEV) ## style, types, layers, YAML, generated files
 
 # What make test runs: a part of make test-all that answers in minutes. One list, here.
 QUICK := tests/unit \
-  $(addprefix tests/component/,test_kit_test_command.py test_readme.py platform/test_orders.py \
-    platform/test_ending.py changes/test_change_command.py) \
+  $(addprefix tests/component/,test_kit_test_command.py test_agents_pack.py test_readme.py \
+    platform/test_orders.py platform/test_ending.py changes/test_change_command.py) \
   $(addprefix tests/conformance/,forge/test_forge_port.py cluster/test_cluster_apply.py \
     validate delivery/test_delivery_scenarios.py)
 

@@ -21,12 +21,12 @@ from tests.workers import Workers
 
 SOAK_TIMEOUT_S = 7200
 SHORT_SEED = 1
-STAND_INS = frozenset({"embedded", "embedded-http", "ours"})
-"""How suites with several implementations name those that are Orderkit's own."""
 REAL = frozenset({"real", "argocd", "embedded-kube"})
-"""How they name those that need a real system."""
+"""How suites with several implementations name those that need a real system."""
 CONFORMANCE, FAULTS = (Path(__file__).parent / name for name in ("conformance", "faults"))
 """Where those suites are."""
+NEED_REAL = frozenset({"real_gitea", "real_kube", "real_argocd", "real", "readers"})
+"""The fixtures of what ``make lab`` builds; `readers` are YAML readers, Go's among them."""
 _seed = pytest.StashKey[int]()
 
 
@@ -70,9 +70,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     soak = config.getoption("--soak")
     if config.getoption("--only-real"):
-        _leave_out(config, items, STAND_INS)
+        _deselect(config, items, lambda item: _is_two_sided(item) and not _needs_real(item))
     elif not (soak or config.getoption("--e2e") or _real_systems_named()):
-        _leave_out(config, items, REAL)
+        _deselect(config, items, lambda item: _is_two_sided(item) and _is_about_real(item))
     if not soak:
         _deselect(config, items, lambda item: item.get_closest_marker("soak") is not None)
         return
@@ -80,16 +80,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S), append=False)
 
 
-def _leave_out(
-    config: pytest.Config, items: list[pytest.Item], implementations: frozenset[str]
-) -> None:
-    """Deselect the part of two-sided suites that is about these implementations."""
+def _is_two_sided(item: pytest.Item) -> bool:
+    return item.path.is_relative_to(CONFORMANCE) or item.path.is_relative_to(FAULTS)
 
-    def is_about_them(item: pytest.Item) -> bool:
-        two_sided = item.path.is_relative_to(CONFORMANCE) or item.path.is_relative_to(FAULTS)
-        return two_sided and not implementations.isdisjoint(_parameters(item))
 
-    _deselect(config, items, is_about_them)
+def _is_about_real(item: pytest.Item) -> bool:
+    return not REAL.isdisjoint(_parameters(item))
+
+
+def _needs_real(item: pytest.Item) -> bool:
+    """Say whether a test meets something that ``make lab`` builds."""
+    fixtures = getattr(item, "fixturenames", ())
+    return _is_about_real(item) or not NEED_REAL.isdisjoint(fixtures)
 
 
 def _deselect(

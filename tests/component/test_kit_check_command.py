@@ -57,7 +57,7 @@ def test_a_sound_kit_passes_and_says_how_much_was_tried(
 
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err == "1 kit, 4 orders tried: 0 errors, 0 warnings, 0 notes\n"
+    assert told.err == "1 kit, 4 example orders run: 0 errors, 0 warnings, 0 notes\n"
 
 
 def test_a_finding_names_file_line_rule_and_advice(

@@ -81,7 +81,7 @@ def test_a_platform_that_is_as_it_should_be_is_left_alone(
 
     assert orderkit("render", "--diff").code == 0
     assert "nothing to do" in orderkit("upgrade", "--plan").out
-    assert orderkit("upgrade").out == "nothing to do: every layer is as it should be and ready\n"
+    assert orderkit("upgrade").out == "nothing to do: every layer is up to date and ready\n"
     assert messages(platform) == before
 
 
@@ -141,7 +141,7 @@ def test_a_layer_that_never_gets_ready_stops_it_and_the_same_command_goes_on(
 
     assert (stopped.code, again.code) == (5, 5)
     assert "stopped at layer functions" in stopped.err
-    assert "repeat the same command" in stopped.err
+    assert "repeat the command" in stopped.err
     assert len(messages(platform)) == before + 1, "nothing after the layer, nothing twice"
 
     foreign.unlink()

@@ -26,6 +26,15 @@ from typing import Any
 from tests.crash import durable
 
 PRELOADED = (
+    "anyio._backends._asyncio",
+    "kubernetes.config",
+    "kubernetes.dynamic",
+    "orderkit.adapters.kube.cluster",
+    "orderkit.cli.commands.changes",
+    "orderkit.cli.inputs",
+    "orderkit.cli.signals",
+    "orderkit.core.crossplane.auto_ready",
+    "orderkit.core.crossplane.twins.environment",
     "orderkit.adapters.embedded.catalog.http",
     "orderkit.adapters.embedded.certificates",
     "orderkit.cli.commands.demo",
@@ -42,7 +51,7 @@ PRELOADED = (
     "uvicorn.loops.auto",
     "uvicorn.protocols.http.auto",
 )
-"""What the commands import lazily, so that a fork does not have to."""
+"""What the commands import lazily, so that a fork does not have to: most of its processor time."""
 
 
 def main() -> None:

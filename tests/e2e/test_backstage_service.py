@@ -194,4 +194,4 @@ def test_a_service_token_of_the_portal_orders_for_nobody(
     status, found = _through_the_proxy(backstage, static, body)
 
     assert status == 401
-    assert "who asks is not proved" in json.dumps(found)
+    assert "the requester is not proved" in json.dumps(found)

@@ -1,7 +1,7 @@
 """
-Until when the certificates hold that platform.yaml and a kubeconfig name.
+Read when the certificates expire that platform.yaml and a kubeconfig name.
 
-Reads local files only. Tokens tell no date and are not looked at. Called by ``orderkit platform
+Reads local files only. Tokens have no date and are ignored. Called by ``orderkit platform
 check``.
 """
 

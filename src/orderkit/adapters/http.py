@@ -1,8 +1,7 @@
 """
-What our HTTP clients have in common: whom they talk to, and how much they read.
+What our HTTP clients share: checks of addresses, and a cap on answers.
 
-Called by ``gitea``, ``backstage`` and ``oidc``. Sessions, retries and the meaning of answers are
-theirs.
+Called by ``gitea`` and ``backstage``. Sessions, retries and the meaning of answers are theirs.
 """
 
 from __future__ import annotations

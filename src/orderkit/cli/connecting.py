@@ -1,5 +1,5 @@
 """
-Turn ``platform.yaml`` into ports: the one place that knows which adapter stands behind which.
+Turn ``platform.yaml`` into ports: the only module that knows which adapter implements which port.
 
 The embedded platform is reached like any other: over HTTP, by its addresses.
 """
@@ -41,7 +41,7 @@ SECRET_HEADER = "X-Orderkit-Secret"  # noqa: S105 - the header's name
 
 
 def settings_path(platform_file: str | None) -> Path:
-    """Return the platform.yaml that is meant: given, else beside the default state."""
+    """Return the path of platform.yaml: the given one, else the one in the state folder."""
     if platform_file:
         return Path(platform_file)
     state = os.environ.get("ORDERKIT_STATE")

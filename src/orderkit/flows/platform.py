@@ -1,7 +1,7 @@
 """
-What every story needs: one platform's ports, and the two repositories Orderkit keeps there.
+The ports of one platform, and the two repositories Orderkit keeps there.
 
-``adapters.connecting`` makes it from ``platform.yaml``; tests make it from what they like.
+``cli.connecting`` makes it from ``platform.yaml``; tests make it from any adapters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer
 
 _KIT_FILES = ("templates/*/kit.yaml", "gitops/apis/*/definition.yaml")
-"""What describes a kit; everything else of the pack is read only for the kit at hand."""
+"""The files that describe a kit; other files are read only for the requested kit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Platform:
     """Renders templates that nobody vouches for."""
     teams: Sequence[str] = ()
     functions: Sequence[FunctionProcess] = ()
-    """Composition functions that plans may call as processes of their own."""
+    """Composition functions that plans call in processes of their own."""
     service_registers: bool = False
     """Orders enter the ledger through the platform's service only."""
 
@@ -160,7 +160,7 @@ _FILES_KEPT = 500
 def pack_files(
     platform: Platform, commit: CommitSha, paths: Iterable[PurePosixPath]
 ) -> dict[PurePosixPath, bytes]:
-    """Read files of the pack; those of a commit never change, so each is asked for once."""
+    """Read files of the pack, each once per commit: files of a commit never change."""
     files = {}
     for path in paths:
         key = (platform.forge.base_url, platform.pack_repo, commit, path)
@@ -197,11 +197,11 @@ def write_ledger(
     """
     Put files into the ledger (None removes one) in a single commit. Idempotent.
 
-    The operation's id is completed by the commit it starts from, so that the same step of a
-    later life (an order ended and ordered again) is never mistaken for this one.
+    The commit it starts from becomes part of the operation's id, so that the same step of an order
+    that ended and was ordered again is a different operation.
 
     Args:
-        base: What the contents were decided on; None to take the ledger as it is now.
+        base: The ledger that the contents were computed from; None: the current one.
 
     Raises:
         ConflictError: Other writers won every round, or one of the files changed since `base`.

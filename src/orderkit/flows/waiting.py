@@ -26,7 +26,7 @@ def until(
     on_look: Callable[[T], object] = lambda _: None,
 ) -> T:
     """
-    Look until `is_done`, first often, then once a second; return what was seen last.
+    Look until `is_done`, first often, then once a second; return the last state.
 
     Raises:
         IncompleteError: `timeout_s` passed; the message says `goal` and `why_not`, its hint
@@ -41,7 +41,7 @@ def until(
             return state
         if clock.monotonic_s() >= deadline:
             reason = why_not(state)
-            going_on = "repeat the same command to go on, or look with 'orderkit trace'"
+            going_on = "repeat the same command to continue, or look with 'orderkit trace'"
             raise IncompleteError(
                 f"{goal} did not happen within {timeout_s:g} s" + (f": {reason}" if reason else ""),
                 hint="; ".join(filter(None, (advice(state), going_on))),

@@ -1,9 +1,9 @@
 """
-Handlers for changes of living orders: change one, tell its history.
+Handlers for changes of live orders: change one, show its history.
 
-A form of the portal sends what it has, with the commit it was opened on and ``whole: true``; a
-program sends what it wants. Either way ``flows.change`` decides, and nobody's change is lost.
-Called by ``request_pipeline``, listed in ``operation_table``.
+A form of the portal sends all its values, the commit it was opened on and ``whole: true``; a
+program sends only what it wants to change. ``flows.change`` detects conflicts in both cases. Called
+by ``gate``, listed in ``table``.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def post_change(service: Service, call: ServiceRequest) -> ServiceResponse:
     outcome = change_by_form(service.platform, live, form_entry, _request(call, live))
     call.noted.update(state=outcome.state, commit=outcome.commit)
     is_written = outcome.state in ("committed", "proposed") and not outcome.repeated
-    return ServiceResponse(201 if is_written else 200, _told(service, live, outcome))
+    return ServiceResponse(201 if is_written else 200, _body(service, live, outcome))
 
 
 def post_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Say what a change does. It is judged as the change would be."""
+    """Return the plan of a change, with the same checks as the change."""
     entry = entry_for(service, call, "read")
     live = find_living(service.platform, entry.order)
     form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
@@ -68,7 +68,7 @@ def _request(call: ServiceRequest, live: LiveOrder) -> ChangeRequest:
 
 
 def _operation(call: ServiceRequest) -> str | None:
-    """Name the operation by the caller's key and what is asked: the same is done once."""
+    """Derive the operation's id from the caller's key and the request."""
     if not call.key:
         return None
     text = json.dumps([call.who.name, call.path, call.key, call.body], sort_keys=True)
@@ -76,15 +76,15 @@ def _operation(call: ServiceRequest) -> str | None:
 
 
 def member(call: ServiceRequest, claimed: str | None, team: TeamName) -> Requester:
-    """Return who asks. Whoever may act for every team counts as a member of this one."""
+    """Return the requester. A caller that may act for every team counts as a member."""
     requester = call.who.requester(claimed)
     if call.who.teams("read") is None and requester.proof:
         return replace(requester, groups=requester.groups | {f"group:default/{team}"})
     return requester
 
 
-def _told(service: Service, live: LiveOrder, outcome: Changed) -> Mapping[str, Any]:
-    """Add what a person reads, and where they look next."""
+def _body(service: Service, live: LiveOrder, outcome: Changed) -> Mapping[str, Any]:
+    """Add a message for people and the address to look at next."""
     url = f"{service.platform.forge.base_url}/{live.repository}"
     if outcome.pull is not None:
         url = outcome.pull.web_url
@@ -109,7 +109,7 @@ def _message(outcome: Changed) -> str:
 
 
 def get_history(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Tell who changed what in an order, when and why, newest first."""
+    """Show who changed what in an order, when and why, newest first."""
     entry = entry_for(service, call, "read")
     limit = int(call.query.get("limit", "50"))
     entries = history(service.platform, entry.order, limit=limit)

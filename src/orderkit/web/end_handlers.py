@@ -1,10 +1,10 @@
 """
-Handlers for the end of an order: begin it, or go on with it; say how far it is.
+Handlers for the end of an order: begin or continue it, and report its progress.
 
-An end takes minutes. It runs in a thread of its own, one for each order; the answer waits for it
-a while and then says where to look. Each step is recorded in the ledger before it is taken, so an
-end that was cut off (the service was stopped) goes on when it is asked for again. Called by
-``gate``, listed in ``operation_table``; one `EndRuns` per service.
+An end takes minutes. It runs in its own thread, one per order; the answer waits a while and then
+says where to look. Each step is recorded in the ledger before it is taken, so an interrupted end
+(the service was stopped) continues when it is requested again. Called by
+``gate``, listed in ``table``; one `EndRuns` per service.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _GRACE_S = 10.0
-"""How much earlier than the gate the answer stops waiting."""
+"""How much earlier than the request pipeline the answer stops waiting."""
 _KEPT = 200
-"""How many ends that are over are remembered; the ledger knows all."""
+"""How many finished ends are kept in memory; the ledger has all."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Run:
-    """One end under way, or over."""
+    """One end, running or finished."""
 
     wanted: EndRequest
     steps: list[dict[str, str]] = field(default_factory=list)
@@ -47,14 +47,14 @@ class _Run:
 
 
 class EndRuns:
-    """The ends that this process is at work on."""
+    """The ends that this process runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
 
     def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
-        """End an order whose id is typed as a confirmation. 200 if it has ended, else 202."""
+        """End an order; its id confirms that. 200 if it has ended, else 202."""
         entry = find_entry(service, call, "end")
         confirmed = call.body["confirm"]
         if confirmed != entry.order:
@@ -70,19 +70,21 @@ class EndRuns:
             reason=call.body.get("reason", ""),
             take=tuple(name for name, yes in call.body.get("take", {}).items() if yes),
         )
-        run = self._begun(service.platform, request)
+        run = self._start(service.platform, request)
         run.over.wait(max(0.0, service.options.answer_s - _GRACE_S))
         if not run.over.is_set():
-            return ServiceResponse(202, _ending(entry, run.steps), {"Location": _where(entry)})
+            return ServiceResponse(
+                202, _ending(entry, run.steps), {"Location": _status_path(entry)}
+            )
         if run.error is not None:
             raise run.error
         if run.ended is None:
-            raise RuntimeError("an end that is over has a result")
+            raise RuntimeError("a finished end has a result")
         call.noted["repository"] = run.ended.record.repository
-        return ServiceResponse(200, _over(entry, run.ended.record))
+        return ServiceResponse(200, _ended_body(entry, run.ended.record))
 
     def get(self, service: Service, call: ServiceRequest) -> ServiceResponse:
-        """Say how far an end is."""
+        """Report the progress of an end."""
         entry = find_entry(service, call, "read")
         with self._lock:
             run = self._runs.get(entry.order)
@@ -96,11 +98,11 @@ class EndRuns:
             )
         tombstones = ledger.tombstones(paths, entry.order)
         if entry.application_path in paths or not tombstones:
-            raise NotFoundError(f"{entry.order} is not ending", hint="it lives")
+            raise NotFoundError(f"{entry.order} is not ending", hint="the order is live")
         text = read_text(service.platform, service.platform.ledger, tombstones[-1], "main")
-        return ServiceResponse(200, _over(entry, parse(text or "", name=str(tombstones[-1]))))
+        return ServiceResponse(200, _ended_body(entry, parse(text or "", name=str(tombstones[-1]))))
 
-    def _begun(self, platform: Platform, request: EndRequest) -> _Run:
+    def _start(self, platform: Platform, request: EndRequest) -> _Run:
         with self._lock:
             run = self._runs.get(request.order)
             if run is None or run.over.is_set():
@@ -108,7 +110,7 @@ class EndRuns:
                 run = self._runs[request.order] = _Run(request)
                 name = f"end of {request.order}"
                 thread = threading.Thread(target=_carry_out, args=(platform, run), name=name)
-                thread.daemon = True  # what it has done is recorded; nobody waits for it
+                thread.daemon = True  # its steps are recorded, so the process may stop without it
                 thread.start()
             return run
 
@@ -132,7 +134,7 @@ def _carry_out(platform: Platform, run: _Run) -> None:
 
 def find_entry(service: Service, call: ServiceRequest, right: Right) -> OrderEntry:
     """
-    Return the order that the path names: living, ending or ended; if the caller may.
+    Return the order that the path names, live, ending or ended, if the caller may see it.
 
     Raises:
         NotFoundError: There was never one, and the caller may see all.
@@ -152,7 +154,7 @@ def find_entry(service: Service, call: ServiceRequest, right: Right) -> OrderEnt
     return entry
 
 
-def _where(entry: OrderEntry) -> str:
+def _status_path(entry: OrderEntry) -> str:
     return f"/v1/orders/{entry.order}/end"
 
 
@@ -160,24 +162,24 @@ def _ending(entry: OrderEntry, steps: list[dict[str, str]]) -> dict[str, Any]:
     return {
         "order": entry.order,
         "state": "ending",
-        "status": _where(entry),
+        "status": _status_path(entry),
         "steps": list(steps),
-        "message": f"`{entry.order}` is ending; asking for it again goes on where it stands.",
+        "message": f"`{entry.order}` is ending; repeat the request if it was interrupted.",
     }
 
 
-def _over(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
+def _ended_body(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
     gone_lines = "".join(f"\n- {key}" for key in record.must_be_gone)
     stays = "".join(f"\n- {text}" for text in record.survives)
     return {
         "order": entry.order,
         "state": "ended",
-        "status": _where(entry),
+        "status": _status_path(entry),
         "endedAt": record.ended_at,
         "repository": record.repository,
         "gone": [key.to_json() for key in record.must_be_gone],
         "survives": list(record.survives),
         "message": f"`{entry.order}` has ended; its repository is {record.repository}d. "
-        f"Seen to be gone:{gone_lines or ' nothing was there'}"
-        + (stays and f"\n\nWhat stays:{stays}"),
+        f"Verified to be gone:{gone_lines or ' nothing was there'}"
+        + (stays and f"\n\nSurvives:{stays}"),
     }

@@ -1,5 +1,5 @@
 """
-Requests in, answers out: what every handler of the service has in common.
+Read requests and write answers, for every handler of the service.
 
 Bodies are small JSON objects, checked against the schema that the OpenAPI document shows. Errors
 are short and readable as they are, because a portal shows them only in a log line (observed on
@@ -43,11 +43,13 @@ def parse_body(data: bytes, schema: Mapping[str, Any]) -> dict[str, Any]:
     Read JSON and check it.
 
     Raises:
-        InvalidInputError: No JSON, a key twice, no Unicode, or a field the schema refuses.
+        InvalidInputError: No JSON, a duplicate key, invalid Unicode, or the schema refuses a field.
     """
     try:
         body = json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
-        json.dumps(body, ensure_ascii=False).encode()  # a lone surrogate is no text
+        json.dumps(
+            body, ensure_ascii=False
+        ).encode()  # refuses a lone surrogate, which is no valid text
     except (ValueError, RecursionError) as error:
         raise errors.InvalidInputError("body", data[:80], f"is no JSON: {error}") from error
     check(body, schema, "body")
@@ -60,7 +62,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"'{twice}' stands there twice")
+        raise ValueError(f"'{twice}' is given twice")
     return values
 
 
@@ -73,21 +75,23 @@ def parse_query(request: Request, parameters: Mapping[str, Mapping[str, Any]]) -
     Read the query.
 
     Raises:
-        InvalidInputError: A parameter nobody knows, one twice, or a value its schema refuses.
+        InvalidInputError: An unknown or duplicate parameter, or its schema refuses a value.
     """
     values: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name not in parameters:
-            rule = "is no parameter here"
-            raise errors.InvalidInputError(f"query.{name}", value, rule, hint=_known(parameters))
+            rule = "is not a parameter of this operation"
+            raise errors.InvalidInputError(
+                f"query.{name}", value, rule, hint=_parameter_list(parameters)
+            )
         if name in values:
-            raise errors.InvalidInputError(f"query.{name}", value, "stands there twice")
+            raise errors.InvalidInputError(f"query.{name}", value, "is given twice")
         check(value, parameters[name], f"query.{name}")
         values[name] = value
     return values
 
 
-def _known(parameters: Mapping[str, object]) -> str:
+def _parameter_list(parameters: Mapping[str, object]) -> str:
     return f"parameters: {', '.join(parameters) or 'none'}"
 
 

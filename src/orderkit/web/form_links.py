@@ -1,10 +1,10 @@
 """
-Lead a browser from an order's page to a form of the portal, with what Git holds filled in.
+Redirect a browser from an order's page to a form of the portal, filled in with the values in Git.
 
-A link that a person clicks carries no token. So the forms of an order are open to everybody who
-may read its repository anyway: where that is private, only to those who prove themselves, or if
-platform.yaml says ``openForms``. What the form holds is a claim; the request it sends is checked.
-Called by ``request_pipeline``, listed in ``operation_table``.
+A link that a person clicks carries no token. So the forms of an order are open to everybody who may
+read its repository: if that is private, only to authenticated callers, or to all if platform.yaml
+says ``openForms``. The form's values are a claim; the request that the form sends is checked.
+Called by ``gate``, listed in ``table``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _living(service: Service, call: ServiceRequest) -> LiveOrder:
 
 
 def _open_entry(service: Service, call: ServiceRequest) -> OrderEntry:
-    """Return an order whose values everybody may see; others look as if they did not exist."""
+    """Return an order whose values everybody may see; for others, raise as if it did not exist."""
     order = call.path["order"]
     entry = ledger.living_order(ledger_snapshot(service.platform).blobs, order)
     if entry is not None:

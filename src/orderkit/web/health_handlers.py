@@ -1,9 +1,9 @@
 """
-Handlers for those who watch the service: alive, ready, figures, and its own document.
+Handlers for monitoring: health, readiness, metrics and the OpenAPI document.
 
 ``/healthz`` says that the process answers; ``/readyz`` that forge, cluster and the signers of
-tokens do. The latter's verdict is kept for a few seconds, because anybody may ask for it.
-Called by ``request_pipeline``, listed in ``operation_table``.
+tokens do. The latter's result is cached for a few seconds, because anybody may request it.
+Called by ``gate``, listed in ``table``.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def get_healthz(_service: Service, _call: ServiceRequest) -> ServiceResponse:
 
 
 def get_metrics(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Show the figures; they are of all teams."""
+    """Return the metrics, which cover all teams."""
     call.who.check("observe", None)
     return ServiceResponse(200, service.metrics.text())
 
 
 class Readiness:
-    """The verdict on what the service needs, kept for a moment."""
+    """The cached result of checking what the service needs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -44,15 +44,15 @@ class Readiness:
         """Answer 200 if everything that is needed answers, else 503."""
         with self._lock:
             if time.monotonic() >= self._until:
-                self._checks = _looked(service)
+                self._checks = _check_all(service)
                 self._until = time.monotonic() + _KEPT_S
             checks = dict(self._checks)
         ready = all(result == "ok" for result in checks.values())
         return ServiceResponse(200 if ready else 503, {"ready": ready, "checks": checks})
 
 
-def _looked(service: Service) -> dict[str, str]:
-    """Return ok or what is wrong, by name; without addresses: strangers may read it."""
+def _check_all(service: Service) -> dict[str, str]:
+    """Return ok or the error by name, without addresses, because anybody may read it."""
     platform, requesters = service.platform, service.options.access.requesters
     checks: dict[str, Callable[[], Any]] = {
         "forge": lambda: ledger_snapshot(platform),

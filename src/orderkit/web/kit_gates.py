@@ -1,10 +1,10 @@
 """
-Handler that tells a program whether the user of an XR may go on: 200, 402 or 503.
+Handler that tells a program whether the user of an XR may continue: 200, 402 or 503.
 
-402 says one thing only, that what was paid for is used up; whatever else keeps the answer from
-being yes is 503, so that a broken platform never looks like an empty purse. No answer may be kept:
-an agent that was given more money is let in at once. Called by ``request_pipeline``, listed in
-``operation_table``; one `GateHandlers` per service.
+402 only means that the budget is used up. Any other reason is 503, so that a broken platform never
+looks like an exhausted budget. Answers may not be cached: after a budget is raised, an agent
+continues at once. Called by ``gate``, listed in
+``table``; one `GateHandler` per service.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class GateHandlers:
         if xr is None:
             raise UnknownGateError(
                 f"there is no {gate_query.kit} '{gate_query.name}' now",
-                hint="it is being made or taken away, or the name or namespace is wrong",
+                hint="it is being created or deleted, or the name or namespace is wrong",
             )
         verdict = self._gates.verdict(service.platform, gate_query, xr)
         call.noted["gate"] = verdict.state.value
@@ -47,7 +47,7 @@ class GateHandlers:
     def _check_team(
         service: Service, call: ServiceRequest, gate_query: GateRequest, xr: Manifest | None
     ) -> None:
-        """Let those pass who may read it; another team's looks like one that is not there."""
+        """Check that the caller may read it; another team's XR looks as if it did not exist."""
         teams = call.who.teams("read")
         if teams is None:
             return

@@ -18,14 +18,14 @@ from orderkit.web.request_schemas import COMPONENTS, KEY, LABEL, named
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ALWAYS = {
     400: "A field, parameter or body that is refused.",
-    429: "Too many requests of this caller.",
+    429: "Too many requests from this caller.",
     500: "A bug in Orderkit.",
     502: "Forge, cluster or portal failed.",
-    503: "One of them cannot be reached, or the work is not finished: send it again.",
+    503: "One of them cannot be reached, or the work is not finished: send the request again.",
 }
 _GUARDED = {
-    401: "Who asks is not proved.",
-    403: "The caller may not, or the request is unsafe.",
+    401: "The caller is not authenticated.",
+    403: "The caller lacks the right, or the request is unsafe.",
 }
 
 
@@ -40,7 +40,7 @@ def document(operations: Iterable[ServiceOperation], *, secret_header: str) -> d
         "info": {
             "title": "Orderkit",
             "version": "v1",
-            "description": "Place, look at, change and end platform orders (docs/service.md).",
+            "description": "Place, show, change and end platform orders (docs/service.md).",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -52,12 +52,12 @@ def document(operations: Iterable[ServiceOperation], *, secret_header: str) -> d
                     "type": "apiKey",
                     "in": "header",
                     "name": secret_header,
-                    "description": "What a portal's proxy adds; templates cannot see it.",
+                    "description": "The secret that a portal's proxy adds, unseen by templates.",
                 },
                 "bearer": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token of Backstage, of an OpenID provider, or of ours.",
+                    "description": "A token of Backstage, an OpenID provider, or this service.",
                 },
             },
         },

@@ -1,8 +1,8 @@
 """
-Handlers for orders: place one, register one, look at them.
+Handlers for orders: place, register and show them.
 
-A caller sees and touches the orders of their teams. For an order of another team the answer is
-that of an order that does not exist. Called by ``request_pipeline``, listed in ``operation_table``.
+A caller may use the orders of their teams. An order of another team is answered like one that does
+not exist. Called by ``gate``, listed in ``table``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 
 def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Run a template of the pack; each step makes sure. 201 if the order is new."""
+    """Run a template of the pack; its steps are idempotent. 201 if the order is new."""
     requester = call.who.requester(call.body.get("requester"))
 
     def permit(team: TeamName | None) -> None:
@@ -56,7 +56,7 @@ def _task(task: TaskDone, requester: Requester) -> dict[str, Any]:
 
 
 def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Register an order whose repository is there. 201 if it is new in the ledger."""
+    """Register an order whose repository exists. 201 if it is new in the ledger."""
     body = call.body
     call.noted.update(order=body["order"], team=body["team"])
     call.who.check("order", body["team"])
@@ -99,7 +99,7 @@ def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 
 def get_events(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Tell what the cluster says about an order and its parts, newest first."""
+    """List the cluster's events about an order and its parts, newest first."""
     entry = entry_for(service, call, "read")
     limit = int(call.query.get("limit", "50"))
     events = order_events(service.platform, entry.order, limit=limit)

@@ -1,9 +1,9 @@
 """
-What every request passes: who calls, may they, how often; then its handler, the log, the figures.
+The path of every request: caller, rights, rate limit, handler, audit log, metrics.
 
-Requests are read here and answered in threads, because a portal or provider may have to be asked
-for its keys. Slow operations have threads of their own, since they may call the service again,
-and are answered in time: what takes longer is not stopped, and the same request finds it.
+Requests are handled in threads, because keys may have to be fetched from a portal or provider. Slow
+operations have separate threads, because they may call the service again. They are answered within
+a time limit: the work continues, and a repeated request finds it.
 Called by ``service``.
 """
 
@@ -52,7 +52,7 @@ class RequestPipeline:
         self._threads: dict[bool, anyio.CapacityLimiter] = {}
 
     async def answer(self, operation: ServiceOperation, request: Request) -> Response:
-        """Answer a request; whatever goes wrong is an answer too."""
+        """Answer a request; errors become answers too."""
         began, metrics = time.monotonic(), self._service.metrics
         audit_entry: dict[str, Any] = {"request": uuid.uuid4().hex, "operation": operation.id}
         metrics.begin()
@@ -96,7 +96,7 @@ class RequestPipeline:
         return error_answer(
             503,
             f"not finished after {answer_s:g} s",
-            "send the same request again: it finds what is done and does the rest",
+            "send the same request again: it continues where this one stopped",
         )
 
     def _handled(
@@ -128,7 +128,7 @@ class RequestPipeline:
     def _let_in(
         self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
     ) -> Caller | Response | None:
-        """Return the caller, None where anybody may ask, or what one hears who asks too much."""
+        """Return the caller (None: no authentication), or the refusal by the rate limit."""
         access = self._service.options.access
         shows = any(name in request.headers for name in (access.header, "authorization"))
         if operation.right is None and not (operation.optional and shows):

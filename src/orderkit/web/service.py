@@ -1,8 +1,8 @@
 """
-The HTTP service: what portals and programs call instead of holding the forge's credential.
+The HTTP service for portals and programs, which need no credential of the forge.
 
-Its operations stand in ``table``, with their schemas; ``/openapi.json`` shows them. Who calls
-and what they may do is judged by ``callers``, in ``gate``. Made by ``orderkit up`` and
+``operation_table`` lists its operations and schemas; ``/openapi.json`` shows them. ``callers``
+decides who calls and what they may do. Made by ``orderkit up`` and
 ``orderkit serve``; docs/service.md is for those who call it.
 """
 
@@ -61,7 +61,10 @@ class _Place:
         if operation is None:
             methods = ", ".join(sorted(self._operations))
             response: Response = error_answer(
-                405, f"{request.method} is no method of this path", "", headers={"Allow": methods}
+                405,
+                f"{request.method} is not a method of this path",
+                "",
+                headers={"Allow": methods},
             )
         else:
             response = await self._gate.answer(operation, request)

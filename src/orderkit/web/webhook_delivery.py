@@ -1,9 +1,8 @@
 """
-Read from a delivery of the forge's webhook which pull requests are to be planned anew.
+Read from a delivery of the forge's webhook which pull requests to plan again.
 
-A delivery is believed only that something happened: repository and number are all that is taken
-from it, and everything else is read from the forge again. Called by ``pull_plans``, once the
-signature was found right.
+Takes only repository and number from a delivery; everything else is read from the forge again.
+Called by ``pull_plans`` after it checked the signature.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _NAME = re.compile(r"([A-Za-z0-9._-]{1,100})/([A-Za-z0-9._-]{1,100})\Z")
 _NUMBER_MAX = 10**9
 
 Asked = tuple[RepoId, int | None]
-"""A pull request; None: all of the repository that are open."""
+"""A repository and the number of a pull request; None: all open ones."""
 
 
 def read_delivery(event: str, body: bytes) -> Asked | str:
     """
-    Return what is to be planned, or why nothing is.
+    Return what to plan, or why there is nothing to plan.
 
     Args:
         event: As the forge names it in its header ``X-Gitea-Event``.
@@ -73,5 +72,5 @@ def _repository(payload: dict[str, Any]) -> RepoId:
 def _number(payload: dict[str, Any]) -> int:
     number = payload.get("number")
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < _NUMBER_MAX:
-        raise InvalidInputError("number", number, "is no number of a pull request")
+        raise InvalidInputError("number", number, "is not a number of a pull request")
     return number

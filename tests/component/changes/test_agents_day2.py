@@ -320,5 +320,5 @@ def test_an_end_that_cannot_hand_back_does_not_begin(site: Running, orderkit: Co
     done = orderkit("destroy", "agentbudget-held-bot", "--timeout", "2")
 
     assert done.code == 5
-    assert "what comes before its end" in done.err
+    assert "the change before its end" in done.err
     assert site.platform.cluster.get(key) is not None

@@ -170,7 +170,9 @@ def test_every_team_is_registered_if_none_is_named(orderkit: Command, hand: Hand
     done = orderkit("platform", "webhook", "--url", "http://127.0.0.1:9")
 
     assert done.code == 0, done.err
-    assert f"{hand.bay.repo.owner}: pull requests are told to http://127.0.0.1:9{PATH}" in done.out
+    assert (
+        f"{hand.bay.repo.owner}: pull requests are reported to http://127.0.0.1:9{PATH}" in done.out
+    )
     assert orderkit("platform", "webhook", "--repository", "nonsense").code == 2
     assert orderkit("platform", "webhook", "--url", "ftp://x").code == 2
     assert orderkit("platform", "webhook", "--team", "no-such-team").code == 1

@@ -159,7 +159,7 @@ def test_a_whole_file_can_be_planned(orderkit: Command, living: Bay, tmp_path: P
     assert "data.stage stage1 → stage3" in orderkit("plan", living.order, "--file", str(file)).out
     refused = orderkit("plan", living.order, "--file", str(other))
     assert refused.code == RefusedError.exit_code
-    assert "another name or kind is another order" in refused.err
+    assert "an XR of another name or kind is another order" in refused.err
 
 
 def test_without_the_cluster_the_plan_says_what_it_lacks(orderkit: Command, living: Bay) -> None:

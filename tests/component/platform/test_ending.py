@@ -99,7 +99,7 @@ def test_a_protected_order_is_not_ended_until_git_lifts_it(
     refused = orderkit("destroy", order)
 
     assert refused.code == 4
-    assert f"{order} is protected against its end: audited until May" in refused.err
+    assert f"{order} is protected and cannot end: audited until May" in refused.err
     assert f"remove the annotation {PROTECTED}" in refused.err
     delivered(orderkit, order)
 

@@ -321,7 +321,7 @@ def test_who_proves_nothing_gets_nothing_where_signatures_are_checked(
     done = signed(task(team), **header)
 
     assert done.status == 401
-    assert "who asks is not proved" in done.error
+    assert "the requester is not proved" in done.error
     assert platform.platform.forge.head(repository(team)) is None
 
 

@@ -38,7 +38,7 @@ def test_a_team_shows_what_was_decided_and_keeps_what_is_not_decided_anew(
     assert shown["kits"] == ["garage"]
     assert shown["namespaces"] == [f"team-{team}"]
     assert "orders=3, garage.stage=stage2" in orderkit("team", "show", team).out
-    assert orderkit("team", "add", team).out.endswith("was there already\n")
+    assert orderkit("team", "add", team).out.endswith("existed already\n")
 
 
 def test_what_a_team_may_not_is_refused_before_anything_is_written(
@@ -144,7 +144,7 @@ def test_a_team_with_orders_stays_and_without_goes_whole(
 
     assert team not in orderkit("team", "list").out.split()
     assert platform.platform.cluster.get(project(team)) is None
-    assert "off the platform already" in orderkit("team", "remove", team).out
+    assert "was removed already" in orderkit("team", "remove", team).out
     assert orderkit("team", "show", team).code == 1
     assert orderkit("team", "add", team).code == 0
     assert platform.platform.forge.has_org(team)

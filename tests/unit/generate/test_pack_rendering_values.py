@@ -41,7 +41,7 @@ def test_a_value_is_baked_into_the_form(profile: Profile) -> None:
 
 
 def test_a_missing_value_names_kit_field_and_the_way_out() -> None:
-    with pytest.raises(InvalidInputError, match="kit 'thing' bakes it into 'domain'") as caught:
+    with pytest.raises(InvalidInputError, match="kit 'thing' needs it for 'domain'") as caught:
         published(Profile.NATURAL)
 
     assert "platform.yaml" in caught.value.hint

@@ -97,5 +97,5 @@ def send(
             ) from error
         except (requests.exceptions.RequestException, OSError) as error:
             raise UnreachableError(
-                f"nobody answers at {address}", hint="is the platform up? orderkit up"
+                f"no server answers at {address}", hint="is the platform running? orderkit up"
             ) from error

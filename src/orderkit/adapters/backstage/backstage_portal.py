@@ -75,7 +75,7 @@ class BackstagePortal:
         """
         url, added = self._resolve(path)
         names = {name.lower() for name in headers}
-        # What is configured wins over what a template says: else a template could spoof it.
+        # Configured headers win over a template's, or a template could spoof them.
         configured_names = {name.lower() for name in added}
         sent_headers = {
             name: value for name, value in headers.items() if name.lower() not in configured_names
@@ -100,7 +100,7 @@ class BackstagePortal:
             raise InvalidInputError(
                 "path",
                 path,
-                "names no proxy endpoint that is configured",
+                "names a proxy endpoint that is not configured",
                 hint=f"known: {endpoint_names}",
             )
         path_below = path.lstrip("/").removeprefix(f"{_PROXY}/{name}")

@@ -1,5 +1,5 @@
 """
-Read a pack from a folder on disk, and say which commit it is.
+Read a pack from a folder on disk, and identify its commit.
 
 The reference pack lies beside the sources in a checkout and inside the package in a wheel.
 Only the rooms of a pack are read; symbolic links are refused, sizes are capped.
@@ -20,9 +20,9 @@ from orderkit.core.yaml.documents import Files
 
 ROOMS = ("templates", "day2", "stations", "gitops")
 SCHEMAS = "schemas"
-"""Where a pack may keep CRDs that somebody else delivers: plans judge by them."""
+"""Folder for CRDs that others deliver; plans use their schemas."""
 DOCS = "docs/kits"
-"""Where the kits' generated pages lie."""
+"""Folder of the kits' generated pages."""
 _FILE_MAX_BYTES = 1_000_000
 _FILES_MAX = 5_000
 _NOISE = {"__pycache__", ".DS_Store"}
@@ -111,7 +111,9 @@ def _unpacked(archive: bytes) -> Files:
                 continue
             content = tar.extractfile(member) if member.isreg() else None
             if content is None or member.size > _FILE_MAX_BYTES or len(files) == _FILES_MAX:
-                raise InvalidInputError(str(path), None, "is a link, too large, or one too many")
+                raise InvalidInputError(
+                    str(path), None, "is a link, is too large, or exceeds the number of files"
+                )
             files[path] = content.read()
     return files
 
@@ -135,7 +137,9 @@ def write_file(folder: Path, path: PurePosixPath, data: bytes | None) -> None:
         _drop_empty(target.parent, folder)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = folder / f".{target.name}.new"  # in no room: what a kill leaves is never published
+    beside = (
+        folder / f".{target.name}.new"
+    )  # outside the pack's folders, so a leftover of a kill is never published
     beside.write_bytes(data)
     beside.replace(target)
 

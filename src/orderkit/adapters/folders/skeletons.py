@@ -1,5 +1,5 @@
 """
-Render one of the skeletons that start something: a pack, a kit.
+Render the skeleton of a new pack or kit.
 
 They lie in ``skeletons/`` beside the reference pack and are cookiecutter's. Rendered without its
 prompts, hooks, replay files and user configuration, so the same values give the same files. Not

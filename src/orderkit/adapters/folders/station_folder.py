@@ -6,7 +6,7 @@ then called ``<folder>/<name>``. A folder is imported as a package under a priva
 packs (or two versions of one) never meet in ``sys.modules``. A station runs as part of this
 process with all its rights: load only packs you trust as much as Orderkit.
 
-A folder that cannot be loaded does not hurt the others: its station is a `BrokenStation`,
+A folder that cannot be loaded does not affect the others: its station is a `BrokenStation`,
 which refuses every order of that kit with the reason.
 
 Called by the embedded platform, by the commands that check and try kits, and by the processes of
@@ -46,7 +46,7 @@ class BrokenStation:
     error: str
 
     def __call__(self, request: StationRequest) -> StationResponse:
-        """Refuse, so that nothing that exists is deleted."""
+        """Refuse, so that no existing resource is deleted."""
         response = StationResponse.to(request)
         response.fatal(f'station "{self.name}" cannot be loaded: {self.error}')
         return response

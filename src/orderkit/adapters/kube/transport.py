@@ -244,7 +244,7 @@ def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
         return None
 
     def reread(configuration: Any) -> None:
-        with suppress(OSError):  # being replaced: the one we have may still do
+        with suppress(OSError):  # the file is being replaced; the old token may still be valid
             token = (path.parent / file).read_text().strip()
             configuration.api_key["BearerToken"] = f"Bearer {token}"
 

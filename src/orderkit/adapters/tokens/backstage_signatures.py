@@ -1,17 +1,17 @@
 """
-Who stands behind a request that came through Backstage, proved by Backstage's signatures.
+Prove the person behind a request that came through Backstage, by Backstage's signatures.
 
 The step ``http:backstage:request`` sends a token of the scaffolder (``vnd.backstage.plugin``,
 audience ``proxy``, an hour) that holds, as ``obo``, a token of the person who runs the task
 (``vnd.backstage.limited-user``); a person's own call through the proxy sends theirs
 (``vnd.backstage.user``). Observed on Backstage 1.55. Each is checked with the keys its signer
-publishes below the portal's address. A task of a service account holds nobody.
+publishes below the portal's address. A task of a service account names no person.
 
 A person's groups are the token's own claim ``ent``. The limited token has none; then Backstage is
 asked for them with the token itself (``/api/auth/v1/userinfo``), as its own plugins do, and the
 answer is kept for half a minute.
 
-Given to ``web`` as the port ``requesters``; thread-safe.
+Called by ``web`` through the port ``requesters``; thread-safe.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class BackstageRequesters:
         elif kind == USER:
             claims = self._users.verified(token, ExpectedClaims(_AUDIENCE, ALGORITHMS))
         else:
-            raise _unproved("the token is none of a person who is signed in to the portal")
+            raise _unproved("the token does not belong to a person who is signed in to the portal")
         try:
             person = check_requester(claims["sub"])
         except InvalidInputError as error:
@@ -103,7 +103,7 @@ class BackstageRequesters:
     def _on_behalf_of(self, token: str) -> str:
         claims = self._scaffolder.verified(token, ExpectedClaims(_PROXY, ALGORITHMS))
         if claims["sub"] != _SCAFFOLDER:
-            raise _unproved(f"the token is of the portal's plugin '{claims['sub']}'")
+            raise _unproved(f"the token belongs to the portal's plugin '{claims['sub']}'")
         person = claims.get("obo")
         if not isinstance(person, str) or token_type(person) != LIMITED_USER:
             raise UnprovedError(
@@ -142,7 +142,7 @@ class _Groups:
             answer = fetch_json(self._url, _NO_BACKSTAGE, token=token)
         except RemoteError as error:
             raise UnreachableError(
-                f"the groups of {person} cannot be had: {error}", hint=error.hint
+                f"the groups of {person} cannot be read: {error}", hint=error.hint
             ) from error
         claims = answer.get("claims") if isinstance(answer, dict) else None
         if not isinstance(claims, dict) or claims.get("sub", person) != person:
@@ -167,6 +167,6 @@ def token_type(token: str) -> str:
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
-        hint="the portal's proxy must let Authorization pass (allowedHeaders)",
+        f"the requester is not proved: {why}",
+        hint="let the portal's proxy forward the Authorization header (allowedHeaders)",
     )

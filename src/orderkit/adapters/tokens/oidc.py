@@ -1,10 +1,10 @@
 """
-Who stands behind a token of an OpenID Connect provider.
+Prove the person behind a token of an OpenID Connect provider.
 
-Signature (a published key, an algorithm of the allow-list), issuer, audience and times are checked;
-the requester and the groups are claims of the token. It redeems no codes, keeps no sessions and
-asks the provider for nothing but its keys. Given to ``web`` as the port ``requesters``;
-thread-safe.
+Signature (a published key, an algorithm of the allow-list), issuer, audience and times are
+checked; the requester and the groups are claims of the token. It redeems no codes, keeps no
+sessions and asks the provider for nothing but its keys. Called by ``web`` through the port
+``requesters``; thread-safe.
 """
 
 from __future__ import annotations
@@ -102,6 +102,6 @@ class OidcRequesters:
 
 def _unproved(why: str) -> UnprovedError:
     return UnprovedError(
-        f"who asks is not proved: {why}",
+        f"the requester is not proved: {why}",
         hint="get a new token from the provider, for the audience in platform.yaml",
     )

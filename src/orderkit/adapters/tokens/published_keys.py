@@ -1,9 +1,9 @@
 """
 Tokens signed with keys that their signer publishes (JSON Web Key Sets, RFC 7517).
 
-Keys are kept by id and fetched again when an unknown id appears, at most every few seconds, so that
-a stranger's tokens cannot make us ask without end. Signatures, algorithms, audience and times are
-judged by PyJWT. Called by ``backstage_signatures``, ``bearers`` and ``oidc``; thread-safe.
+Keys are kept by id and fetched again when an unknown id appears, at most every few seconds, so
+that a stranger's tokens cannot cause endless requests. Signatures, algorithms, audience and
+times are judged by PyJWT. Called by ``backstage.signatures`` and ``oidc``; thread-safe.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class PublishedKeys:
                 self._fetch()
             public_key = self._known.get(key_id)
         if public_key is None:
-            raise self._unproved("the token is not signed with a key that its signer publishes")
+            raise self._unproved("the token is signed with a key that its signer does not publish")
         return public_key
 
     def _fetch(self) -> None:
@@ -144,5 +144,5 @@ def header(token: str, unproved: Unproved) -> dict[str, Any]:
     try:
         token_header: dict[str, Any] = jwt.get_unverified_header(token)
     except (jwt.PyJWTError, ValueError) as error:
-        raise unproved("what came with the request is no signed token") from error
+        raise unproved("the token is not a signed token") from error
     return token_header

@@ -1,4 +1,4 @@
-"""Keep the clients' file of a platform: ``orderkit access add``."""
+"""Edit the clients' file of a platform: ``orderkit access add``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orderkit.core.platform.access import RIGHTS, Client, digest_of, read_client
 
 @dataclass(frozen=True, slots=True)
 class NewClient:
-    """A client that shall get a token."""
+    """A client to create a token for."""
 
     name: str
     teams: tuple[str, ...]

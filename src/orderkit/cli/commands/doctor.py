@@ -1,4 +1,4 @@
-"""``orderkit doctor``: say what is missing or unreachable and what to do about it."""
+"""``orderkit doctor``: report what is missing or unreachable, and what to do about it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
 
     failed = any(finding.verdict == "fail" for finding in findings)
     if as_json:
-        keys = ("what", "verdict", "detail", "advice")
-        rows = [{key: getattr(finding, key) for key in keys} for finding in findings]
+        rows = [
+            {"what": f.check, "verdict": f.verdict, "detail": f.detail, "advice": f.advice}
+            for f in findings
+        ]
         emit_json(schema, {"ok": not failed, "findings": rows})
         return int(failed)
     emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.check, f.verdict, f.detail) for f in findings])
@@ -60,7 +62,7 @@ def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
 
 
 def _machine() -> Iterator[DoctorFinding]:
-    """Look for the programs that people and the embedded forge use."""
+    """Check for the programs that people and the embedded forge use."""
     import shutil
     import sys
 
@@ -76,5 +78,5 @@ def _machine() -> Iterator[DoctorFinding]:
             yield DoctorFinding(name, "fail", "is not on PATH", f"install {name}")
         else:
             yield DoctorFinding(
-                name, "warn", "is not on PATH", "only needed to look around by hand"
+                name, "warn", "is not on PATH", "only needed to inspect the cluster by hand"
             )

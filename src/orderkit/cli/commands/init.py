@@ -1,4 +1,4 @@
-"""``orderkit init``: a platform team starts a pack of its own."""
+"""``orderkit init``: start a new pack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``orderkit kit check``: judge kits before a platform has to."""
+"""``orderkit kit check``: check kits before they are published."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _FOUND = 1
 @click.option(
     "--since",
     metavar="REF",
-    help="Compare with the kits at this commit, tag or branch: would living orders break?",
+    help="Compare with the kits at this commit, tag or branch: would live orders break?",
 )
-@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option("--strict", is_flag=True, help="Also fail on warnings.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0 for code hosts.")
 @json_option
 def kit_check(
@@ -37,10 +37,10 @@ def kit_check(
     as_json: bool,
 ) -> int:
     """
-    Check kits, all of the pack by default: sources, generated files, Composition, pipeline.
+    Check kits (default: every kit of the pack): sources, generated files, Composition, pipeline.
 
-    Stations run in this process, with the kit's examples. Exit code 1: errors were found (with
-    --strict: or warnings). The rules stand in docs/kit-check.md.
+    Stations run in this process, with the kit's examples. Exit code 1: there are errors (with
+    --strict: or warnings). The rules are in docs/kit-check.md.
 
     Example: orderkit kit check garage --since origin/main
     """
@@ -147,4 +147,4 @@ def _emit_text(verdict: PackVerdict, folder: Path) -> None:
         click.echo(f"  advice: {_advice(entry)}")
     counts = ", ".join(f"{count} {severity}" for severity, count in _counts(verdict).items())
     kits = f"{len(verdict.kits)} kit{'' if len(verdict.kits) == 1 else 's'}"
-    click.echo(f"{kits}, {verdict.runs} orders tried: {counts}", err=True)
+    click.echo(f"{kits}, {verdict.runs} example orders run: {counts}", err=True)

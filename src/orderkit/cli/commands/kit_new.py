@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     "fields",
     multiple=True,
     metavar="NAME:TYPE[:enum=A|B][:default=X][:optional]",
-    help="A field of the order; string, integer, number or boolean. May be repeated.",
+    help="A field of the order: string, integer, number or boolean. Repeatable.",
 )
-@click.option("--no-input", is_flag=True, help="Ask for nothing, also on a terminal.")
+@click.option("--no-input", is_flag=True, help="Never ask, even on a terminal.")
 @json_option
 def kit_new(
     name: str,
@@ -45,9 +45,9 @@ def kit_new(
     as_json: bool,
 ) -> None:
     """
-    Add a kit that works at once: XRD, Composition, station, tests and what is generated.
+    Add a complete kit that works: XRD, Composition, station, tests and generated files.
 
-    On a terminal it asks for what is not given. A field 'team' is added: who orders.
+    On a terminal, asks for options that are missing. Adds a field 'team' for the ordering team.
 
     Example: orderkit kit new bucket --field "size:string:enum=small|large" --no-input
     """
@@ -69,14 +69,16 @@ def kit_new(
         given_options = {
             key for key, value in (("kind", kind), ("group", group), ("scope", scope)) if value
         }
-        draft = _asked(draft, given_options | ({"fields"} if fields else set()))
+        draft = _prompted(draft, given_options | ({"fields"} if fields else set()))
     _show(
-        new_kit(pack, draft), (f"write what it is made of in stations/{name}/station.py",), as_json
+        new_kit(pack, draft),
+        (f"write the composed resources in stations/{name}/station.py",),
+        as_json,
     )
 
 
-def _asked(draft: Draft, given_options: set[str]) -> Draft:
-    """Ask on the terminal for what was not given; empty answers keep what is shown."""
+def _prompted(draft: Draft, given_options: set[str]) -> Draft:
+    """Ask on the terminal for missing options; an empty answer takes the default."""
     from dataclasses import replace
 
     from orderkit.core.generate.kit_draft import default_kind
@@ -91,12 +93,14 @@ def _asked(draft: Draft, given_options: set[str]) -> Draft:
         answer = click.prompt("Scope", type=scopes, default="cluster")
         draft = replace(draft, namespaced=answer == "namespaced")
     if "fields" not in given_options:
-        click.echo("Fields, one a line, as NAME:TYPE[:enum=A|B][:default=X]; an empty line ends.")
-        draft = replace(draft, fields=tuple(_asked_fields()))
+        click.echo(
+            "Fields, one per line, as NAME:TYPE[:enum=A|B][:default=X]; an empty line ends it."
+        )
+        draft = replace(draft, fields=tuple(_prompted_fields()))
     return draft
 
 
-def _asked_fields() -> list[FieldDraft]:
+def _prompted_fields() -> list[FieldDraft]:
     from orderkit.core.errors import OrderkitError
     from orderkit.core.generate.kit_draft import parse_field
 
@@ -120,11 +124,16 @@ def _asked_fields() -> list[FieldDraft]:
     "--kubeconfig",
     metavar="FILE",
     envvar="KUBECONFIG",
-    help="Which cluster. Default: $KUBECONFIG, else ~/.kube/config.",
+    help="Kubeconfig of the cluster. Default: $KUBECONFIG, else ~/.kube/config.",
 )
-@click.option("--context", metavar="NAME", help="Which context of it. Default: the current one.")
 @click.option(
-    "--composition", default="", metavar="NAME", help="Which Composition, if there are several."
+    "--context", metavar="NAME", help="Context of the kubeconfig. Default: the current one."
+)
+@click.option(
+    "--composition",
+    default="",
+    metavar="NAME",
+    help="Name of the Composition, if there are several.",
 )
 @json_option
 def kit_import(
@@ -138,10 +147,10 @@ def kit_import(
     as_json: bool,
 ) -> None:
     """
-    Add a kit made of an XRD that exists (v1 or v2), with its Composition if one is given.
+    Add a kit from an existing XRD (v1 or v2), with its Composition if given.
 
-    Give files ('-' is standard input) or --from-cluster. Without a Composition the kit gets a
-    station to start from.
+    Give files ('-' is standard input) or --from-cluster. Without a Composition, the kit gets a
+    first station to edit.
 
     Example: orderkit kit import xrd.yaml composition.yaml
     """

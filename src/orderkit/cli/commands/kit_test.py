@@ -1,4 +1,4 @@
-"""``orderkit kit test``: run scenarios and show what differs."""
+"""``orderkit kit test``: run a kit's scenarios and show the differences."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ _FAILED = 1
 @click.command("test")
 @click.argument("kits", metavar="[KIT]...", nargs=-1)
 @pack_folder_option
-@click.option("-k", "pattern", default="", metavar="PATTERN", help="Only KIT/CASE that match.")
-@click.option("--update", is_flag=True, help="Write what is expected anew; then read the diff.")
+@click.option(
+    "-k", "pattern", default="", metavar="PATTERN", help="Run only scenarios KIT/CASE that match."
+)
+@click.option(
+    "--update", is_flag=True, help="Rewrite the expected files; review the diff afterwards."
+)
 @click.option("--junit", "junit_file", metavar="FILE", help="Also write a JUnit report.")
 @function_option
 @json_option

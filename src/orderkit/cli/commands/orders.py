@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 @click.argument("kit")
 @click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1)
 @requester_option
-@click.option("--no-wait", is_flag=True, help="Return once it is registered.")
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="Return when the order is registered; do not wait until it is Ready.",
+)
 @timeout_option(120.0)
 @platform_option
 @json_option
@@ -39,7 +43,7 @@ def order_command(
     """
     Order KIT with the values of its form, as the portal would.
 
-    The same order again changes nothing and says so; after a crash it goes on.
+    Repeating it changes nothing and says so. After a crash, repeat it: it continues.
 
     Example: orderkit order garage team_name=ae86 stage=stage2
     """
@@ -63,7 +67,7 @@ def order_command(
 
 @click.command("register")
 @click.argument("order")
-@click.option("--kit", required=True, help="The kit it is an order of.")
+@click.option("--kit", required=True, help="The kit of the order.")
 @click.option("--team", required=True, help="The team that orders.")
 @requester_option
 @platform_option
@@ -77,9 +81,9 @@ def register_command(
     as_json: bool,
 ) -> None:
     """
-    Enter ORDER, whose repository is written already, into the ledger, so that it is delivered.
+    Register ORDER in the ledger, so that it is delivered. Its repository must exist already.
 
-    The last step of an order; 'orderkit order' does all of them. Again is no error.
+    This is the last step of an order; 'orderkit order' does all steps. Repeating it is no error.
 
     Example: orderkit register garage-ae86 --kit garage --team ae86
     """
@@ -99,9 +103,15 @@ def register_command(
 
 @click.command("adopt")
 @click.argument("subject", metavar="OWNER/REPOSITORY|KIND/NAME")
-@click.option("--namespace", "-n", default="", help="Of a namespaced XR.")
-@click.option("--team", default="", help="Whose it becomes, where no field of the XR says so.")
-@click.option("--dry-run", is_flag=True, help="Check everything, say what would be added, stop.")
+@click.option("--namespace", "-n", default="", help="Namespace of the XR, if it has one.")
+@click.option(
+    "--team", default="", help="The team that owns the order, if no field of the XR names it."
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Check everything and show what would be added. Nothing is written.",
+)
 @requester_option
 @platform_option
 @json_option
@@ -115,9 +125,9 @@ def adopt_command(
     as_json: bool,
 ) -> None:
     """
-    Take a repository made by hand, or a living XR, over as an order. The XR is not touched.
+    Turn an existing repository or a live XR into an order. The XR is not changed.
 
-    What is missing is added: record, catalog entry, README, an entry in the ledger.
+    Adds what is missing: the record, the catalog entry, a README, the entry in the ledger.
 
     Example: orderkit adopt ae86/garage-ae86 --dry-run, or: orderkit adopt XGarage/garage-ae86
     """
@@ -159,7 +169,7 @@ def status_command(
     as_json: bool,
 ) -> int:
     """
-    Say how ORDER is doing, compared with the head of its repository.
+    Show the state of ORDER, compared with the head of its repository.
 
     Example: orderkit status garage-ae86
     """
@@ -177,7 +187,7 @@ def status_command(
 @json_option
 def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
     """
-    Show the tree of ORDER: Application, XR, everything composed, with SYNCED and READY.
+    Show the tree of ORDER: Application, XR and composed resources, with SYNCED and READY.
 
     Example: orderkit trace garage-ae86
     """
@@ -200,7 +210,7 @@ def trace_command(order: str, platform_file: str | None, as_json: bool) -> None:
 @json_option
 def events_command(order: str, limit: int, platform_file: str | None, as_json: bool) -> None:
     """
-    Tell what the cluster said about ORDER and its parts in the last hour, newest first.
+    List the cluster's events about ORDER and its parts in the last hour, newest first.
 
     Example: orderkit events garage-ae86
     """
@@ -224,9 +234,9 @@ def events_command(order: str, limit: int, platform_file: str | None, as_json: b
     "--take",
     metavar="NAME[=true|false]",
     multiple=True,
-    help="Let go too what would stay, by a name of the kit's end; may be repeated.",
+    help="Also remove a resource that would survive, by its name in the kit's end. Repeatable.",
 )
-@click.option("--confirm", metavar="ORDER", help="Refuse unless this is the order's id too.")
+@click.option("--confirm", metavar="ORDER", help="Refuse unless this equals the order's id.")
 @click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 @requester_option
 @timeout_option(300.0)
@@ -244,9 +254,9 @@ def destroy_command(
     as_json: bool,
 ) -> None:
     """
-    End ORDER: empty it through Git, see every part gone, leave a tombstone in the ledger.
+    End ORDER: empty it through Git, verify that every part is gone, write a tombstone.
 
-    Interrupted, the same command goes on at the recorded step.
+    If it is interrupted, repeat the command: it continues at the recorded step.
 
     Example: orderkit destroy garage-ae86
     """
@@ -264,15 +274,15 @@ def destroy_command(
         repository=None if delete_repository is None else _survivor(delete=delete_repository),
         timeout_s=timeout_s,
         reason=reason,
-        take=_taken(take),
+        take=_names_to_take(take),
     )
     progress = Progress(enabled=False if as_json else None)
     ended = destroying.destroy(connect_to(platform_file), end_request, on_step=progress)
     order_views.show_ended(ended, as_json)
 
 
-def _taken(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names that are meant: what a form left empty or false is not."""
+def _names_to_take(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names to take along; a form sends NAME=false for those that were not ticked."""
     from orderkit.core.errors import InvalidInputError
 
     names = []

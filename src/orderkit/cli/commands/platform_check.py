@@ -1,4 +1,4 @@
-"""``orderkit platform check``: tell what has drifted since the platform was bootstrapped."""
+"""``orderkit platform check``: report what has drifted since the platform was bootstrapped."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ if TYPE_CHECKING:
     from orderkit.flows.install.diagnosis import DoctorFinding
 
 _SOON_D = 30
-"""From how many days before its end a certificate is warned of."""
+"""Days before its expiry from which a certificate causes a warning."""
 
 
 @click.command("check")
 @platform_option
-@click.option("--pack", "pack_folder", metavar="DIR", help="The pack published. Default: ours.")
+@click.option(
+    "--pack", "pack_folder", metavar="DIR", help="The published pack. Default: the reference pack."
+)
 @json_option
 def platform_check(platform_file: str | None, pack_folder: str | None, as_json: bool) -> int:
     """
-    Compare the platform with what bootstrapping it now would make; exit 1 if anything differs.
+    Compare the platform with the result of a new bootstrap; exit 1 if anything differs.
 
-    Reads only. 'orderkit bootstrap' brings back what has drifted.
+    Only reads. 'orderkit bootstrap' repairs what has drifted.
 
     Example: orderkit platform check --json
     """
@@ -72,9 +74,9 @@ def _dated(subject: str, pem: bytes) -> DoctorFinding:
 
     end = min(ends_of(pem))
     left_d = (end - dt.datetime.now(dt.UTC)).days
-    detail = f"{subject} ends on {end:%Y-%m-%d}"
+    detail = f"{subject} expires on {end:%Y-%m-%d}"
     if left_d < 0:
-        return DoctorFinding("certificates", "fail", detail, "renew it: nobody accepts it any more")
+        return DoctorFinding("certificates", "fail", detail, "renew it: it has expired")
     if left_d < _SOON_D:
         return DoctorFinding("certificates", "warn", f"{detail}, in {left_d} days", "renew it")
     return DoctorFinding("certificates", "ok", detail)

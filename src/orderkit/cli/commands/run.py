@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "assignments",
     metavar="FIELD=VALUE",
     multiple=True,
-    help="A value of the form; JSON where the field is no text. Repeat for more.",
+    help="A value of the form; JSON if the field is not a string. Repeatable.",
 )
 @click.option("--values", "values_file", metavar="FILE", help="YAML or JSON map of form values.")
 @click.option(
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     "--environment",
     "environment_file",
     metavar="FILE",
-    help="YAML or JSON map: what templates see as environment.parameters.",
+    help="YAML or JSON map that templates read as environment.parameters.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Render, but only say what would be called; outputs of such steps are examples.",
+    help="Render, but call nothing: show the calls, with examples as their outputs.",
 )
 @click.option(
-    "--out", "out_folder", metavar="DIR", help="Write the workspace to a new folder at the end."
+    "--out", "out_folder", metavar="DIR", help="Write the workspace to this new folder at the end."
 )
 @requester_option
 @platform_option
@@ -63,9 +63,9 @@ def run_command(
     as_json: bool,
 ) -> None:
     """
-    Run TEMPLATE, a template.yaml, its folder, or the name of one in the published pack.
+    Run TEMPLATE: a template.yaml, its folder, or the name of a template in the published pack.
 
-    Templates that only render need no platform; the others use the one that is connected.
+    Templates that only render need no platform; the others use the connected one.
 
     Example: orderkit run ./template.yaml -p name=cart --dry-run --out ./cart
     """
@@ -93,7 +93,7 @@ def run_command(
 
 
 def _platform(platform_file: str | None) -> Platform | None:
-    """Connect to the platform that is meant, None if none is named and none was started."""
+    """Connect to the platform; None if none is named and none was started."""
     from orderkit.cli.connecting import settings_path
     from orderkit.cli.options import connect_to
 
@@ -115,7 +115,7 @@ def _source(template_name: str, platform: Platform | None) -> TemplateSource:
         return template_of(template_name, data, folder)
     if platform is None:
         raise NotFoundError(
-            f"template '{template_name}': there is no such file, and no platform with a pack",
+            f"template '{template_name}': no such file, and no platform whose pack could have it",
             hint="give a template.yaml, or name a platform with --platform FILE",
         )
     return published_template(platform, template_name)
@@ -157,7 +157,7 @@ def _map(file: str | None, option: str) -> dict[str, Any]:
 
 
 def _secret(text: str) -> tuple[str, str]:
-    """Read a secret; its value never stands on the command line, where others can see it."""
+    """Read a secret. Its value is never on the command line, where other users could see it."""
     from pathlib import Path
 
     from orderkit.adapters.folders.template_folder import read_limited
@@ -174,7 +174,7 @@ def _secret(text: str) -> tuple[str, str]:
         if not data:
             raise UsageError(f"--secret {name}: the variable {variable} is not set")
     else:
-        # Not shown: what stands there may be the secret itself.
+        # The source is not shown: it may be the secret itself.
         raise UsageError(
             f"--secret {name}: the value comes from a file or a variable",
             hint="write NAME=@FILE, NAME=env or NAME=env:VARIABLE",

@@ -23,28 +23,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def decision_options(function: F) -> F:
-    """Add the options that say what a team may."""
+    """Add the options that set members, kits, namespaces and limits of a team."""
     options = (
         click.option(
             "--member",
             "members",
             metavar="LOGIN",
             multiple=True,
-            help="A user of the forge who belongs to it; give all. Without: as it was.",
+            help="A member (forge user); name all of them. Default: no change.",
         ),
         click.option(
             "--kit",
             "kits",
             metavar="KIT",
             multiple=True,
-            help="A kit that it may order; give all. Without: as it was, at first every kit.",
+            help="A kit the team may order; name all of them. "
+            "Default: no change, at first every kit.",
         ),
         click.option(
             "--namespace",
             "namespaces",
             metavar="NAME",
             multiple=True,
-            help="A namespace beside its own that it may deliver to; give all.",
+            help="A namespace the team may deliver to besides its own; name all of them.",
         ),
         click.option(
             "--limit",
@@ -59,10 +60,10 @@ def decision_options(function: F) -> F:
 
 @click.group("team")
 def team_command() -> None:
-    """Say who may order, and how much: an organisation, an AppProject, a part of the ledger."""
+    """Manage teams: who may order, which kits and how much."""
 
 
-@team_command.command("add", short_help="Let a team order.")
+@team_command.command("add", short_help="Add a team.")
 @click.argument("name")
 @decision_options
 @requester_option
@@ -70,7 +71,7 @@ def team_command() -> None:
 @json_option
 def add(name: str, requester: str | None, platform_file: str | None, **decisions: Any) -> None:
     """
-    Let team NAME order; repeating it changes nothing, and brings its part of the ledger up to date.
+    Add team NAME, so that it may order. Repeating it only updates its part of the ledger.
 
     Example: orderkit team add rx7 --member alice --kit garage --limit orders=20
     """
@@ -79,7 +80,7 @@ def add(name: str, requester: str | None, platform_file: str | None, **decisions
     from orderkit.flows.team import teams
 
     as_json = decisions.pop("as_json")
-    team_change = _wanted(**decisions)
+    team_change = _team_change(**decisions)
     platform = connect_to(platform_file)
     added = teams.add_team(
         platform, name, requester=requester or default_requester(), change=team_change
@@ -87,19 +88,21 @@ def add(name: str, requester: str | None, platform_file: str | None, **decisions
     team_views.show_team_added(added, as_json)
 
 
-@team_command.command("change", short_help="Decide anew about a team.")
+@team_command.command("change", short_help="Change members, kits and limits of a team.")
 @click.argument("name")
 @decision_options
-@click.option("--all-kits", is_flag=True, help="It may order every kit.")
-@click.option("--no-member", is_flag=True, help="Nobody belongs to it.")
-@click.option("--no-namespace", is_flag=True, help="It delivers to its own namespace only.")
-@click.option("--no-limit", "dropped", metavar="LIMIT", multiple=True, help="A limit to drop.")
+@click.option("--all-kits", is_flag=True, help="Allow every kit.")
+@click.option("--no-member", is_flag=True, help="Remove all members.")
+@click.option("--no-namespace", is_flag=True, help="Allow only the team's own namespace.")
+@click.option(
+    "--no-limit", "dropped", metavar="LIMIT", multiple=True, help="A limit to remove. Repeatable."
+)
 @requester_option
 @platform_option
 @json_option
 def change(name: str, requester: str | None, platform_file: str | None, **decisions: Any) -> None:
     """
-    Decide anew who belongs to team NAME and what it may order. Living orders stay as they are.
+    Change who belongs to team NAME and what it may order. Existing orders are not affected.
 
     Example: orderkit team change rx7 --limit orders=30 --no-limit garage.stage
     """
@@ -108,7 +111,7 @@ def change(name: str, requester: str | None, platform_file: str | None, **decisi
     from orderkit.flows.team import teams
 
     as_json = decisions.pop("as_json")
-    team_change = _wanted(**decisions)
+    team_change = _team_change(**decisions)
     platform = connect_to(platform_file)
     changed = teams.change_team(
         platform, name, requester=requester or default_requester(), change=team_change
@@ -131,13 +134,13 @@ def list_(platform_file: str | None, as_json: bool) -> None:
     team_views.show_teams(teams.list_teams(connect_to(platform_file)), as_json)
 
 
-@team_command.command("show", short_help="Say what a team may and has.")
+@team_command.command("show", short_help="Show a team.")
 @click.argument("name")
 @platform_option
 @json_option
 def show(name: str, platform_file: str | None, as_json: bool) -> None:
     """
-    Say who belongs to team NAME, what it may order, and what it has.
+    Show members, allowed kits, limits and orders of team NAME.
 
     Example: orderkit team show rx7
     """
@@ -147,7 +150,7 @@ def show(name: str, platform_file: str | None, as_json: bool) -> None:
     team_views.show_team(teams.show_team(connect_to(platform_file), name), as_json)
 
 
-@team_command.command("remove", short_help="Take a team without orders off the platform.")
+@team_command.command("remove", short_help="Remove a team without orders.")
 @click.argument("name")
 @requester_option
 @timeout_option(60.0)
@@ -157,7 +160,7 @@ def remove(
     name: str, requester: str | None, timeout_s: float, platform_file: str | None, as_json: bool
 ) -> None:
     """
-    Take team NAME off the platform. Refused while it has orders; its organisation stays.
+    Remove team NAME. Refused while it has orders. Its organisation on the forge stays.
 
     Example: orderkit team remove rx7
     """
@@ -174,9 +177,9 @@ def remove(
     team_views.show_team_removed(removed, as_json)
 
 
-def _wanted(**decisions: Any) -> TeamChange:
+def _team_change(**decisions: Any) -> TeamChange:
     """
-    Read what the options decide.
+    Read the options of `decision_options`.
 
     Raises:
         UsageError: Two of them contradict each other, or a limit has no ``=``.

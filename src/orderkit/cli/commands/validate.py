@@ -23,17 +23,17 @@ _FOUND = 1
     "xrd_files",
     metavar="FILE",
     multiple=True,
-    help="An XRD or CRD instead of a pack's; may be repeated.",
+    help="An XRD or CRD to use instead of a pack's. Repeatable.",
 )
 @click.option(
     "--old",
     "old_files",
     metavar="FILE",
     multiple=True,
-    help="The files before the change: judges transition rules; may be repeated.",
+    help="A file before the change, for transition rules. Repeatable.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Fail on warnings too, and if a rule could not be evaluated."
+    "--strict", is_flag=True, help="Also fail on warnings and on rules that could not be evaluated."
 )
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0 for code hosts.")
 @json_option
@@ -47,12 +47,12 @@ def validate_command(
     as_json: bool,
 ) -> int:
     """
-    Validate orders' files as the API server will: fields, defaults, CEL rules, names.
+    Validate files of orders as the API server will: fields, defaults, CEL rules, names.
 
-    XRDs among the files are judged themselves, with what Crossplane would cut in silence.
+    Also checks XRDs among the files, including what Crossplane would drop silently.
 
-    FILE is a file or a folder; of an order's repository its manifests/ are read. Exit code 1:
-    something is wrong. Rules that Orderkit cannot evaluate are shown as "not evaluated".
+    FILE is a file or a folder; of an order's repository, only manifests/ is read. Exit code 1:
+    there are errors. Rules that Orderkit cannot evaluate are shown as "not evaluated".
 
     Example: orderkit validate my-order/ --old my-order-before/
     """
@@ -95,8 +95,8 @@ def _refuse_nothing(outcome: ValidationOutcome) -> None:
 
     if not (outcome.objects or outcome.definitions or outcome.findings):
         raise UsageError(
-            f"nothing to validate: {outcome.files} files with {outcome.skipped} objects of kinds "
-            "that no XRD defines",
+            f"nothing to validate: no XRD defines the kinds of the {outcome.skipped} objects "
+            f"in {outcome.files} files",
             hint="give the pack with --pack, or its XRDs with --xrd",
         )
 
@@ -203,6 +203,6 @@ def _emit_text(outcome: ValidationOutcome) -> None:
         (outcome.definitions, "XRDs"),
         (len(outcome.findings), "findings"),
         (len(outcome.not_evaluated), "rules not evaluated"),
-        (outcome.skipped, "objects of other kinds passed by"),
+        (outcome.skipped, "objects of other kinds skipped"),
     )
     click.echo(", ".join(f"{count} {label}" for count, label in counted), err=True)

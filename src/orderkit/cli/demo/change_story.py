@@ -52,7 +52,7 @@ def tell(story: Story, running: Running, clone: Path) -> None:
     _refused(story, running)
     _planned(story, running)
     _reviewed(story, running)
-    _told(story, running)
+    _history(story, running)
 
 
 def _by_hand(story: Story, running: Running, clone: Path) -> None:
@@ -73,10 +73,10 @@ def _by_hand(story: Story, running: Running, clone: Path) -> None:
 
 
 def _ask(running: Running, field: str, value: str, base: str | None = None) -> Changed:
-    return change(running.platform, _wanted(field, value, base))
+    return change(running.platform, _request(field, value, base))
 
 
-def _wanted(field: str, value: str, base: str | None = None) -> ChangeRequest:
+def _request(field: str, value: str, base: str | None = None) -> ChangeRequest:
     return ChangeRequest(
         order=ORDER,
         edits=(FieldEdit(field, "set", value),),
@@ -116,7 +116,7 @@ def _refused(story: Story, running: Running) -> None:
 
 
 def _planned(story: Story, running: Running) -> None:
-    plan = plan_edits(running.platform, _wanted("stage", "stage1"))
+    plan = plan_edits(running.platform, _request("stage", "stage1"))
     (resource_change,) = plan.changes
     field_changes = [str(field) for field in resource_change.fields]
     expect(
@@ -148,7 +148,7 @@ def _reviewed(story: Story, running: Running) -> None:
     story.stage("merged", f"{short(merged)} is Ready: the spec sheet says stage1")
 
 
-def _told(story: Story, running: Running) -> None:
+def _history(story: Story, running: Running) -> None:
     entries = history(running.platform, ORDER)
     stage_changes = [
         f"{field} by {entry.who.partition(' <')[0]}"

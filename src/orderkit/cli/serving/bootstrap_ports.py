@@ -1,10 +1,10 @@
 """
-Prepare a bootstrap: the platform's ports, the pack, and stand-ins for what does not run yet.
+Prepare a bootstrap: the platform's ports, the pack, and stand-ins for missing services.
 
-A platform that comes up may have neither Orderkit's service nor a portal. Where the service
-registers orders and does not answer yet, the bootstrap registers its probe order itself. Where
-there is no portal, a small catalog stands for it for the time of the bootstrap, which says that
-templates are not registered.
+A new platform may have neither Orderkit's service nor a portal. If they do not answer, the service
+runs in this process during the bootstrap, and a small catalog replaces the portal's, so that the
+probe order takes the same path as other orders. The bootstrap then reports that templates are not
+registered.
 
 Called by ``orderkit bootstrap`` and ``orderkit platform check``.
 """

@@ -58,7 +58,7 @@ class FunctionOptions:
             return None
         if not self.certificates:
             raise UsageError(
-                "no certificates: callers could not be told from strangers",
+                "no certificates, so any caller would be accepted",
                 hint="give --tls-certs-dir (Crossplane sets TLS_SERVER_CERTS_DIR), or --insecure",
             )
         return Path(self.certificates)

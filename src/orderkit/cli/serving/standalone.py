@@ -67,7 +67,7 @@ def check_listening(host: str, tls: Tls | None, *, behind_tls: bool) -> None:
     if not (loopback or tls or behind_tls):
         raise RefusedError(
             f"{host}: tokens would travel over plain HTTP",
-            hint="give --certificate and --key, or --behind-tls where an ingress speaks TLS",
+            hint="give --certificate and --key, or --behind-tls if an ingress terminates TLS",
         )
 
 

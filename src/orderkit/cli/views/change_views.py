@@ -1,4 +1,4 @@
-"""How changes of living orders look, for people or as one JSON object."""
+"""Show changes of live orders, for people or as one JSON object."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class PhaseProgress:
 
 
 def show_changed(result: Finished, as_json: bool) -> None:
-    """Show what a change came to."""
+    """Show the outcome of a change."""
     change, state = result.change, result.state
     if as_json:
         delivered = {
@@ -83,7 +83,7 @@ def show_changed(result: Finished, as_json: bool) -> None:
         click.echo(f"  mind        {warning}")
     if change.pull is not None and change.state != "committed":
         click.echo(f"  review      {change.pull.web_url}")
-        click.echo("  then        merge it there; that delivers it, closing it drops it")
+        click.echo("  then        merge it there to deliver it, or close it to drop it")
     if change.commit is not None and change.state == "committed":
         ready = f", {state.phase} at {short(state.revision or '')}" if state else ""
         click.echo(f"  commit      {short(change.commit)}{ready}")
@@ -94,16 +94,16 @@ def show_changed(result: Finished, as_json: bool) -> None:
 def _headline(change: Changed) -> str:
     edits = ", ".join(map(str, change.edits))
     words = {
-        "unchanged": "unchanged: it has these values already",
-        "planned": f"would change {edits}, {_way(change)}; nothing was written",
+        "unchanged": "unchanged, it has these values already",
+        "planned": f"would change {edits}, {_route_text(change)}; nothing was written",
         "committed": f"changed {edits}" if edits else "changed",
         "proposed": f"proposed {edits}" if edits else "proposed",
     }[change.state]
     return f"{words} (done before by {change.operation})" if change.repeated else words
 
 
-def _way(change: Changed) -> str:
-    return "by a pull request" if change.how.value == "review" else "committed at once"
+def _route_text(change: Changed) -> str:
+    return "by a pull request" if change.how.value == "review" else "committed directly"
 
 
 def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None:
@@ -114,7 +114,7 @@ def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None
         return
     for entry in entries:
         click.echo(f"{short(entry.commit.id)}  {entry.commit.when}  {entry.who}{_by_hand(entry)}")
-        for line in _deeds(entry):
+        for line in _entry_lines(entry):
             click.echo(f"          {line}")
 
 
@@ -122,7 +122,7 @@ def _by_hand(entry: HistoryEntry) -> str:
     return "" if entry.commit.operation else " (by hand)"
 
 
-def _deeds(entry: HistoryEntry) -> list[str]:
+def _entry_lines(entry: HistoryEntry) -> list[str]:
     if entry.unreadable:
         lines = [f"unreadable: {entry.unreadable}"]
     elif entry.first:

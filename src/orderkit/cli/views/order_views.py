@@ -1,5 +1,5 @@
 """
-How results look: one function a result, as text for people or as one JSON object.
+Show results about orders: one function per result, as text or as one JSON object.
 
 The JSON shapes are stable: fields are added, never renamed, while the ``schema`` stays.
 """
@@ -43,7 +43,7 @@ def assignments(texts: Iterable[str], *, example: str = "stage=stage2") -> dict[
 
 
 def show_ordered(result: Ordered, as_json: bool) -> None:
-    """Show what an order came to."""
+    """Show the outcome of an order."""
     report = result.report.to_json()
     if as_json:
         emit_json(
@@ -53,12 +53,12 @@ def show_ordered(result: Ordered, as_json: bool) -> None:
         return
     state = result.report.state
     words = "ordered" if result.created else "exists already with these values"
-    click.echo(f"{result.order} {words}: {state.phase}{_because(state.reason)}")
+    click.echo(f"{result.order} {words}: {state.phase}{_reason_text(state.reason)}")
     click.echo(f"  repository  {result.report.repository_url} at {short(result.commit)}")
     click.echo(f"  look        orderkit trace {result.order}")
 
 
-def _because(reason: str) -> str:
+def _reason_text(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
@@ -131,7 +131,7 @@ def _rows(node: TraceNode, prefix: str, below: str) -> Iterator[Row]:
 
 
 def show_registered(result: Registered, as_json: bool) -> None:
-    """Show what registering came to."""
+    """Show the outcome of registering."""
     if as_json:
         emit_json("orderkit.register/v1", result.to_json())
         return
@@ -140,7 +140,7 @@ def show_registered(result: Registered, as_json: bool) -> None:
 
 
 def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
-    """Show what was taken over, or would be."""
+    """Show the outcome of adopting."""
     if as_json:
         emit_json("orderkit.adopt/v1", {**result.to_json(), "dryRun": dry_run})
         return
@@ -154,7 +154,7 @@ def show_adopted(result: Adopted, *, dry_run: bool, as_json: bool) -> None:
 
 
 def show_events(order: str, events: list[OrderEvent], as_json: bool) -> None:
-    """Show what the cluster said."""
+    """Show the cluster's events."""
     if as_json:
         events_json = [event.to_json() for event in events]
         emit_json("orderkit.events/v1", {"order": order, "events": events_json})

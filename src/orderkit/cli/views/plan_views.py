@@ -137,7 +137,10 @@ def check_drawable(file: Path) -> None:
     """
     if file.suffix not in {".svg", ".mmd", ".md"}:
         raise InvalidInputError(
-            "--graph", str(file), "has no ending we can draw", hint="plan.svg, plan.mmd or plan.md"
+            "--graph",
+            str(file),
+            "has no known picture format",
+            hint="plan.svg, plan.mmd or plan.md",
         )
 
 
@@ -191,7 +194,7 @@ def _costs(costs: Costs, screen: Screen) -> Iterator[Line]:
 
 
 def _folded(changes: Sequence[ResourceChange], screen: Screen) -> Iterator[list[ResourceChange]]:
-    """Yield what is told at once: neighbours to which the same happens, if there are many."""
+    """Yield groups of neighbouring changes that are equal, to be shown as one."""
     for _, run in groupby(changes, key=_sameness):
         equal = list(run)
         if len(equal) < _EQUAL_MIN or screen.full:

@@ -1,4 +1,4 @@
-"""How a run looks: its steps while they run, what a dry run would call, outputs, files."""
+"""Show a run: its steps, the calls of a dry run, outputs, files."""
 
 from __future__ import annotations
 

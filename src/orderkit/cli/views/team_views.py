@@ -17,7 +17,7 @@ def show_team_added(result: TeamAdded, as_json: bool) -> None:
     if as_json:
         emit_json("orderkit.team/v1", {"team": result.team, "created": result.created})
         return
-    click.echo(f"team {result.team} {'may order now' if result.created else 'was there already'}")
+    click.echo(f"team {result.team} {'is added' if result.created else 'existed already'}")
 
 
 def show_team_changed(result: TeamAdded, as_json: bool) -> None:
@@ -25,7 +25,7 @@ def show_team_changed(result: TeamAdded, as_json: bool) -> None:
     if as_json:
         emit_json("orderkit.team/v1", {"team": result.team, "changed": result.created})
         return
-    words = "is changed" if result.created else "was like that already"
+    words = "is changed" if result.created else "is unchanged"
     click.echo(f"team {result.team} {words}: {_limits(result.file.limits.texts())}")
 
 
@@ -59,7 +59,7 @@ def show_team_removed(result: TeamRemoved, as_json: bool) -> None:
     if as_json:
         emit_json("orderkit.team-removed/v1", {"team": result.team, "changed": result.changed})
         return
-    words = "is off the platform" if result.changed else "was off the platform already"
+    words = "is removed" if result.changed else "was removed already"
     click.echo(f"team {result.team} {words}; its organisation stays")
 
 

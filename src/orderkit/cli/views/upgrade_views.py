@@ -23,7 +23,7 @@ def show_plan(plan: UpgradePlan, *, as_json: bool) -> None:
         emit_json("orderkit.platform-upgrade-plan/v1", {"from": plan.commit, "waves": waves})
         return
     if not plan.differing:
-        click.echo(f"nothing to do: the platform is as it should be at {short(plan.commit)}")
+        click.echo(f"nothing to do: the platform is up to date at {short(plan.commit)}")
         return
     for number, wave in enumerate(plan.differing, 1):
         waits = " and waits until it is ready" if wave.layer and wave.layer.folder else ""
@@ -41,7 +41,7 @@ def show_upgraded(done: Upgraded, *, as_json: bool) -> None:
         emit_json("orderkit.platform-upgrade/v1", told)
         return
     if not done.commits:
-        click.echo("nothing to do: every layer is as it should be and ready")
+        click.echo("nothing to do: every layer is up to date and ready")
         return
     click.echo(f"upgraded ({done.operation})")
     for name, commit in done.commits.items():

@@ -110,7 +110,7 @@ class KitRule(Coded):
     FORM_FIELD_UNKNOWN = (
         "form-field-unknown",
         _E,
-        "The form asks for a field that that the XRD does not have: the answer is ignored.",
+        "The form asks for a field that the XRD does not have: the answer is ignored.",
         "add the field to the XRD, or remove it from the form",
     )
     FORM_FIELD_MISSING = (

@@ -63,7 +63,7 @@ def _doubt(module: str) -> str:
     if module.partition(".")[0] in _IMPURE:
         return f"imports {module}"
     if module.startswith("orderkit") and module != _PUBLIC:
-        return f"imports {module}: a station may only import {_PUBLIC} from Orderkit"
+        return f"imports {module}: of Orderkit, a station may import {_PUBLIC} only"
     return ""
 
 

@@ -10,7 +10,7 @@ fails, or after a limited number of rounds.
 Not simulated: validation by the API server (`core.schema.validate`), RBAC, time, the rounds that
 Crossplane loses when resources are composed before their Namespace exists (here they simply appear;
 ``core.check`` judges that), and what nested XRs compose (a caller may provide their status:
-`SimulatedWorld.nested_status`).
+`Surroundings.nested_status`).
 
 Used by ``kit check``, ``kit test`` and plans. Pure as long as the functions are.
 """

@@ -6,7 +6,7 @@ Crossplane are omitted: the kinds of its own role, its own groups, and the kit's
 even without rules, so that a right that is no longer needed is removed.
 
 Composing a Role needs ``escalate``, composing a binding needs ``bind``: Kubernetes lets nobody
-grant rights that they do not have. Called by ``core.generate.kit_files`` and by checks of rights;
+grant rights that they do not have. Called by ``core.generate.kit_files``;
 ``core.check.rights_rules`` compares with the same list and the same plurals.
 """
 

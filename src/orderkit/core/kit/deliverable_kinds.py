@@ -6,6 +6,8 @@ when teams may deliver a new kind. It is not part of a layer, so Argo CD does no
 ``orderkit team add`` and bootstrap write its kinds into each team's AppProject
 (``core.order.ledger``): cluster-scoped kinds into ``clusterResourceWhitelist``, namespaced kinds
 into ``namespaceResourceWhitelist``.
+
+Called by ``core.generate.kit_files`` and ``flows.team.teams``.
 """
 
 from __future__ import annotations

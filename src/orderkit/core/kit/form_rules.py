@@ -1,10 +1,9 @@
 """
 Translate CEL rules of an XRD for forms: into keywords where that is exact, else into sentences.
 
-Exact are comparisons, sizes, choices and patterns of
-one value that is always set (or is tested
+Exact are comparisons, sizes, choices and patterns of one value that is always set (or is tested
 with ``has``). All other rules, and every rule about changes, become a sentence. Called by
-``core.kit.xrd_fields`` and ``core.generate.kit_page``.
+``core.kit.xrd_fields``.
 """
 
 from __future__ import annotations

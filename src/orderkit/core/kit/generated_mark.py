@@ -1,7 +1,7 @@
 """
 The mark in generated files: their sources and the command. Only marked files are overwritten.
 
-Called by the generators a generated file.
+Called by the generators and by ``core.generate.kit_files``.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ Constructs that differ but have an equivalent are rewritten (``\s``, ``.``, POSI
 escapes unknown to JavaScript). Other differences are refused, because the form would accept values
 that the server refuses, or the reverse.
 
-Called by ``consistency``, ``core.generate.form_pages``, ``hidden_fields``,
-``core.generate.form_fields`` and ``form_rules``.
+Called by ``core.generate.form_fields``.
 """
 
 from __future__ import annotations

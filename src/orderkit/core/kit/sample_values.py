@@ -3,8 +3,7 @@ Generate values that a schema allows: a first one, and others that differ from i
 
 Small on purpose: it tries enums, defaults, bounds and a list of common texts against patterns, and
 gives up where none fits; then the kit needs examples. It ignores CEL rules: the caller validates.
-Called by ``core.check.trial_orders`` and ``core.check.xrd_rules`` and by
-``core.generate.kit_draft``.
+Called by ``core.check.trial_orders`` and ``core.generate.kit_draft``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Compare two assemblies of one order, before and after a change, into a `Plan`.
 
 Resources are paired by path. The comparison ignores what Crossplane writes for every resource
 (owner references, its own labels and annotations) and what the cluster writes (status). Called by
-flows that plan; `dangers` judges the result.
+the flow that plans; `dangers` judges the result.
 """
 
 from __future__ import annotations

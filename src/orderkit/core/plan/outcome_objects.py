@@ -1,7 +1,7 @@
 """
 Iterate over the objects of an outcome, including those wrapped by provider-kubernetes.
 
-Called by ``judging``, ``dangers`` and ``fleet_name_clashes``, which treat wrapped objects like
+Called by ``judging`` and ``dangers``, which treat wrapped objects like
 composed ones.
 """
 

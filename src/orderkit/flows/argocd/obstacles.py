@@ -1,9 +1,9 @@
 """
-Say what keeps an Application from being delivered, down to the object on which it waits.
+Say what blocks the delivery of an Application, down to the object it waits for.
 
-The Application alone names that object; here it is looked up, and if it is an Application itself,
-what keeps that one. Called by the flows that report (``flows.order.listing``, ``tracing``,
-``flows.install.diagnosis``) and that end an order. Nothing is written.
+The Application only names that object; this module reads it and, if it is an Application itself,
+follows what blocks that one. Called by ``orderkit status``, ``trace`` and ``doctor``. Nothing is
+written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.platform import Platform, get_object
 
 _DEEPEST = 5
-"""Applications in Applications: a bound, should two wait for each other."""
+"""Bound on nested Applications, in case two wait for each other."""
 
 
 def obstacle(
@@ -28,7 +28,7 @@ def obstacle(
     """
     Say why an Application is not delivered at `commit`; None when it is.
 
-    One read of the cluster for each object that is waited for.
+    Reads each object once that is waited for.
     """
     return _obstacle(platform, application, commit, _DEEPEST)
 
@@ -36,7 +36,7 @@ def obstacle(
 def explained(
     platform: Platform, application: Manifest | None, state: OrderState, team: TeamName
 ) -> OrderState:
-    """Return an order's state with what its Application, or the team's, waits for looked up."""
+    """Return an order's state with the reason why its Application, or the team's, waits."""
     if application is not None:
         if state.phase not in ("Delivering", "Failing"):
             return state
@@ -84,7 +84,7 @@ def _why_unready(platform: Platform, key: ObjectKey, deeper: int) -> Hindrance:
     if condition(waited, "Synced") or condition(waited, "Ready"):
         problem = order_state.xr_failure(waited)
         return Hindrance(problem or order_state.xr_unready(waited), failing=bool(problem))
-    return Hindrance(_told(waited))
+    return Hindrance(_first_condition(waited))
 
 
 def _health(application: Manifest) -> Hindrance:
@@ -93,7 +93,7 @@ def _health(application: Manifest) -> Hindrance:
     return Hindrance(": ".join(map(str, words)))
 
 
-def _told(waited: Manifest) -> str:
+def _first_condition(waited: Manifest) -> str:
     """Return the first condition that does not hold."""
     for entry in dig(waited, "status", "conditions", default=()) or ():
         if entry.get("status") != "True":

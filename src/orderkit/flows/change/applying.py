@@ -1,5 +1,5 @@
 """
-Carry a change out: rounds until it is written, offered, refused, or found done before.
+Carry out a change: rounds until it is committed, proposed, refused, or found to be done.
 
 Called through ``flows.change.change``.
 """
@@ -30,7 +30,7 @@ from orderkit.flows.platform import Platform
 from orderkit.ports.forge import REQUEST_TRAILER, Commit, FileChange
 
 ROUNDS = 12
-"""How often a lost race is repeated. Each round reads again and compares again."""
+"""Rounds after lost races. Each round reads and compares again."""
 _PAUSE_S = 0.05
 _EARLIER = 200
 """How many commits are searched for an operation that was done before."""
@@ -38,16 +38,16 @@ _EARLIER = 200
 
 def change(platform: Platform, request: ChangeRequest) -> Changed:
     """
-    Change an order, or propose to, or find that nothing is to be done. Idempotent by operation.
+    Change an order, propose the change, or find it unchanged. Idempotent by operation.
 
     Raises:
         NotFoundError: No such order, or no XR in it.
         InvalidInputError: An unknown field, base or change, or a value that the XRD refuses.
-        FieldConflictError: Somebody changed one of these fields since `base`; both values told.
+        FieldConflictError: Somebody changed one of these fields since `base`.
         RefusedError: The kit's rules forbid it, the order is ending or archived, or the text
             cannot be edited with proof.
         ConflictError: Others won every round.
-        UnreachableError, RemoteError: The forge; with the same operation it can be repeated.
+        UnreachableError, RemoteError: The forge failed; repeat with the same operation.
     """
     check_requester(request.requester.ref)
     if not request.edits:
@@ -87,10 +87,10 @@ class _Run:
 
     def _done_since(self, searched: CommitSha | None, head: CommitSha) -> Changed | None:
         """
-        Look for this operation in what came since the last look, up to the head to be planned on.
+        Look for this operation in the commits since the last search, up to this round's head.
 
-        A request whose answer was lost may be carried out late: up to this head it is found,
-        after it our write is a conflict.
+        The forge may carry out a request late whose answer was lost. Up to this head the search
+        finds it; after this head our write is a conflict.
         """
         if searched in (None, head):
             return None
@@ -117,7 +117,7 @@ class _Run:
         return self._commit(draft, proposer)
 
     def _with_plan(self, draft: EditDraft, how: How) -> EditDraft:
-        """Add what the change does; refuse what deletes data or breaks it, unless that is meant."""
+        """Add the plan; refuse a change that deletes data or breaks the order, unless accepted."""
         live, request = self.editor.live, self.editor.request
         change_plan = plan_change(self.platform, live, draft.current.xr, draft.xr)
         if not (request.accept_loss or request.dry_run):
@@ -141,14 +141,14 @@ class _Run:
             return How.DIRECT
         if requested is How.DIRECT and verdict.how is How.REVIEW:
             raise RefusedError(
-                f"{self.editor.live.entry.order}: '{verdict.name}' is reviewed, not committed"
-                " directly",
-                hint="leave --direct out: it becomes a pull request",
+                f"{self.editor.live.entry.order}: '{verdict.name}' must be reviewed"
+                " and cannot be committed directly",
+                hint="leave --direct out to open a pull request",
             )
         return requested or verdict.how
 
     def _commit(self, draft: EditDraft, proposer: Proposer) -> Changed:
-        """Write once. Somebody else's same text is this change done, but not a sum's."""
+        """Write once. If others wrote the same text, the change is done, unless it is a sum."""
         live = self.editor.live
         entry = FileChange(draft.current.path, draft.data, draft.current.sha)
         try:
@@ -161,17 +161,19 @@ class _Run:
             raise
         if not commit_result.changed:
             if any(target.is_sum for target in self.editor.targets):
-                raise ConflictError(f"{live.repository}: somebody else was faster")
+                raise ConflictError(
+                    f"{live.repository}: somebody else wrote the same text at the same time"
+                )
             return self._unchanged(commit_result.commit, proposer)
         outcome = self.editor.outcome(draft, state="committed", how=How.DIRECT)
         outcome = replace(outcome, commit=commit_result.commit)
-        with suppress(RemoteError):  # it is written: what fails from here on does not undo it
+        with suppress(RemoteError):  # the change is committed; failures from here on do not undo it
             nudge(self.platform, live.entry.order, commit_result.commit)
             outcome = replace(outcome, other_pulls=proposer.others())
         return outcome
 
     def _repeated_in(self, commits: Sequence[Commit]) -> Changed | None:
-        """Return what this operation came to if one of the commits is its own."""
+        """Return this operation's outcome if one of the commits is its own."""
         editor = self.editor
         for commit in commits:
             if commit.operation == editor.operation:

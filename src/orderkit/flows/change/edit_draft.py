@@ -1,7 +1,7 @@
 """
-Think a change through: the base, the new XR, the rules, the edited text. Writes nothing.
+Draft the edit of a change: base, new XR, rules, new text. Writes nothing.
 
-Called by the other modules of this package, once per round; what rounds share is kept.
+Called by the other modules of this package, once per round; caches what rounds share.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class EditDraft:
-    """A change thought through against one commit; nothing is written yet."""
+    """The new text of an XR's file against one commit; not written yet."""
 
     current: XrFile
     data: bytes
@@ -62,7 +62,7 @@ class EditDraft:
     edits: tuple[FieldDifference, ...]
     verdict: ChangeVerdict
     change_plan: ChangePlan | None = None
-    """What it does, where that was asked for."""
+    """What the edit will do; None before it is planned."""
 
     @property
     def diff(self) -> str:
@@ -87,7 +87,7 @@ def unified(before: XrFile, data: bytes) -> str:
 
 @dataclass(slots=True)
 class ChangeEditor:
-    """One request against one order, with what its rounds share."""
+    """Drafts the edit of one request to one order; keeps what its rounds share."""
 
     platform: Platform
     live: LiveOrder
@@ -104,7 +104,7 @@ class ChangeEditor:
         self._validator = Validator(self.live.kit.xrd)
 
     def outcome(self, draft: EditDraft, *, state: State, how: How) -> Changed:
-        """Return the result of a plan, without what its write came to."""
+        """Return the outcome of a draft, without the commit or pull request of its write."""
         return Changed(
             order=self.live.entry.order,
             state=state,
@@ -138,7 +138,7 @@ class ChangeEditor:
         return xr_file
 
     def base(self, current: XrFile) -> XrFile:
-        """Return the XR that the person looked at; without one, as this change saw it first."""
+        """Return the XR at the base commit; without a base, as the first round read it."""
         if self._base is None:
             if self.request.base is None:
                 self._base = current
@@ -147,7 +147,7 @@ class ChangeEditor:
         return self._base
 
     def _named_base(self, name: str) -> XrFile:
-        """Read the XR at a commit; one that is named in full need not be looked for."""
+        """Read the XR at a commit; a full commit id needs no search."""
         if not _FULL_ID.fullmatch(name):
             name = find_commit(self.platform, self.live, name, field="base").id
         try:
@@ -161,10 +161,10 @@ class ChangeEditor:
 
     def edit(self, current: XrFile, targets: Sequence[EditTarget]) -> EditDraft:
         """
-        Think a change through against what was read.
+        Draft the edit against the current file.
 
         Raises:
-            Everything that `change` says about requests that are not carried out.
+            What `change` raises for requests that are refused.
         """
         base = self.base(current)
         old = current.xr.get("spec") or {}
@@ -201,7 +201,7 @@ class ChangeEditor:
             raise FieldConflictError(self.live.entry.order, conflicts, current.commit)
 
     def _may_pass(self, target: EditTarget) -> bool:
-        """An element of a list does not mind the others; nor a sum that nobody had seen."""
+        """Say whether a target cannot conflict: a list element, or a sum without a base commit."""
         return target.is_element or (target.is_sum and self.request.base is None)
 
     def _validate(self, current: XrFile, new: Manifest) -> None:
@@ -217,12 +217,12 @@ class ChangeEditor:
         raise InvalidInputError(
             finding.path,
             finding.value,
-            f"was refused before this change already: {finding.message}",
+            f"was already invalid before this change: {finding.message}",
             hint=f"{finding.hint}; correct it in the same change, or by hand in {current.path}",
         )
 
     def _check_who(self, verdict: ChangeVerdict) -> None:
-        """Hold the kit's `who` against a proved requester; a claim is worth nothing either way."""
+        """Check the kit's `who` against a proved requester; a claim proves nothing, so skip it."""
         requester = self.request.requester
         if not requester.proof:
             return
@@ -233,13 +233,13 @@ class ChangeEditor:
         judge_who(verdict, asking)
 
     def _edited(self, current: XrFile, targets: Sequence[EditTarget], new: Manifest) -> bytes:
-        """Edit the text, and read again what became of it."""
+        """Edit the text, parse it again and compare."""
         edits = _text_edits(current, targets)
         data = yamledit.edit(current.data, edits, name=str(current.path))
         document = parse_documents(str(current.path), data)[current.document][0]
         if not same(value_at(document, current.steps), new):
             raise RefusedError(
-                f"{current.path}: the edited text does not say what was asked for",
+                f"{current.path}: the edited text does not have the requested values",
                 hint="edit the file by hand, and please report it",
             )
         return data
@@ -264,14 +264,14 @@ class ChangeEditor:
 
     @property
     def digest(self) -> str:
-        """A short digest of what is asked for: the same operation must ask for the same."""
+        """A short digest of the request: a repeated operation must request the same."""
         edits = [[target.path, target.op, target.value] for target in self.targets]
         text = json.dumps(edits, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def check_digest(self, digest: str) -> None:
         """
-        Check that an operation found is this request's.
+        Check that an operation in the history belongs to this request.
 
         Raises:
             InvalidInputError: The id belongs to a request for something else.
@@ -279,19 +279,19 @@ class ChangeEditor:
         if digest and digest != self.digest:
             raise InvalidInputError(
                 "operation", self.operation, "is the id of another change of this order",
-                hint="give each change an id of its own, or none",
+                hint="give each change its own id, or none",
             )  # fmt: skip
 
 
 def _refuse_doubles(targets: Sequence[EditTarget]) -> None:
-    """Two edits of one field are a mistake, unless they add and remove elements."""
+    """Refuse two edits of one field, unless they add and remove elements."""
     for number, target in enumerate(targets):
         for other in targets[:number]:
             shorter = min(len(target.steps), len(other.steps))
             overlap = target.steps[:shorter] == other.steps[:shorter]
             if overlap and not (target.is_element and other.is_element):
                 raise UsageError(
-                    f"{target.path} and {other.path} are the same field, given twice"
+                    f"{target.path} and {other.path} are the same field, which is given twice"
                     if target.path != other.path
                     else f"{target.path} is given twice"
                 )
@@ -308,7 +308,7 @@ def _refusal(live: LiveOrder, finding: Finding, new: Manifest) -> InvalidInputEr
 
 
 def _text_edits(current: XrFile, targets: Sequence[EditTarget]) -> list[yamledit.Edit]:
-    """Turn field edits into edits of the text; sums are set, what is so already is left out."""
+    """Turn field edits into edits of the text; skip those that change nothing."""
     edits, spec = [], current.xr.get("spec") or {}
     for target in targets:
         old = value_at(spec, target.steps)

@@ -1,8 +1,8 @@
 """
-Change an order by what somebody entered into a form, as a portal sends it.
+Change an order by the values of a form, as a portal sends them.
 
-The form was opened on a commit (`FormEntry.base`): what it still shows as then is no edit. Called
-by the service and by ``orderkit change --values``, which a portal's Job runs.
+The form was opened on a commit (`ChangeRequest.base`): a value that is still the same as then is no
+edit. Called by the service, and by the command that a portal's Job runs.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from orderkit.flows.platform import Platform
 
 @dataclass(frozen=True, slots=True)
 class FormEntry:
-    """What a form sent: values by form parameter; null takes a field away."""
+    """A form's values by parameter; null removes a field."""
 
     values: Mapping[str, Any]
     whole_form: bool = False
-    """These are all values of the change's form: a missing one is taken away."""
+    """These are all values of the form: a missing one removes its field."""
 
 
 def change_by_form(
     platform: Platform, live: LiveOrder, entry: FormEntry, template_request: ChangeRequest
 ) -> Changed:
     """
-    Carry out `template_request` with the edits that were entered. Idempotent like `change`.
+    Carry out `template_request` with the edits of a form. Idempotent like `change`.
 
     Raises:
         InvalidInputError: There is no such base or change; and all that `change` raises.
@@ -54,10 +54,10 @@ def form_request(
     platform: Platform, live: LiveOrder, entry: FormEntry, template_request: ChangeRequest
 ) -> ChangeRequest:
     """
-    Return `template_request` with the edits that were entered.
+    Return `template_request` with the edits of a form.
 
     Raises:
-        InvalidInputError: There is no such base or change, or a value is none of its field.
+        InvalidInputError: There is no such base or change, or a field cannot have a value.
     """
     base, base_spec = template_request.base, ABSENT
     if base is not None:

@@ -1,4 +1,4 @@
-"""What may be planned of an order: edits, a whole other XR, or the step between two commits."""
+"""Plan for an order: edits, a new XR, or the step between two commits."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from orderkit.flows.platform import Platform
 
 def plan_edits(platform: Platform, request: ChangeRequest, *, basis: Basis = USUAL) -> Plan:
     """
-    Return what a change does. It is judged as `flows.change.change` judges it.
+    Return the plan of a change, with the same checks as `flows.change.change`.
 
     Raises:
-        OrderkitError: Whatever a change that is not carried out raises.
+        OrderkitError: What `flows.change.change` raises for a refused change.
     """
     live = find_living(platform, request.order)
     editor = ChangeEditor(platform, live, tidied(request))
@@ -31,16 +31,16 @@ def plan_edits(platform: Platform, request: ChangeRequest, *, basis: Basis = USU
 def plan_form_entry(
     platform: Platform, live: LiveOrder, entry: FormEntry, request: ChangeRequest
 ) -> Plan:
-    """Return what a form's values do; raises like `plan_edits`."""
+    """Return the plan of a form's values; raises like `plan_edits`."""
     return plan_edits(platform, form_request(platform, live, entry, request))
 
 
 def plan_xr(platform: Platform, order: str, new: Manifest, *, basis: Basis = USUAL) -> Plan:
     """
-    Return what replacing the order's XR by a whole other one does.
+    Return the plan of replacing the order's XR.
 
-    What the API server would refuse, and what the team may not have, is part of the plan; the
-    kit's rules are not applied.
+    The plan includes what the API server or the team's limits would refuse; the kit's rules are
+    not applied.
 
     Raises:
         NotFoundError: No such order, or no XR in it.
@@ -64,7 +64,7 @@ def plan_between(
     basis: Basis = USUAL,
 ) -> Plan:
     """
-    Return what the step between two commits does: of a pull request, or of history.
+    Return the plan of the step between two commits, of a pull request or of the history.
 
     Args:
         base: None: the head of main.
@@ -81,7 +81,7 @@ def plan_between(
 
 
 def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> CommitSha:
-    """Return the commit that a branch, a whole id or the beginning of one names."""
+    """Return the commit of a branch, an id or an abbreviated id."""
     branch = platform.forge.head(live.repository, name)
     if branch is not None:
         return branch

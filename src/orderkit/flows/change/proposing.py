@@ -1,13 +1,12 @@
 """
-Offer a change as a pull request: one open one per person and fields of an order, never two.
+Propose a change as a pull request: at most one open per person and fields of an order.
 
-Which fields an open pull request touches is read from its texts, so that those made by hand
-count too. Whoever asks again for the same fields gets their own pull request brought up to date:
-by another commit on its branch, or, where the file on main has changed since, by a new one from
-there that replaces it (a branch that others merged past would not merge). Pull requests of other
-people, or for other fields, are left alone and named.
+The fields of an open pull request are read from its texts, so pull requests made by hand count too.
+If a person asks again for the same fields, their pull request is updated by another commit on its
+branch. If the file on main has changed since, a new pull request from main replaces it, because the
+old branch would not merge. Pull requests of other people or for other fields stay, and are listed.
 
-Called by ``applying``. Merging is for people, on the forge.
+Called by ``applying``. People merge on the forge.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from orderkit.ports.forge import (
 )
 
 PREFIX = "orderkit/"
-"""What our branches begin with; others are left alone."""
+"""Prefix of our branches; other branches are never touched."""
 MAIN = "main"
 _SLUG_MAX = 40
 _NO_SLUG = re.compile(r"[^A-Za-z0-9]+")
@@ -56,7 +55,7 @@ _NO_SLUG = re.compile(r"[^A-Za-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class OpenPull:
-    """An open pull request, what it would change, and since when it stands beside main."""
+    """An open pull request, its commits, and the fields it would change."""
 
     pull: PullRequest
     commits: tuple[Commit, ...]
@@ -71,7 +70,7 @@ class OpenPull:
 
 @dataclass(slots=True)
 class Proposer:
-    """The pull requests of one order, as one change looks at them."""
+    """Opens, updates and replaces the pull requests of one change."""
 
     editor: ChangeEditor
     _all_pulls: list[PullRequest] | None = field(default=None, init=False)
@@ -79,11 +78,11 @@ class Proposer:
 
     def propose(self, draft: EditDraft) -> Changed:
         """
-        Make sure that a pull request offers a plan. Idempotent by operation.
+        Make sure that a pull request proposes the draft. Idempotent by operation.
 
         Raises:
-            ConflictError: The branch or main was changed meanwhile; plan again.
-            What `flows.change.change` says.
+            ConflictError: The branch or main changed meanwhile; draft the edit again.
+            What `flows.change.change` raises.
         """
         own_pull = self._own_pull(draft)
         if own_pull is not None:
@@ -100,9 +99,9 @@ class Proposer:
 
     def earlier(self) -> Changed | None:
         """
-        Return what this operation proposed before, whatever became of it.
+        Return what this operation proposed before, in whatever state it is.
 
-        None also if it stopped between its commit and the pull request's description.
+        Also None if it stopped between its commit and the pull request's description.
         """
         operation = self.editor.operation
         for pull in self._forge.pulls(self._repo, state="all", base=MAIN):
@@ -111,7 +110,7 @@ class Proposer:
             for commit in own_commits:
                 self.editor.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
             if own_commits and own_commits[0] is commits[0] and pull.operation != operation:
-                return None  # it wrote the newest commit and was interrupted: it goes on from there
+                return None  # interrupted after its newest commit: continue from there
             if own_commits or pull.operation == operation:
                 return self._repeated(pull)
         return None
@@ -151,12 +150,14 @@ class Proposer:
         except OrderkitError as error:
             if error.retryable:
                 raise
-            return OpenPull(pull, (), None, None, ())  # a fork, or no XR there: not ours to judge
+            return OpenPull(
+                pull, (), None, None, ()
+            )  # a fork, or a branch without an XR: not comparable
         edits = differences(before.spec, after.spec)
         return OpenPull(pull, commits, before, after, edits)
 
     def _own_pull(self, draft: EditDraft) -> OpenPull | None:
-        """Return the newest one of ours that this person opened for one of these fields."""
+        """Return the newest pull request of this person and of ours for one of these fields."""
         paths = {edit.path for edit in draft.edits}
         person = self.editor.request.requester.ref
         for open_pull in self._pulls():
@@ -166,14 +167,14 @@ class Proposer:
         return None
 
     def _is_current(self, own_pull: OpenPull, current: XrFile) -> bool:
-        """Say whether the file on main is still the one that the branch began with."""
+        """Say whether the file on main is still the one the branch started from."""
         return own_pull.before is not None and (own_pull.before.path, own_pull.before.sha) == (
             current.path,
             current.sha,
         )
 
     def _with_rest(self, draft: EditDraft, own_pull: OpenPull) -> EditDraft:
-        """Add the fields that the open one has, this request does not name, nobody changed."""
+        """Add the open pull request's other fields, unless they changed on main."""
         requested_steps = [target.steps for target in self.editor.targets]
         kept_targets = [
             self._as_target(edit)
@@ -197,7 +198,7 @@ class Proposer:
     # --- writing
 
     def _update(self, draft: EditDraft, own_pull: OpenPull) -> Changed:
-        """Put the plan on the branch of an open one, in one more commit."""
+        """Add a commit with the draft to the branch of an open pull request."""
         operation, head = self.editor.signed(draft), own_pull.pull.head_commit
         if own_pull.after is not None and own_pull.after.data != draft.data:
             entry = FileChange(own_pull.after.path, draft.data, own_pull.after.sha)
@@ -240,11 +241,11 @@ class Proposer:
 
     def _branch(self, draft: EditDraft) -> str:
         """
-        Make sure of a branch that the plan can be written to; return its name.
+        Make sure that there is a branch for the draft; return its name.
 
-        It is named after the plan and the last commit of the file. The same plan on the same
-        state gives the same name, so that a repetition after a kill goes on where it was;
-        after a merge, even one that was reverted, it is another.
+        The name contains a digest of the draft and of the last commit of the file. The same draft
+        on the same file gives the same name, so a repetition after a kill continues on that branch;
+        after a merge, even a reverted one, the name differs.
         """
         last = self._forge.commits(self._repo, path=draft.current.path, limit=1)
         state = last[0].id if last else draft.current.commit
@@ -263,17 +264,17 @@ class Proposer:
             name = f"{name.rpartition('.')[0] or name}.{number}"  # somebody pushed to it
         raise AssertionError("unreachable")
 
-    # --- telling
+    # --- reporting
 
     def _say(self, change_plan: ChangePlan | None, pull: PullRequest, head: CommitSha) -> None:
-        """Set the status of the proposed commit; the plan itself stands in the description."""
+        """Set the status of the proposed commit; the description has the plan itself."""
         if change_plan is not None:
             judged = JudgedPlan(change_plan.plan, failed=change_plan.why_not)
-            with suppress(OrderkitError):  # it is proposed, whatever the status says
+            with suppress(OrderkitError):  # a missing status does not undo the proposal
                 set_plan_status(self.editor.platform, self._repo, head, judged, pull.web_url)
 
     def _finish_saying(self, open_pull: OpenPull) -> None:
-        """Set the status that an interrupted run meant to set."""
+        """Set the status that an interrupted run did not set."""
         if open_pull.before is None or open_pull.after is None:
             return
         head = open_pull.pull.head_commit
@@ -326,7 +327,7 @@ class Proposer:
         )
 
     def _finish_replacing(self, pull: PullRequest) -> None:
-        """Close what an interrupted run meant to replace."""
+        """Close the pull request that an interrupted run did not close."""
         replaces = re.search(r"^Replaces #(\d+)\.$", pull.body, re.MULTILINE)
         old = self._forge.pull(self._repo, int(replaces[1])) if replaces else None
         if old is None or (old.state, pull.state) != ("open", "open"):
@@ -336,5 +337,5 @@ class Proposer:
 
 
 def _overlap(steps: Steps, other_steps: Steps) -> bool:
-    """Say whether one field holds the other."""
+    """Say whether one field contains the other."""
     return all(a == b for a, b in zip(steps, other_steps, strict=False))

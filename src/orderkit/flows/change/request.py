@@ -1,4 +1,4 @@
-"""What is asked for, and what it came to: the values of this package."""
+"""The request and the outcome of a change."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ State = Literal["unchanged", "planned", "committed", "proposed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequest:
-    """What to change in which order, for whom, and seen from which commit."""
+    """What to change in which order, for whom, and based on which commit."""
 
     order: str
     edits: tuple[FieldEdit, ...]
     requester: Requester
     base: str | None = None
-    """The commit the person looked at, whole or shortened. None: the head when this begins."""
+    """The commit the person looked at, full or abbreviated. None: the head at the start."""
     reason: str = ""
     change: str | None = None
-    """The kit's name for it. None: found by the fields."""
+    """Name of the kit's change. None: found by the fields."""
     how: How | None = None
     """None: as the kit says."""
     operation: str | None = None
-    """Makes a repetition recognisable; one id for one request. None: a new one."""
+    """Identifies the request, so that a repetition is recognised. None: a new id."""
     dry_run: bool = False
     accept_loss: bool = False
-    """Carry it out although the plan says that data is deleted."""
+    """Make the change even if the plan says that it deletes data."""
     ends: bool = False
-    """Part of an end whose id was typed: committed, also where a living order's is reviewed."""
+    """Part of a confirmed end: commit it directly, even if the kit asks for a review."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """What a change came to."""
+    """The outcome of a change."""
 
     order: OrderId
     state: State
@@ -54,16 +54,16 @@ class Changed:
     pull: PullRequest | None = None
     diff: str = ""
     edits: tuple[FieldDifference, ...] = ()
-    """What differs now, or would."""
+    """The fields that changed, or would change."""
     change: str = ""
     how: How = How.DIRECT
     warnings: tuple[str, ...] = ()
     other_pulls: tuple[PullRequest, ...] = ()
-    """Open pull requests of this order that are not this one."""
+    """Other open pull requests of this order."""
     change_plan: ChangePlan | None = None
-    """What it does, or will do; None where nothing was planned."""
+    """What the change does or will do; None if it was not planned."""
     repeated: bool = False
-    """The same operation had been carried out before; nothing was done."""
+    """The same operation was carried out before; nothing was done now."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape that command line and service both answer with."""
@@ -102,7 +102,7 @@ def tidied(request: ChangeRequest) -> ChangeRequest:
     Return the request as it can be written into a commit: the reason on one line.
 
     Raises:
-        InvalidInputError: The reason is too long, or the operation's id is none.
+        InvalidInputError: The reason is too long, or the operation's id is invalid.
     """
     reason = " ".join(request.reason.split()).replace("-->", "→")
     if len(reason) > _REASON_MAX:

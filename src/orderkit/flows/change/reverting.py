@@ -1,9 +1,9 @@
 """
-Take back what one commit did to an order, as a change like any other.
+Undo what one commit did to an order, by a normal change.
 
-The fields that the commit changed get the values they had before it, if they still have those
-that it gave them: what somebody changed since is a conflict. The same checks hold as for every
-change, so a revert may become a pull request or be refused. Called by ``orderkit revert``.
+Each field that the commit changed gets its previous value back; if somebody changed it again since,
+that is a conflict. The same checks apply as for every change, so a revert may become a pull request
+or be refused. Called by ``orderkit revert``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from orderkit.ports.requesters import Requester
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertRequest:
-    """Which commit of which order to take back, for whom. See `ChangeRequest`."""
+    """Which commit of which order to undo, for whom. See `ChangeRequest`."""
 
     order: str
     commit: str
-    """Whole or shortened."""
+    """Full or abbreviated."""
     requester: Requester
     reason: str = ""
     how: How | None = None
@@ -39,7 +39,7 @@ class RevertRequest:
 
 def revert(platform: Platform, revert_request: RevertRequest) -> Changed:
     """
-    Take a commit back. Idempotent: what was taken back already is unchanged.
+    Undo a commit. Idempotent: undoing it again changes nothing.
 
     Raises:
         InvalidInputError: No such commit.
@@ -64,7 +64,9 @@ def revert(platform: Platform, revert_request: RevertRequest) -> Changed:
     try:
         return change(platform, request)
     except FieldConflictError as error:
-        error.hint = "it was changed again since; use 'orderkit change' if you know better"
+        error.hint = (
+            "the field was changed again since; set the value you want with 'orderkit change'"
+        )
         raise
 
 
@@ -75,7 +77,7 @@ def _fields_of(platform: Platform, live: LiveOrder, commit: Commit) -> tuple[Fie
         raise RefusedError(f"{name} cannot be reverted: {deed.unreadable}")
     if deed.first:
         raise RefusedError(
-            f"{name} placed the order: there is nothing before it",
+            f"{name} placed the order, so it cannot be reverted",
             hint=f"to end the order: orderkit destroy {live.entry.order}",
         )
     if not deed.fields:

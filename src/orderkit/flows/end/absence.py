@@ -1,10 +1,10 @@
 """
-See that every part of an ended order is gone, and say what is left and why.
+Verify that every part of an ended order is gone, and report what remains and why.
 
-Two ways of looking, so that nothing slips through: each object that was known when the end
-began, and every object of a kind the kit composes that carries the order's label
-``crossplane.io/composite`` and belongs to one of them, also one that was composed later. (The
-label is a name alone, and another kit's XR may have the same.) Called by ``flows.end.destroying``.
+Looks in two ways, so that nothing is overlooked: for each object that was known when the end began,
+and for every object of a kind the kit composes that has the order's label
+``crossplane.io/composite`` and is owned by one of them, also if it was composed later. (The label
+is only a name, and another kit's XR may have the same.) Called by ``flows.end.destroying``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orderkit.ports.cluster import NoSuchKindError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Remaining:
-    """An object that is still there, and what it waits for."""
+    """An object that still exists, and what its deletion waits for."""
 
     key: ObjectKey
     why: str
@@ -31,10 +31,10 @@ class Remaining:
 
 
 class Absence:
-    """What to look for."""
+    """The objects that must be gone, and where to look for them."""
 
     def __init__(self, platform: Platform, keys: Sequence[ObjectKey], kit: Kit | None) -> None:
-        """`kit` None: the pack has no such kit any more, so only the known objects are sought."""
+        """`kit` None: the pack no longer has the kit, so only known objects are looked up."""
         self._platform, self._keys = platform, tuple(keys)
         composed = (
             [
@@ -49,16 +49,16 @@ class Absence:
         self._roots = {self._root(xr) for xr in xrs[:1]}
 
     def remaining(self) -> list[Remaining]:
-        """Return what is still there, each object once, in order."""
-        remaining = {ObjectKey.of(manifest): manifest for manifest in self._found()}
+        """Return the objects that still exist, each once, sorted."""
+        remaining = {ObjectKey.of(manifest): manifest for manifest in self._existing()}
         return [Remaining(key, _why(remaining[key])) for key in sorted(remaining)]
 
     def describe(self) -> str:
-        """Say in words what is still there; empty: nothing."""
+        """Describe the objects that still exist; empty if there are none."""
         remaining = self.remaining()
         return "still there: " + ", ".join(map(str, remaining)) if remaining else ""
 
-    def _found(self) -> Iterator[Manifest]:
+    def _existing(self) -> Iterator[Manifest]:
         for key in self._keys:
             live_object = get_object(self._platform, key)
             if live_object is not None:

@@ -11,8 +11,8 @@ recorded in the ledger before it is taken:
     unregistering  the entity out of the catalog
     closing        the repository archived or deleted; the tombstone
 
-Called by ``orderkit destroy``, by the service and by the probe of a bootstrap. Repeating it goes on
-at the recorded step. Functions do not run for deleted XRs, so nothing here depends on them.
+Called by ``orderkit destroy``. A repetition continues at the recorded step. Functions do not run
+for deleted XRs, so nothing here depends on them.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ class EndRequest:
     order: str
     requester: str
     repository: Survivor | None = None
-    """None: as the kit says."""
+    """What becomes of the repository. None: as the kit says."""
     timeout_s: float = 300.0
     proof: str = ""
     """What proves the requester; empty: a claim."""
     reason: str = ""
     take: tuple[str, ...] = ()
-    """What goes too although it would outlive the order, by the kit's names (``end.survives``)."""
+    """Resources to remove that would survive, by the kit's names (``end.survives``)."""
 
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
-        """What commits say besides who asked."""
+        """The trailers of the commits besides the requester."""
         reason = " ".join(self.reason.split())
         return ((REASON_TRAILER, reason),) if reason else ()
 
@@ -90,12 +90,12 @@ OnStep = Callable[[Phase, str], None]
 
 def destroy(platform: Platform, request: EndRequest, *, on_step: OnStep) -> Ended:
     """
-    End an order, or go on ending it. Idempotent, resumable.
+    End an order, or continue an interrupted end. Idempotent, resumable.
 
     Raises:
         NotFoundError: There is no such order, and no tombstone of one.
         RefusedError: It is protected, or another order needs it.
-        IncompleteError: Something is not gone in time; the message lists it.
+        IncompleteError: A part is not gone in time; the message lists what is left.
     """
     check_requester(request.requester)
     paths = ledger_snapshot(platform).blobs
@@ -108,7 +108,7 @@ def destroy(platform: Platform, request: EndRequest, *, on_step: OnStep) -> Ende
 
 
 def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosixPath) -> Ended:
-    """Only the repository may still change: from archived to deleted, and then the tombstone."""
+    """Delete an archived repository if asked to, and update the tombstone; nothing else is left."""
     entry = OrderEntry(TeamName(tombstone.parts[1]), OrderId(request.order))
     text = read_text(platform, platform.ledger, tombstone, "main") or ""
     record = parse(text, name=str(tombstone))
@@ -175,18 +175,18 @@ def _record(
 
 
 def _check_taken(platform: Platform, record: EndRecord, request: EndRequest) -> None:
-    """Refuse to ask for more once the end is under way: no station runs any more."""
+    """Refuse further resources once the end is under way: no station runs any more."""
     kit = _kit(platform, record.kit) if request.take else None
     for survivor in kit.end.survives if kit else ():
         if survivor.name in request.take and survivor.text in record.survives:
             raise RefusedError(
-                f"{record.order} is ending already, without '{survivor.name}'",
-                hint=f"repeat it without that; {survivor.text} stays and is yours to remove",
+                f"{record.order} is already ending and will not remove '{survivor.name}'",
+                hint=f"leave that --take out; {survivor.text} stays, remove it yourself",
             )
 
 
 def _kit(platform: Platform, name: str) -> Kit | None:
-    """Return the kit; None if the pack has it no more: its orders must still be able to end."""
+    """Return the kit; None if the pack no longer has it: its orders must still be able to end."""
     try:
         return published_kit(platform, name)
     except NotFoundError:
@@ -199,7 +199,7 @@ def _parts(trace: tracing.Trace) -> tuple[ObjectKey, ...]:
 
 
 class _End:
-    """One run through the steps that are not done yet."""
+    """One run through the remaining steps."""
 
     def __init__(
         self, platform: Platform, entry: OrderEntry, request: EndRequest, on_step: OnStep
@@ -210,7 +210,7 @@ class _End:
     def run(self, record: EndRecord) -> Ended:
         if not record.passed("marked"):
             self._mark(record)
-            record = self._note(self._with_newcomers(record).at("emptying"))
+            record = self._note(self._with_new_parts(record).at("emptying"))
         if not record.passed("emptying"):
             record = self._empty(record)
             record = self._note(record.at("removing"))
@@ -242,7 +242,7 @@ class _End:
         return record
 
     def _mark(self, record: EndRecord) -> None:
-        """Commit end mark and relaxed Application, wait until the cluster shows exactly that."""
+        """Commit the end mark, switch self-heal off, wait until the cluster has both."""
         application = ledger.order_application(
             self._entry,
             kit=record.kit,
@@ -261,12 +261,12 @@ class _End:
         self._until_taken_over(
             commit_result.commit,
             lambda live: live is None or dig(live, "spec", "syncPolicy", "automated") == automated,
-            goal="Argo CD taking over the end mark",
+            goal="Argo CD applying the end mark",
         )
         self._on_step("marked", "self-heal is off, the Application may become empty")
 
-    def _with_newcomers(self, record: EndRecord) -> EndRecord:
-        """Add what was assembled while the end mark travelled, so that it is seen to go too."""
+    def _with_new_parts(self, record: EndRecord) -> EndRecord:
+        """Add what was composed while the mark was delivered, so that its end is verified."""
         now = _parts(tracing.trace(self._platform, self._entry.order))
         return replace(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
 
@@ -274,7 +274,7 @@ class _End:
         return get_object(self._platform, application_key(self._entry.order))
 
     def _empty(self, record: EndRecord) -> EndRecord:
-        """Commit the order without manifests, wait until everything is seen to be gone, twice."""
+        """Commit the order without manifests; wait until two looks in a row find nothing."""
         kit = _kit(self._platform, record.kit)
         absence = Absence(self._platform, record.must_be_gone, kit)
         commit = self._empty_repository(record)
@@ -301,13 +301,13 @@ class _End:
                 on_look=lambda live: urging.look(live) if live else None,
             )
         self._until_gone(absence)
-        self._on_step("emptying", f"{len(record.must_be_gone)} objects seen to be gone, twice")
+        self._on_step("emptying", f"{len(record.must_be_gone)} objects verified to be gone, twice")
         return replace(record, emptied_at=commit or "")
 
     def _empty_repository(self, record: EndRecord) -> CommitSha | None:
         files = snapshot(self._platform, self._entry.repository)
         if files is None:
-            return None  # it was never written, or somebody deleted it
+            return None  # it was never created, or somebody deleted it
         keep = MANIFESTS / ledger.KEEP
         old = [p for p in files.blobs if p.is_relative_to(MANIFESTS) and p != keep]
         changes = [FileChange(path, None, files.blobs[path]) for path in sorted(old)]
@@ -319,7 +319,7 @@ class _End:
         try:
             return self._platform.forge.write(self._entry.repository, changes, operation).commit
         except RefusedError:
-            return files.commit  # archived by hand; what is gone is judged by the cluster
+            return files.commit  # archived by hand; the cluster shows what is gone
 
     def _until_gone(self, absence: Absence) -> None:
         absent_looks = 0
@@ -338,7 +338,7 @@ class _End:
         )
 
     def _remove(self) -> None:
-        """Take the Application out of the ledger and see it go."""
+        """Remove the Application from the ledger; wait until it is gone."""
         record = Operation(
             f"end-{self._entry.order}-application",
             self._wanted.requester,
@@ -362,7 +362,7 @@ class _End:
                 was_registered = (
                     self._platform.catalog.unregister(location.target) or was_registered
                 )
-        note = "the catalog forgot it" if was_registered else "the catalog did not know it"
+        note = "removed from the catalog" if was_registered else "was not in the catalog"
         self._on_step("unregistering", note)
 
     def _close(self, record: EndRecord) -> EndRecord:
@@ -383,7 +383,7 @@ class _End:
     def _until_taken_over(
         self, commit: CommitSha, is_done: Callable[[Manifest | None], bool], *, goal: str
     ) -> None:
-        """Wait until the team's Application made of the order's what a ledger commit says."""
+        """Wait until the order's Application is as in a commit of the ledger."""
         team = application_key(ledger.team_application(self._entry.team))
         urging = StuckOperationEnder(self._platform, self._platform.ledger, commit)
 

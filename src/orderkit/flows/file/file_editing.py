@@ -1,9 +1,9 @@
 """
-Edit a YAML file: read it, make the edits with their proof, say the difference, write it back.
+Edit a YAML file: read it, make the edits with proof, show the diff, write it back.
 
-Writing is atomic: a new file of the same mode beside the old one takes its name, so that nobody
-ever reads half of it. A symbolic link stays one: what it points to is replaced. A file that
-somebody changed between reading and writing is left alone.
+Writing is atomic: a new file of the same mode replaces the old one, so that nobody reads half of
+it. A symbolic link stays: its target is replaced. A file that changed between reading and writing
+is not touched.
 
 Called by ``orderkit edit``.
 """
@@ -77,7 +77,9 @@ def write_file(path: Path, edited: EditedText) -> None:
     target = path.resolve()
     file_stat = target.stat()
     if not stat.S_ISREG(file_stat.st_mode):
-        raise UsageError(f"{path} is no regular file", hint="edit it with - and redirect")
+        raise UsageError(
+            f"{path} is not a regular file", hint="edit standard input with FILE '-' instead"
+        )
     try:
         _replace(path, target, file_stat, edited)
     except OSError as error:

@@ -1,9 +1,9 @@
 """
 Validate files against the XRDs of a pack: for repositories and for CI, without any platform.
 
-Reads files and folders (of an order's repository, its ``manifests/``), finds each object's XRD
-by group and kind, and puts every finding where it stands in the file. XRDs among the files are
-judged themselves. Objects of other kinds are counted and left alone. Nothing is written.
+Reads files and folders (of an order's repository, its ``manifests/``), finds each object's XRD by
+group and kind, and gives every finding its position in the file. XRDs among the files are checked
+too. Objects of other kinds are only counted. Nothing is written.
 
 Called by ``orderkit validate``.
 """
@@ -44,7 +44,7 @@ class SourceFile:
     data: bytes | None
     """None if it is larger than a file of manifests may be."""
     is_named: bool
-    """Asked for by name, not met in a folder."""
+    """The caller named the file; it was not found in a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Definitions:
         return sorted(kind for owner, kind in self._found if owner == group)
 
 
-_INCOMPLETE = "is no whole definition: it needs spec.group, spec.names.kind and spec.versions"
+_INCOMPLETE = "is an incomplete definition: it needs spec.group, spec.names.kind and spec.versions"
 
 
 def definition_sources(files: Mapping[Path, bytes]) -> list[SourceFile]:
@@ -176,7 +176,7 @@ def sources(paths: Sequence[Path]) -> Iterator[SourceFile]:
     Yield the files that are meant: each named one, and of folders all YAML and JSON.
 
     A folder with ``manifests/`` is an order's repository: only that is read. Symbolic links
-    and hidden folders inside a folder are passed by.
+    and hidden folders inside a folder are skipped.
 
     Raises:
         UsageError: A path does not exist.
@@ -292,7 +292,7 @@ def _judge_xrd(file: Path, document: LocatedManifest, outcome: ValidationOutcome
 
 
 def _judge_definition(kind: Kind, definitions: Definitions, outcome: ValidationOutcome) -> None:
-    """Tell of rules that the API server would refuse: they judge nothing, here or there."""
+    """Report rules that the API server would refuse: they are never evaluated."""
     validator = definitions.validator(kind)
     file, definition = definitions.place(kind)
     for path, message in validator.faults() if validator else ():
@@ -313,7 +313,7 @@ def _judge_definition(kind: Kind, definitions: Definitions, outcome: ValidationO
 def _judge_unknown(
     file: Path, document: LocatedManifest, definitions: Definitions, outcome: ValidationOutcome
 ) -> None:
-    """An unknown kind of a known group is a mistake; other groups are passed by."""
+    """Report an unknown kind of a known group; skip other groups."""
     kind = Kind.of(document.manifest)
     kinds = definitions.kinds_of(kind.group)
     if not kinds:

@@ -34,7 +34,7 @@ Verdict = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One checked thing; `advice` is empty when it is well."""
+    """The result of one check; `advice` is empty if all is well."""
 
     check: str
     verdict: Verdict
@@ -64,7 +64,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
 
 
 def check_requesters(requesters: Requesters | None) -> DoctorFinding:
-    """Say what the requester of a portal's order is worth."""
+    """Report how the requester of a portal's order is proved."""
     subject = "requesters"
     if requesters is None:
         return DoctorFinding(
@@ -106,7 +106,7 @@ def _rights(platform: Platform) -> DoctorFinding:
             "rights",
             "fail",
             f"missing: {', '.join(missing)} (credentials from {platform.forge.credentials_source})",
-            "make a token with these scopes, of a user who may write there (docs/forge.md)",
+            "create a token with these scopes for a user who may write there (docs/forge.md)",
         )
     return DoctorFinding("rights", "ok", f"may write to {platform.ledger}")
 
@@ -140,13 +140,15 @@ def _layers(platform: Platform) -> DoctorFinding:
         for application in applications
         if ORDER_LABEL not in labels_of(application)
     }
-    bad = {name: why for name, layer in sorted(layers.items()) if (why := _unwell(platform, layer))}
+    bad = {
+        name: why for name, layer in sorted(layers.items()) if (why := _unhealthy(platform, layer))
+    }
     if not bad:
         return DoctorFinding("layers", "ok", f"{len(applications)} Applications")
     first, why = next(
         ((name, why) for name, why in bad.items() if why.failing), next(iter(bad.items()))
     )
-    rest_note = f"; also not well: {', '.join(name for name in bad if name != first)}"
+    rest_note = f"; also unhealthy: {', '.join(name for name in bad if name != first)}"
     return DoctorFinding(
         "layers",
         "fail",
@@ -155,7 +157,7 @@ def _layers(platform: Platform) -> DoctorFinding:
     )
 
 
-def _unwell(platform: Platform, application: Manifest) -> Hindrance | None:
+def _unhealthy(platform: Platform, application: Manifest) -> Hindrance | None:
     """Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy."""
     hindrance = obstacle(platform, application)
     if hindrance:

@@ -1,5 +1,5 @@
 """
-Tell what has drifted on a platform since it was bootstrapped. Reads only.
+Report what has drifted on a platform since it was bootstrapped. Only reads.
 
 Every step of a bootstrap but the probe is looked at, with its verdict turned into a finding; then
 the teams' AppProjects as the ledger has them, the XRDs of the pack, and who takes Argo CD's
@@ -34,7 +34,7 @@ from orderkit.flows.install.bootstrapping.steps import BootstrapContext, holds
 from orderkit.flows.install.diagnosis import DoctorFinding
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
 
-_AGAIN = "'orderkit bootstrap' brings it back ('--plan' shows how)"
+_AGAIN = "'orderkit bootstrap' repairs it ('--plan' shows how)"
 
 
 def check(platform: Platform, request: BootstrapRequest) -> Iterator[DoctorFinding]:
@@ -84,12 +84,15 @@ def _projects(site: BootstrapContext) -> Iterator[DoctorFinding]:
             if Kind.of(project) == APP_PROJECT and not _is_so(platform, project)
         ]
     if bad:
-        message = f"not as the ledger has them: {', '.join(bad)}"
+        message = f"differ from the ledger: {', '.join(bad)}"
         yield DoctorFinding(
-            "projects", "fail", message, "kubectl -n argocd get appproject, and who edits it"
+            "projects",
+            "fail",
+            message,
+            "look at them with 'kubectl -n argocd get appproject', and find who edits them",
         )
     else:
-        yield DoctorFinding("projects", "ok", f"{len(teams)} teams as the ledger has them")
+        yield DoctorFinding("projects", "ok", f"{len(teams)} teams, as in the ledger")
 
 
 def _is_so(platform: Platform, manifest: Manifest) -> bool:

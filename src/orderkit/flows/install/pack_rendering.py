@@ -36,7 +36,7 @@ SERVICE_URL = PORTAL_URL = "http://127.0.0.1:7399"
 
 @dataclass(frozen=True, slots=True)
 class PlatformValues:
-    """What a pack gets to know of the platform it is published to."""
+    """The values of a platform that are written into its pack."""
 
     forge_url: str
     pack_commit: str
@@ -114,13 +114,13 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
 
 
 def _check_values(kit: Kit, baked: Mapping[str, str]) -> None:
-    """Refuse a value that the kit's form would refuse from everybody."""
+    """Refuse a value that the kit's form would always refuse."""
     for path, hidden in kit.hidden.items():
         if hidden.value not in baked:
             raise InvalidInputError(
                 f"spec.values.{hidden.value}",
                 None,
-                f"is missing: kit '{kit.name}' bakes it into '{path}'",
+                f"is missing: kit '{kit.name}' needs it for '{path}'",
                 hint="give it in platform.yaml, or to 'orderkit up' as --value NAME=TEXT",
             )
         field = fields_of(kit).find(path)

@@ -1,5 +1,5 @@
 """
-Move a platform to another pack, or to other values, through Git and wave by wave.
+Upgrade a platform to another pack or other values, through Git, wave by wave.
 
 What the platform's pack repository holds is compared with the pack as rendered now. The
 difference is written in one commit per layer, in the order of the waves, and the next is written
@@ -66,7 +66,7 @@ class Wave:
     layer: Layer | None
     differences: tuple[FileDifference, ...]
     moves: tuple[VersionMove, ...] = ()
-    """Releases that change."""
+    """Versions that change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def plan_upgrade(platform: Platform, files: Files) -> UpgradePlan:
             hint="an upgrade needs a platform that was bootstrapped",
         )
     differences = _differences(platform, published.commit, published.blobs, files)
-    old_layers = layers_of(_current(platform, published.commit, published.blobs))
+    old_layers = layers_of(_published_applications(platform, published.commit, published.blobs))
     layers = _together(layers_of(files), old_layers)
     waves = [_wave(layer, [d for d in differences if _of_layer(d.path, layer)]) for layer in layers]
     layer_paths = {d.path for wave in waves for d in wave.differences}
@@ -116,13 +116,13 @@ def plan_upgrade(platform: Platform, files: Files) -> UpgradePlan:
 
 def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> Upgraded:
     """
-    Bring the platform to the wanted files: a commit per wave, each ready before the next.
+    Upgrade the platform to these files: one commit per wave, each ready before the next.
 
     Idempotent and resumable: what is done is not done again, and a layer that was not ready is
     waited for before anything else is written.
 
     Raises:
-        IncompleteError: A layer does not get ready at its commit; the message says why.
+        IncompleteError: A layer does not become ready at its commit; the message says why.
         ConflictError: Somebody else writes to the pack repository.
         NotFoundError: Nothing is published yet.
     """
@@ -149,7 +149,7 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
 
 
 def operation_id(files: Files) -> str:
-    """Return the id of the upgrade to these files: the same for the same wish."""
+    """Return the id of the upgrade to these files; the same files give the same id."""
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(str(path).encode() + b"\0" + hashlib.sha256(files[path]).digest())
@@ -177,7 +177,7 @@ def _blob_id(data: bytes) -> BlobSha:
     return BlobSha(hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest())  # noqa: S324 - git's
 
 
-def _current(
+def _published_applications(
     platform: Platform, commit: CommitSha, blobs: Mapping[PurePosixPath, BlobSha]
 ) -> dict[PurePosixPath, bytes]:
     """Read the Applications that the platform's repository holds now."""
@@ -191,7 +191,7 @@ def _current(
 
 
 def _together(new: tuple[Layer, ...], old: tuple[Layer, ...]) -> list[Layer]:
-    """Return the layers of both, by wave; one that goes is in its old place."""
+    """Return the layers of both, by wave; a removed layer keeps its old wave."""
     names = {layer.name for layer in new}
     layers = [*new, *(layer for layer in old if layer.name not in names)]
     return sorted(layers, key=lambda layer: layer.wave)
@@ -238,12 +238,12 @@ def _apply_root(platform: Platform, files: Files) -> None:
 
 @contextmanager
 def _stopped_at(layer: str, operation: str) -> Iterator[None]:
-    """Say of what is not ready in time at which layer that was, and how to go on."""
+    """Report the layer that timed out, and how to continue."""
     try:
         yield
     except IncompleteError as error:
         raise IncompleteError(
             f"the upgrade stopped at layer {layer}: {error}",
-            hint="mend the cause, or the pack, and repeat the same command: it goes on here"
-            f" (operation {operation}); an earlier pack with --pack goes back",
+            hint="fix the cause or the pack and repeat the command: it continues here"
+            f" (operation {operation}); to go back, give an earlier pack with --pack",
         ) from error

@@ -1,9 +1,9 @@
 """
-Check the kits of a pack folder: every rule of ``core.check``, and two processes more.
+Check the kits of a pack folder: every rule of ``core.check``, plus runs in other processes.
 
 Reads the folder, loads the stations (they run here: check packs you trust), judges each kit, and
-proves stations whose order could follow Python's hashes in processes with other seeds. Nothing is
-written. Called by ``orderkit kit check`` and ``orderkit kit new``.
+proves stations whose order could follow Python's hashes in processes with other seeds. Nothing
+is written. Called by ``orderkit kit check``.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class PackVerdict:
     """Orders that were run through a pipeline."""
 
     def count(self, severity: FindingSeverity) -> int:
-        """Return how many findings weigh this much."""
+        """Return the number of findings of a severity."""
         return sum(severity_of(entry) is severity for entry in self.findings)
 
 
 def severity_of(entry: Located) -> FindingSeverity:
-    """Return the weight of a finding."""
+    """Return the severity of a finding."""
     return entry.about.severity if isinstance(entry.about, Finding) else FindingSeverity.NOTE
 
 
@@ -69,7 +69,7 @@ def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = No
         ProbeError: A process that runs pipelines failed.
     """
     files = read_folder(folder, docs=True)
-    names = _wanted(read_pack(files), kits)
+    names = _requested_kits(read_pack(files), kits)
     facts = PackFacts(files, load_stations(folder))
     style = _style(folder)
     doubtful = [name for name in names if _is_doubtful(name, facts)]
@@ -92,7 +92,7 @@ def check_pack(folder: Path, kits: Sequence[str] = (), *, since: str | None = No
 
 
 def _together(pack: Pack, facts: PackFacts) -> list[Located]:
-    """Judge what is generated from all kits; kits that cannot be read have told of it."""
+    """Check the files generated from all kits; unreadable kits are reported elsewhere."""
     try:
         return list(check_pack_files(facts.files, kinds(pack.name, checked_kits(pack))))
     except OrderkitError:
@@ -103,7 +103,7 @@ def _changes(
     folder: Path, ref: str, facts: PackFacts, names: Sequence[str], *, whole_pack: bool
 ) -> list[Located]:
     """
-    Compare kits with what they were.
+    Compare kits with an earlier commit.
 
     Args:
         whole_pack: `names` are all kits of the pack: what is not among them is gone.
@@ -128,7 +128,7 @@ def _write(folder: Path, files: Files) -> None:
         (folder / path).write_bytes(data)
 
 
-def _wanted(pack: Pack, kits: Sequence[str]) -> list[str]:
+def _requested_kits(pack: Pack, kits: Sequence[str]) -> list[str]:
     for name in kits:
         if name not in pack.kit_names:
             hint = nearest(name, dict.fromkeys(pack.kit_names))

@@ -1,8 +1,8 @@
 """
-Generate a pack's files from its kits, and say what differs.
+Generate a pack's files from its kits, and report what differs.
 
-Reads a pack folder, writes only what differs, removes what was generated once and is not any
-more. Called by ``orderkit kit generate``.
+Reads a pack folder, writes only what differs, removes generated files that are obsolete. Called by
+``orderkit kit generate``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Generation:
 
     @property
     def differing(self) -> tuple[GeneratedFile, ...]:
-        """The files that are not as they should be."""
+        """The files that are not up to date."""
         return tuple(file for file in self.files if file.action != "same")
 
 
@@ -91,7 +91,7 @@ def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath,
 
 def apply_generation(pack: Path, wanted: Generation) -> None:
     """
-    Write what differs, remove what is left over. Idempotent; each file is written whole.
+    Write what differs, remove obsolete files. Idempotent; each file is written whole.
 
     Raises:
         OSError: The folder cannot be written.

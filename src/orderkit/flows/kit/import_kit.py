@@ -1,9 +1,9 @@
 """
-Make a kit of an XRD that exists, in a file or in a cluster, with its Composition if there is one.
+Create a kit from an existing XRD, of a file or a cluster, with its Composition if there is one.
 
-Without a Composition the kit gets a station to start from, so that it works at once. With one,
-the Composition stays as it is: steps of functions that are no Python of this process are
-delivered, and told. What is left for a person to do is told too (`Imported.next`).
+Without a Composition the kit gets a first station, so that it works at once. With one, the
+Composition stays unchanged: functions that do not run in this process are delivered and reported.
+`Imported.next` lists what a person has to do.
 
 Called by ``orderkit kit import``.
 """
@@ -53,7 +53,7 @@ FUNCTIONS = PurePosixPath("gitops", "functions")
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """What to make a kit of."""
+    """The XRD to create a kit from, and the kit's name."""
 
     pack: Path
     sources: Sequence[ImportSource]
@@ -69,7 +69,7 @@ class Imported:
 
     added: KitAdded
     starter: bool
-    """It has no Composition of its own and got a station to start from."""
+    """It has no Composition of its own and got a first station."""
     next: tuple[str, ...]
 
 
@@ -80,7 +80,7 @@ def import_kit(request: ImportRequest) -> Imported:
     Raises:
         InvalidInputError: Not one XRD, one that the API server would refuse, or a broken pack.
         RefusedError: The pack has such a kit, or files in its place.
-        OrderkitError: What was made does not pass its own tests; nothing was written.
+        OrderkitError: The new kit fails its own tests; nothing was written.
     """
     xrd = the_xrd(request.sources)
     _check(xrd)
@@ -193,7 +193,7 @@ def _declared(pack: Path) -> set[str]:
 
 
 def _next(pack: Path, name: str, pipeline: Pipeline | None, unguessed: str) -> Iterator[str]:
-    """Yield what is left to do that ``kit check`` does not say."""
+    """Yield what a person has to do that ``kit check`` does not report."""
     if pipeline is None:
         yield f"write what the kit is made of in stations/{name}/station.py"
     else:

@@ -22,7 +22,7 @@ from typing import Self
 from orderkit.core.errors import OrderkitError
 
 SEEDS = ("1", "2", "3", "4")
-"""Two entries of a set change places with every second seed: four miss it seldom."""
+"""Two entries of a set swap with every second seed, so four seeds rarely miss it."""
 _TIMEOUT_S = 120.0
 
 Prints = dict[str, dict[str, dict[str, str]]]

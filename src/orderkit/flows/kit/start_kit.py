@@ -1,9 +1,9 @@
 """
-Add a kit to a pack: drafted from a few fields, or made from an XRD that exists.
+Add a kit to a pack: drafted from a few fields, or from an existing XRD.
 
-The kit is made in a copy of the pack, generated and tested there, and only what then stands is
-put into the pack, ``pack.yaml`` last: a kit that does not work is never half in it. What the
-author wrote in ``pack.yaml`` stays byte for byte, an entry is added.
+The kit is created, generated and tested in a copy of the pack. Only then its files are written to
+the pack, ``pack.yaml`` last, so that a broken kit never enters it. The text of ``pack.yaml`` stays
+byte for byte; one entry is added.
 
 Called by ``orderkit kit new`` and ``orderkit kit import``.
 """
@@ -33,7 +33,7 @@ PACK = PurePosixPath("pack.yaml")
 
 
 class FailsItselfError(OrderkitError):
-    """A kit that was made does not pass the test that was made with it. Nothing was written."""
+    """The new kit fails its own test. Nothing was written."""
 
     def __init__(self, scenario: str, why: str) -> None:
         super().__init__(f"the kit was not added: scenario {scenario} fails: {why}")
@@ -92,13 +92,13 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
         copy.mkdir()
         _write(copy, before)
         _write(copy, files)
-        _write(copy, _listed(copy, name))
+        _write(copy, _pack_yaml_with(copy, name))
         generate_kits.apply_generation(copy, generate_kits.plan_generation(copy, [name]))
         report = run_tests(TestSelection(copy, [name], update=True))
         for case in report.cases:
             if not case.ok:
                 raise FailsItselfError(case.name, case.message.partition("; if it must")[0])
-        findings = tuple(map(_said, check_kits.check_pack(copy, [name]).findings))
+        findings = tuple(map(_finding_line, check_kits.check_pack(copy, [name]).findings))
         after = _everything(copy)
     added = {path: data for path, data in after.items() if before.get(path) != data}
     _place(pack, added, before)
@@ -111,7 +111,7 @@ def add_kit(pack: Path, name: str, files: Files) -> KitAdded:
     )
 
 
-def _said(entry: Located) -> str:
+def _finding_line(entry: Located) -> str:
     severity = check_kits.severity_of(entry).value
     return f"{entry.file}:{entry.line or 1}: {severity}: {entry.about}"
 
@@ -142,7 +142,7 @@ def _check_free(pack: Path, pack_read: Pack, name: str, files: Iterable[PurePosi
             )
 
 
-def _listed(copy: Path, name: str) -> Mapping[PurePosixPath, bytes]:
+def _pack_yaml_with(copy: Path, name: str) -> Mapping[PurePosixPath, bytes]:
     """Return pack.yaml with the kit in it."""
     pack_yaml = (copy / PACK).read_bytes()
     return {PACK: edit(pack_yaml, [Edit(("spec", "kits"), Op.ADD, name)], name=str(PACK))}
@@ -163,7 +163,7 @@ def _everything(folder: Path) -> dict[PurePosixPath, bytes]:
 
 
 def _place(pack: Path, added: Files, before: Files) -> None:
-    """Write into the pack, the list of kits last; what was written is taken back on failure."""
+    """Write into the pack, the list of kits last; on failure, undo what was written."""
     touched: list[PurePosixPath] = []
     try:
         for path in sorted(added, key=lambda path: (path == PACK, path)):

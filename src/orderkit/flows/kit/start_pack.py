@@ -44,7 +44,7 @@ class PackRequest:
 
 @dataclass(frozen=True, slots=True)
 class PackStarted:
-    """A pack that stands in its folder."""
+    """A pack that was started."""
 
     folder: Path
     name: str
@@ -54,7 +54,7 @@ class PackStarted:
 
 def start_pack(request: PackRequest) -> PackStarted:
     """
-    Make the folder, whole and committed, or nothing.
+    Create the complete, committed folder, or nothing.
 
     Raises:
         RefusedError: Something is in the folder already.

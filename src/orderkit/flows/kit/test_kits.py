@@ -1,10 +1,9 @@
 """
-Run a pack's scenarios and compare what comes out with what is expected.
+Run a pack's scenarios and compare the results with the expected files.
 
 ``tests/kits/<kit>/<case>/`` holds ``scenario.yaml`` and ``expected/``. With `update`, expected
-files are written anew, but never against the scenario's own word: what must be refused and is not,
-or is and must not be, stays a failure. One broken scenario or kit does not keep the others from
-running. Called by ``orderkit kit test`` and ``orderkit kit new``.
+files are rewritten, but never against the scenario's ``refused``: a missing or unexpected refusal
+stays a failure. A broken scenario or kit does not stop the others. Called by ``orderkit kit test``.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class TestSelection:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """One scenario that was run. `message` says what a difference cannot say."""
+    """One scenario that was run. `message` explains a failure without a difference."""
 
     kit: str
     case: str
@@ -160,7 +159,7 @@ class _Runner:
             trial = self._prepared(name)
         except OrderkitError as error:
             for case in cases:
-                yield Tested(name, case, ScenarioResult.BROKEN, 0, message=_told(error))
+                yield Tested(name, case, ScenarioResult.BROKEN, 0, message=_error_text(error))
             return
         for case in cases:
             yield self._case(trial, case)
@@ -186,9 +185,9 @@ class _Runner:
             outcome = trial.run(scenario, case=case)
         except OrderkitError as error:
             spent = time.perf_counter() - start_s
-            return Tested(kit, case, ScenarioResult.BROKEN, spent, reason, _told(error))
+            return Tested(kit, case, ScenarioResult.BROKEN, spent, reason, _error_text(error))
         differing = differences(_expected(folder / EXPECTED), golden(outcome))
-        message = _against_intention(scenario, outcome)
+        message = _refusal_mismatch(scenario, outcome)
         result = ScenarioResult.FAILED if differing or message else ScenarioResult.PASSED
         if differing and not message and self._wanted.update:
             for difference in differing:
@@ -196,7 +195,7 @@ class _Runner:
                 write_file(self._wanted.pack, path, difference.after)
             result = ScenarioResult.UPDATED
         if differing and not message and not (folder / EXPECTED).is_dir():
-            message = "nothing is expected yet: run with --update and read what it writes"
+            message = "there are no expected files yet: run with --update and review them"
         spent = time.perf_counter() - start_s
         shown_differences = () if message else differing
         return Tested(kit, case, result, spent, reason, message, shown_differences, outcome.not_run)
@@ -213,7 +212,7 @@ def _expected(folder: Path) -> Golden:
     return {PurePosixPath(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def _against_intention(scenario: Scenario, outcome: ScenarioOutcome) -> str:
+def _refusal_mismatch(scenario: Scenario, outcome: ScenarioOutcome) -> str:
     """Say what contradicts the scenario's ``refused``; empty if nothing does."""
     refusal = outcome.refusal
     if refusal is None:
@@ -228,5 +227,5 @@ def _against_intention(scenario: Scenario, outcome: ScenarioOutcome) -> str:
     return ""
 
 
-def _told(error: OrderkitError) -> str:
+def _error_text(error: OrderkitError) -> str:
     return f"{error} ({error.hint})" if error.hint else str(error)

@@ -1,8 +1,8 @@
 """
-Send a scenario through a kit as an order goes: form, files, XR, pipeline. Nothing is written.
+Run a scenario through a kit like an order: form, files, XR, pipeline. Nothing is written.
 
-A `ScenarioTrial` is prepared once per kit and takes any number of scenarios. The form and the files
-are those of the template's own steps, run dry; the XR is judged by ``core.schema.validate``; the
+A `Trial` is prepared once per kit and takes any number of scenarios. The form and the files are
+those of the template's own steps, run dry; the XR is judged by ``core.schema.validate``; the
 pipeline runs by ``core.crossplane.simulation`` with the stations of the pack. Each refusal names
 its stage.
 
@@ -267,7 +267,7 @@ def _refuse_failed(simulation: Simulation, *, once: bool) -> None:
         raise _RefusedError(
             ScenarioRefusal(
                 RefusalStage.PIPELINE,
-                f"nothing settles: the last of {rounds} rounds still changed something",
-                "a station whose answer changes though its request does not is not deterministic",
+                f"the pipeline never settles: the last of {rounds} rounds still changed something",
+                "a station is not deterministic if its answer changes for the same request",
             )
         )

@@ -1,13 +1,13 @@
 """
-Take a living XR, or a repository made by hand, over as an order; the XR is not touched.
+Turn a live XR, or a repository made by hand, into an order. The XR is not changed.
 
-What an order needs besides its XR is added: record, catalog entry, README, as the kit's skeleton
+Adds what an order needs besides its XR: record, catalog entry, README, as the kit's skeleton
 writes them for these values; then it is registered. An XR without a repository gets one, with the
 XR as its author would have written it (``core.objects.export``), so that its first delivery changes
-nothing. Every step is *ensure*: repeating it goes on, or finds everything done.
+nothing. Every step is *ensure*: a repetition continues, or finds everything done.
 
-What an order could not look like is refused before anything is written: another name than the
-kit gives it, a value that form or XRD refuse, a repository that is something else.
+Refuses before anything is written what no order could be: another name than the kit gives it, a
+value that the form or the XRD refuses, a repository that holds something else.
 
 Called by ``orderkit adopt``.
 """
@@ -52,14 +52,14 @@ Files = Mapping[PurePosixPath, bytes]
 
 @dataclass(frozen=True, slots=True)
 class AdoptRequest:
-    """What to take over: ``owner/repository``, or ``Kind/name`` of a living XR."""
+    """What to adopt: ``owner/repository``, or ``Kind/name`` of a live XR."""
 
     subject: str
     requester: str
     namespace: str = ""
-    """Of a namespaced XR."""
+    """Namespace of the XR; empty if it is cluster-scoped."""
     team: str = ""
-    """Whose a living XR becomes, where no field of its kit says so."""
+    """The team that owns the order, if no field of the XR names it."""
     dry_run: bool = False
 
 
@@ -89,36 +89,36 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """An XR found, its kit, and the file that holds it or shall hold it."""
+    """The XR to adopt, its kit, and the file that holds it or will hold it."""
 
     kit: Kit
     xr: Manifest
     path: PurePosixPath
     data: bytes
     repository: RepoId | None
-    """Where it stands already."""
+    """The repository that holds it; None for a live XR."""
 
 
 def adopt(platform: Platform, request: AdoptRequest) -> Adopted:
     """
-    Make an order of what is there. Idempotent, resumable.
+    Turn an existing repository or XR into an order. Idempotent, resumable.
 
     Raises:
         NotFoundError: No such repository, XR or team; no kit has that kind.
-        InvalidInputError: What is there is no order of the kit: its name, place or values.
+        InvalidInputError: It cannot be an order of the kit: wrong name, repository or values.
         RefusedError: The repository holds something else, or several XRs; the team may not have it.
         AlreadyOrderedError: The order ended, or its id belongs to another team.
     """
     check_requester(request.requester)
     kits = published_pack(platform).kits()
-    subject = _living(platform, request, kits) or _written(platform, request, kits)
+    subject = _from_cluster(platform, request, kits) or _from_repository(platform, request, kits)
     entry, rendered = _rendered(platform, request, subject)
     check_order_files(subject.kit, entry.order, {subject.path: subject.data})
     if subject.repository not in (None, entry.repository):
         raise InvalidInputError(
             "repository",
             str(subject.repository),
-            f"is not where this order belongs: {entry.repository}",
+            f"is not the repository of this order, which is {entry.repository}",
             hint="rename or transfer it on the forge, then repeat the command",
         )
     snapshot = ledger_snapshot(platform)
@@ -133,10 +133,10 @@ def adopt(platform: Platform, request: AdoptRequest) -> Adopted:
         return Adopted(
             entry, subject.kit.name, tuple(missing), head, not is_registered or bool(missing)
         )
-    return _taken(platform, request, entry, subject, missing)
+    return _adopted(platform, request, entry, subject, missing)
 
 
-def _taken(
+def _adopted(
     platform: Platform, request: AdoptRequest, entry: OrderEntry, subject: _Subject, missing: Files
 ) -> Adopted:
     if missing:
@@ -163,11 +163,13 @@ def _write(
     platform.forge.write(entry.repository, changes, operation)
 
 
-# --- what is there
+# --- what exists
 
 
-def _living(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject | None:
-    """Find a living XR, if the subject names a kind of a kit."""
+def _from_cluster(
+    platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]
+) -> _Subject | None:
+    """Find a live XR, if the subject names a kind of a kit."""
     kind, slash, name = request.subject.partition("/")
     kit = next((kit for kit in kits if slash and kit.kind.kind.lower() == kind.lower()), None)
     if kit is None:
@@ -180,7 +182,9 @@ def _living(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) ->
             hint="check name and --namespace; a repository is named owner/name",
         )
     if metadata(xr).get("deletionTimestamp"):
-        raise RefusedError(f"{key} is being deleted", hint="there is nothing left to take over")
+        raise RefusedError(
+            f"{key} is being deleted", hint="an XR that is being deleted cannot become an order"
+        )
     manifest = authored(xr)
     head = "---\n# Taken over as it was living. Edit it, commit, and the change is delivered.\n"
     text = head + yaml11.dump(manifest).removeprefix("---\n")
@@ -188,7 +192,7 @@ def _living(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) ->
     return _Subject(kit, manifest, path, text.encode(), None)
 
 
-def _written(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject:
+def _from_repository(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject:
     """Find the one XR of a repository made by hand."""
     owner, slash, name = request.subject.partition("/")
     if not (owner and slash and name) or "/" in name:
@@ -196,7 +200,7 @@ def _written(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -
         raise InvalidInputError(
             "subject",
             request.subject,
-            "names neither a repository nor a living XR",
+            "names neither a repository nor a live XR",
             hint=f"write owner/repository, or Kind/name with one of {kinds}",
         )
     repository = RepoId(owner, name)
@@ -212,13 +216,13 @@ def _written(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -
             if kit and revision:
                 subjects.append(_Subject(kit, xr, path, revision.data, repository))
     delivered = [subject for subject in subjects if subject.path.is_relative_to(MANIFESTS)]
-    return _only(
+    return _only_one(
         repository, delivered, [subject for subject in subjects if subject not in delivered]
     )
 
 
 def _objects(path: PurePosixPath, data: bytes) -> tuple[Manifest, ...]:
-    """Read what is delivered; elsewhere any other YAML may stand."""
+    """Read the objects of a file; outside manifests/, skip what cannot be parsed."""
     try:
         return parse_manifests(str(path), data)
     except ManifestError:
@@ -227,7 +231,7 @@ def _objects(path: PurePosixPath, data: bytes) -> tuple[Manifest, ...]:
         return ()
 
 
-def _only(repository: RepoId, subjects: list[_Subject], elsewhere: list[_Subject]) -> _Subject:
+def _only_one(repository: RepoId, subjects: list[_Subject], elsewhere: list[_Subject]) -> _Subject:
     if len(subjects) == 1:
         return subjects[0]
     listed_xrs = ", ".join(
@@ -240,11 +244,12 @@ def _only(repository: RepoId, subjects: list[_Subject], elsewhere: list[_Subject
         )
     if elsewhere:
         raise RefusedError(
-            f"{repository}: {elsewhere[0].path} is not below {MANIFESTS}/, which is delivered",
+            f"{repository}: {elsewhere[0].path} is not below {MANIFESTS}/,"
+            " and only that folder is delivered",
             hint=f"move it there: git mv {elsewhere[0].path} {MANIFESTS}/",
         )
     raise NotFoundError(
-        f"{repository}: no file below {MANIFESTS}/ holds an XR of a kit of this platform"
+        f"{repository}: no file below {MANIFESTS}/ holds an XR of one of this platform's kits"
     )
 
 
@@ -254,12 +259,15 @@ def _only(repository: RepoId, subjects: list[_Subject], elsewhere: list[_Subject
 def _rendered(
     platform: Platform, request: AdoptRequest, subject: _Subject
 ) -> tuple[OrderEntry, dict[PurePosixPath, bytes]]:
-    """Name the order by its values, and render what its skeleton writes for them, dry."""
+    """Derive the order's name from its values, and render its skeleton without publishing."""
     order = subject.repository.name if subject.repository else str(metadata(subject.xr)["name"])
     team = subject.repository.owner if subject.repository else request.team
     if not team and not subject.kit.team_from:
         raise InvalidInputError(
-            "team", "", "is not said by the XR", hint="say whose it becomes: --team NAME"
+            "team",
+            "",
+            "is not named by the XR",
+            hint="name the team that owns the order: --team NAME",
         )
     source = published_template(platform, subject.kit.name)
     spec = dig(subject.xr, "spec", default={})
@@ -281,13 +289,13 @@ def _rendered(
 def _missing(
     platform: Platform, entry: OrderEntry, subject: _Subject, rendered: Files
 ) -> dict[PurePosixPath, bytes]:
-    """Return what the repository lacks; what it has stays as it is."""
+    """Return the files that the repository lacks; existing files are never replaced."""
     files = snapshot(platform, entry.repository)
     blobs = files.blobs if files else {}
     if blobs and subject.repository is None and order_file.PATH not in blobs:
         raise RefusedError(
-            f"{entry.repository} is there already, and no order",
-            hint=f"take the repository over: orderkit adopt {entry.repository}",
+            f"{entry.repository} exists already and is not an order",
+            hint=f"adopt the repository: orderkit adopt {entry.repository}",
         )
     contents = {p: data for p, data in rendered.items() if not p.is_relative_to(MANIFESTS)}
     if subject.repository is None and not any(p.is_relative_to(MANIFESTS) for p in blobs):

@@ -1,9 +1,9 @@
 """
 Wait until one commit of an order is delivered and Ready, or say why it is not.
 
-A later commit that contains it counts: others go on working. An operation of the Application that
-is still busy with an older commit is ended, because it keeps newer ones from being applied. Called
-by ``orderkit change`` and ``orderkit revert``.
+A later commit that contains it counts too, because other people continue to commit. An operation of
+the Application on an older commit is ended, because it blocks newer commits.
+Called by ``orderkit change`` and ``revert``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def await_commit(
     Wait until the order is Ready at a commit, or at a later one that contains it.
 
     Raises:
-        IncompleteError: Not in time; the message has the first failing reason.
+        IncompleteError: It timed out; the message has the first failing reason.
         NotFoundError, RefusedError: The order is gone or ending.
     """
     live = find_living(platform, order)
@@ -72,7 +72,7 @@ def await_commit(
 
 
 def _placed(live: LiveOrder, xr: ObjectKey) -> ObjectKey:
-    """Return where an XR is that names no namespace: where its Application delivers to."""
+    """Return the namespace of an XR that names none: the destination of its Application."""
     if xr.namespace or not live.kit.namespaced:
         return xr
     return replace(xr, namespace=team_namespace(live.entry.team))

@@ -1,10 +1,9 @@
 """
-Answer a program that asks whether an XR's user may go on, from the cluster alone.
+Tell a program whether an XR's user may continue, from the cluster alone.
 
-A chat front end asks before each request. So the forge is not needed for an answer once the kit
-is known: the kit's words are kept for a minute, and for longer while the forge cannot be reached.
-The XR itself is read each time. Whatever keeps the answer from being known is an
-`UnknownGateError`, never a verdict.
+A chat front end asks before each request, so the forge is not needed once the kit is known: the kit
+is cached for a minute, and longer while the forge cannot be reached. The XR itself is read each
+time. If the answer cannot be determined, that is an `UnknownGateError`, never a verdict.
 
 Called by ``web.kit_gates``.
 """
@@ -41,16 +40,16 @@ from orderkit.ports.cluster import NoSuchKindError
 
 _KIT_KEPT_S = 60.0
 _DEPTH_MAX = 8
-"""XRs above an XR; more than anybody nests."""
+"""Bound on the number of XRs above an XR."""
 
 
 class UnknownGateError(UnreachableError):
-    """Nobody knows now whether the user may go on; asking again can help."""
+    """Whether the user may continue cannot be determined now; asking again can help."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateRequest:
-    """Which XR is asked about. `namespace` may be empty if the name is there only once."""
+    """The XR in question. `namespace` may be empty if only one namespace has the name."""
 
     kit: str
     name: str
@@ -70,7 +69,7 @@ class Gates:
 
         Raises:
             NotFoundError: The pack has no such kit, or it has no gate.
-            UnknownGateError: It cannot be read, and nobody asked before.
+            UnknownGateError: It cannot be read and is not in the cache.
         """
         now_s = time.monotonic()
         with self._lock:
@@ -126,7 +125,7 @@ class Gates:
 
 def team_of(platform: Platform, xr: Manifest) -> TeamName | None:
     """
-    Return the team whose order an XR belongs to, nested ones included; None if nobody's.
+    Return the team whose order an XR belongs to, nested ones included; None if no team's.
 
     Read in the cluster: the Application that delivers the outermost XR has the team as project.
 
@@ -138,7 +137,7 @@ def team_of(platform: Platform, xr: Manifest) -> TeamName | None:
         order = annotations_of(root).get(TRACKING_ID, "").partition(":")[0]
         application = platform.cluster.get(application_key(order)) if order else None
     except OrderkitError as error:
-        raise UnknownGateError(f"whose XR it is cannot be read now: {error}") from error
+        raise UnknownGateError(f"the XR's team cannot be read now: {error}") from error
     team = dig(application or {}, "spec", "project", default="")
     return TeamName(team) if team else None
 

@@ -1,8 +1,8 @@
 """
-Find orders and say how they are doing: ``list``, ``status``.
+Find orders and report their state: ``list``, ``status``.
 
-The ledger says which orders exist; Application and XR say how they are. One ledger read and
-one list per kind, whatever the number of orders.
+The ledger says which orders exist; Application and XR say which state they are in. Costs one ledger
+read and one list per kind, whatever the number of orders.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from orderkit.ports.cluster import NoSuchKindError
 
 @dataclass(frozen=True, slots=True)
 class OrderReport:
-    """One order: where it is written, what it became, how it is."""
+    """One order: its entry in the ledger, its kit, its XR and its state."""
 
     entry: OrderEntry
     kit: str
@@ -74,7 +74,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
     """
     Report every order of the ledger, by team and id.
 
-    Revisions are those Argo CD saw last; `status` compares with the repository's head.
+    Revisions are those that Argo CD compared last; only `status` reads the repository's head.
     """
     with uncollected(), ThreadPoolExecutor(max_workers=2) as beside:
         ledger_ = beside.submit(ledger_snapshot, platform)
@@ -84,7 +84,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         cluster_state = _ClusterState(applications.result(), kinds, xrs)
         paths = ledger_.result().blobs
         return [
-            _listed(platform, entry, cluster_state, ending=entry.end_path in paths)
+            _report_of(platform, entry, cluster_state, ending=entry.end_path in paths)
             for entry in ledger.entries(paths)
         ]
 
@@ -103,7 +103,7 @@ def _applications(platform: Platform) -> dict[str, Manifest]:
     return {metadata(application)["name"]: application for application in applications}
 
 
-def _listed(
+def _report_of(
     platform: Platform, entry: OrderEntry, cluster_state: _ClusterState, *, ending: bool
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)
@@ -134,7 +134,7 @@ def status(platform: Platform, order: str) -> OrderReport:
 
 
 def _registered(platform: Platform, entry: OrderEntry) -> Manifest:
-    """Return the Application as the ledger has it: Argo CD may not have made it yet."""
+    """Return the Application as the ledger has it: Argo CD may not have created it yet."""
     text = read_text(platform, platform.ledger, entry.application_path, "main")
     manifests = parse_manifests(str(entry.application_path), (text or "").encode())
     return manifests[0] if manifests else {}
@@ -151,7 +151,7 @@ def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool] | None:
     """
     Find an order by its Application, which names the team; the ledger has the last word.
 
-    So that one order of ten thousand costs two files, not the list of all.
+    This reads two files, also if the ledger has ten thousand orders.
     """
     if not LABEL.match(order):
         return None

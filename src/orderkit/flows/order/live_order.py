@@ -1,9 +1,8 @@
 """
-A living order: its entry in the ledger, its kit, and the file that holds its XR.
+A live order: its entry in the ledger, its kit, and the file that holds its XR.
 
-Which file of ``manifests/`` that is, is found by kind, never assumed: people rename files,
-put several documents in one, or write a List. Called by the flows that change an order or tell
-its history.
+The file is found by the XR's kind, never by a fixed name: people rename files, put several
+documents into one, or write a List. Called by the flows that change an order or show its history.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class LiveOrder:
-    """An order that can be changed, and what was found out about it."""
+    """An order that can be changed, with its kit, record and team."""
 
     entry: OrderEntry
     kit: Kit
     record: OrderFile
     team: TeamFile
-    """What its team may have."""
+    """What its team may order."""
 
     @property
     def repository(self) -> RepoId:
@@ -55,7 +54,7 @@ class LiveOrder:
 
 @dataclass(frozen=True, slots=True)
 class XrFile:
-    """The XR as a commit has it, and where in which file it stands."""
+    """The XR at a commit, with its file and its position in it."""
 
     commit: CommitSha
     path: PurePosixPath
@@ -64,7 +63,7 @@ class XrFile:
     document: int
     """Its number in the file, from 0."""
     steps: Steps
-    """Where in the document; empty unless it is an item of a List."""
+    """Path within the document; empty unless the XR is an item of a List."""
     xr: Manifest
 
     @property
@@ -86,18 +85,18 @@ def find_living(platform: Platform, order: str) -> LiveOrder:
     entry = listing.find(order, snapshot.blobs)
     if entry.end_path in snapshot.blobs:
         raise RefusedError(
-            f"{order} is ending: it cannot be changed any more",
-            hint=f"finish that: orderkit destroy {order}",
+            f"{order} is ending and cannot be changed any more",
+            hint=f"finish the end: orderkit destroy {order}",
         )
     repository = platform.forge.repo(entry.repository)
     if repository is None:
         raise NotFoundError(
-            f"{order}: its repository {entry.repository} is gone, or hidden from us",
-            hint=f"'orderkit status {order}' says what is left of it",
+            f"{order}: its repository {entry.repository} does not exist, or we may not read it",
+            hint=f"'orderkit status {order}' shows what is left of it",
         )
     if repository.archived:
         raise RefusedError(
-            f"{entry.repository} is archived: the order cannot be changed any more",
+            f"{entry.repository} is archived, so the order cannot be changed",
             hint="unarchive it on the forge if that was a mistake",
         )
     record = _record(platform, entry)
@@ -110,7 +109,7 @@ def _record(platform: Platform, entry: OrderEntry) -> OrderFile:
     if revision is None:
         raise NotFoundError(
             f"{entry.repository}: no {order_file.PATH} on branch main",
-            hint="restore the order's record; its history has it",
+            hint="restore that file from the repository's history",
         )
     return order_file.parse(revision.data, name=f"{entry.repository}/{order_file.PATH}")
 
@@ -129,14 +128,15 @@ def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
     if not xr_files:
         raise NotFoundError(
             f"{location}: no file of {MANIFESTS}/ holds an object of {live.kit.kind}",
-            hint=f"restore it by hand: git log -- {MANIFESTS}; or end the order",
+            hint=f"restore it by hand (git log -- {MANIFESTS}), or end the order",
         )
     if len(xr_files) > 1:
         places = ", ".join(
             f"{xr_file.path} ({metadata(xr_file.xr).get('name')})" for xr_file in xr_files
         )
         raise RefusedError(
-            f"{location}: {len(xr_files)} objects of {live.kit.kind}, an order has one: {places}",
+            f"{location}: {len(xr_files)} objects of {live.kit.kind},"
+            f" but an order has one: {places}",
             hint="remove the others by hand",
         )
     return xr_files[0]
@@ -144,10 +144,10 @@ def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
 
 def check_name(live: LiveOrder, xr_file: XrFile) -> None:
     """
-    Check that the XR bears the name of its order.
+    Check that the XR has the name of its order.
 
     Raises:
-        RefusedError: Somebody renamed it: to the cluster that is another XR.
+        RefusedError: It was renamed: for the cluster that is another XR.
     """
     name = metadata(xr_file.xr).get("name")
     rule = live.kit.xr_name
@@ -158,14 +158,16 @@ def check_name(live: LiveOrder, xr_file: XrFile) -> None:
         raise RefusedError(
             f"{live.entry.order}: {xr_file.path} names its XR '{name}',"
             f" the order's is '{expected}'",
-            hint="name it as before by hand: a renamed XR is another one, and the old one goes",
+            hint="restore the name by hand: with another name it is another XR,"
+            " and the old one is deleted",
         )
     home = live.kit.namespace_of(xr_file.xr.get("spec") or {})
     namespace = metadata(xr_file.xr).get("namespace")
     if home and namespace != home:
         raise RefusedError(
             f"{live.entry.order}: {xr_file.path} has its XR in '{namespace}', not in '{home}'",
-            hint="put it back by hand: in another namespace it is another XR, and the old one goes",
+            hint="restore the namespace: in another one it is another XR,"
+            " and the old one is deleted",
         )
 
 
@@ -187,7 +189,7 @@ def _objects(
     except ManifestError:
         if looks_like_manifest(data):
             raise
-        return  # Argo CD passes it by too
+        return  # Argo CD skips it too
     for number, (document, _) in enumerate(documents):
         for steps, manifest in _items(document, ()):
             if live.is_xr(manifest):
@@ -195,7 +197,7 @@ def _objects(
 
 
 def _items(document: object, steps: Steps) -> Iterator[tuple[Steps, Manifest]]:
-    """Yield the objects of a document with their place; what is no object is passed by."""
+    """Yield the objects of a document with their path; skip what is no object."""
     if not isinstance(document, dict):
         return
     kind, items = document.get("kind"), document.get("items")
@@ -219,7 +221,7 @@ def find_commit(platform: Platform, live: LiveOrder, text: str, *, field: str) -
     if len(matches) == 1:
         return matches[0]
     if len(matches) > 1:
-        raise InvalidInputError(field, text, f"is the beginning of {len(matches)} commits")
+        raise InvalidInputError(field, text, f"is the beginning of {len(matches)} commit ids")
     near = difflib.get_close_matches(prefix, [c.id[: len(prefix)] for c in history], n=1)
     hint = f"did you mean {near[0]}?" if near else f"see 'orderkit history {live.entry.order}'"
     raise InvalidInputError(

@@ -1,8 +1,8 @@
 """
-What the cluster says about an order and its parts: Kubernetes events, newest first.
+The cluster's events about an order and its parts, newest first.
 
-Argo CD and Crossplane tell there what they try and why it fails; the API server keeps events for
-an hour. Events about cluster-scoped objects are in namespace ``default``, where Kubernetes puts
+Argo CD and Crossplane report there what they do and why it fails; the API server keeps events
+for an hour. Events about cluster-scoped objects are in namespace ``default``, where Kubernetes puts
 them. Called by ``orderkit events`` and the service.
 """
 
@@ -43,7 +43,7 @@ class OrderEvent:
 
 def order_events(platform: Platform, order: str, *, limit: int) -> list[OrderEvent]:
     """
-    Return what was said about an order's Application, XR and everything composed.
+    Return the events about an order's Application, XR and composed resources.
 
     Raises:
         NotFoundError: The ledger has no such order.

@@ -1,10 +1,10 @@
 """
-Tell who changed what in an order: every commit of its XR's file, with the fields it changed.
+Show who changed what in an order: every commit of its XR's file, with the fields it changed.
 
-What a commit did is read from the two texts, never from its message; the message gives operation,
-requester and reason where a flow of ours wrote it. Commits by hand are told like any other. A
-renamed file is followed. Called by ``orderkit history``, by the revert of a commit, and by
-the change that met somebody else's.
+What a commit did is read from the two texts, never from its message; the message only gives
+operation, requester and reason, if a flow of ours wrote it. Commits made by hand are included, and
+a renamed file is followed. Called by ``orderkit history``, by the revert of a commit, and by a
+change that conflicts with another one.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class HistoryEntry:
     commit: Commit
     fields: tuple[FieldDifference, ...]
     first: bool
-    """It placed the order."""
+    """Whether it is the commit that placed the order."""
     unreadable: str = ""
     """Why the file, or the one before, cannot be read; then `fields` is empty."""
 
     def trailer(self, trailer: str) -> str:
-        """Return what the commit's message says under a key; empty if nothing."""
+        """Return a trailer of the commit's message; empty if it has none."""
         return self.commit.trailers.get(trailer, "")
 
     @property
     def who(self) -> str:
-        """The requester if it is told, else git's author."""
+        """The requester if the message names one, else git's author."""
         return self.trailer(REQUESTER_TRAILER) or self.commit.author
 
     def to_json(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def history(platform: Platform, order: str, *, limit: int = LIMIT) -> list[Histo
 def last_change_of(
     platform: Platform, live: LiveOrder, steps: Steps, *, since: CommitSha
 ) -> Commit | None:
-    """Return the newest commit after `since` that changed a field; None if none can be told."""
+    """Return the newest commit after `since` that changed a field; None if there is none."""
     reader = _Reader(platform, live)
     for _, commit in zip(range(LIMIT), reader.commits(), strict=False):
         if commit.id == since:
@@ -102,7 +102,7 @@ def last_change_of(
 
 
 def changes_of(platform: Platform, live: LiveOrder, commit: Commit) -> HistoryEntry:
-    """Return what one commit did; a map that came or went is one value."""
+    """Return what one commit did; an added or removed map counts as one value."""
     return _Reader(platform, live).entry(commit, values_whole=True)
 
 
@@ -132,7 +132,7 @@ class _Reader:
             ref = self._earlier(last, path)
 
     def _all(self, ref: CommitSha, path: PurePosixPath | None) -> Iterator[Commit]:
-        """Yield every commit of a path, reading more of them only as they are wanted."""
+        """Yield every commit of a path; read further pages only on demand."""
         yielded, limit = 0, _PAGE
         while True:
             commits = self._platform.forge.commits(
@@ -144,7 +144,7 @@ class _Reader:
             yielded, limit = len(commits), limit * 2
 
     def _earlier(self, oldest: Commit | None, path: object) -> CommitSha | None:
-        """Return where the history goes on under another name; None at its beginning."""
+        """Return the commit from which the file has another name; None at its beginning."""
         if oldest is None or not oldest.parents:
             return None
         before = self.at(oldest.parents[0])

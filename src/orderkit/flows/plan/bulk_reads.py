@@ -1,9 +1,9 @@
 """
-A cluster read in bulk: many objects of a kind are asked for once, not one by one.
+Read a cluster in bulk: list a kind once instead of reading its objects one by one.
 
-The first few objects of a kind are read singly; then the whole kind is listed and kept, so what is
-answered is of one moment per kind. Where listing is not allowed, reading goes on singly. Called by
-the flow that plans for many orders.
+The first few objects of a kind are read singly; then the whole kind is listed and cached, so all
+answers about a kind are of one moment. If listing is not allowed, objects are read singly. Called
+by the flow that plans for many orders.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
-What a plan asks of the place where orders live, and how the questions follow each other.
+The cluster reads that a plan needs, and their order.
 
-A cluster answers them, and so do a recorded snapshot and a cluster's objects read in bulk. Called
+Answered by a cluster, by a recorded snapshot, or by a cluster's objects read in bulk. Called
 by the flows that plan.
 """
 
@@ -28,7 +28,7 @@ NOT_ASKED = "the cluster was not asked: nothing that exists is taken into accoun
 
 
 class Lookup(Protocol):
-    """What of ``ports.cluster.Cluster`` a plan needs; the same words hold."""
+    """The methods of ``ports.cluster.Cluster`` that a plan needs; the same contract applies."""
 
     def get(self, key: ObjectKey) -> Manifest | None: ...
 
@@ -50,7 +50,7 @@ def get(cluster: Lookup | None, key: ObjectKey) -> Manifest | None:
 
 
 def living(cluster: Lookup | None, xr: Manifest) -> tuple[Manifest | None, tuple[str, ...]]:
-    """Return the XR as the cluster has it, and what is not known because it does not."""
+    """Return the XR in the cluster, and what remains unknown if there is none."""
     if cluster is None:
         return None, (NOT_ASKED,)
     try:
@@ -77,7 +77,7 @@ def observed_of(
 
 
 def looked_up(cluster: Lookup | None, selector: Selector) -> list[Manifest]:
-    """Return what a station that asks for this finds."""
+    """Return the objects that a station's selector matches."""
     kind = Kind.parse(selector.api_version, selector.kind)
     if selector.name:
         manifest = get(cluster, ObjectKey(kind, selector.name, selector.namespace or ""))

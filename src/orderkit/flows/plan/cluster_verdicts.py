@@ -1,9 +1,9 @@
 """
-Look up what an outcome is judged by, and judge it: schemas, names and rights of the cluster.
+Judge an outcome by the schemas, names and rights of the cluster.
 
-What the cluster refuses to tell is told as not known; the pack's own part is judged anyway. Of the
-cluster is asked only what the order needs: the CRDs of the kinds it composes, by name, and
-the OpenAPI documents of built-in kinds, once per connection.
+What the cluster does not answer is reported as unknown; the pack's own part is judged anyway. Reads
+only what the order needs: the CRDs of the kinds it composes, by name, and the OpenAPI documents of
+built-in kinds, once per connection.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def judged(
     return replace(verdict, unknowns=tuple(dict.fromkeys((*verdict.unknowns, *unanswered))))
 
 
-def given(workshop: AssemblyContext, schemas: Layer) -> AssemblyContext:
+def with_schemas(workshop: AssemblyContext, schemas: Layer) -> AssemblyContext:
     """Return the workshop with kinds that go before the cluster's and the pack's."""
     laws = replace(workshop.laws, supplied=schemas)
     return replace(workshop, laws=laws, scopes={**workshop.scopes, **laws.scopes})
@@ -86,7 +86,7 @@ _kept: weakref.WeakKeyDictionary[Lookup, dict[object, KnownKind | None]] = (
 
 @dataclass(slots=True)
 class _AnsweredQuestions:
-    """Questions of one judgement; what has no answer is noted."""
+    """Reads what one judgement needs; notes what has no answer."""
 
     cluster: Lookup
     workshop: AssemblyContext
@@ -167,7 +167,7 @@ class _AnsweredQuestions:
         try:
             return not self.cluster.serves(kind)
         except OrderkitError:
-            return False  # told with its schema
+            return False  # its schema's error is reported already
 
     def _is_missing(self, key: ObjectKey) -> bool:
         try:
@@ -181,7 +181,7 @@ class _AnsweredQuestions:
             try:
                 manifest = self._get(key)
             except OrderkitError as error:
-                self.unanswered.append(f"whether {key} exists could not be seen: {error}")
+                self.unanswered.append(f"whether {key} exists could not be read: {error}")
                 continue
             if manifest is not None:
                 yield key, manifest

@@ -1,9 +1,9 @@
 """
-Which orders of a kit exist, and their XRs: from the cluster, from Git, or from a folder.
+Read the orders of a kit and their XRs: from the cluster, from Git, or from a folder.
 
-The cluster gives all XRs of a kind at once, as they are stored; an order that it lacks, or all of
-them if it may not be asked, is read from its repository, several at the same time. What cannot be
-read keeps its place and says why. Called by ``fleet_planning``.
+The cluster lists all XRs of a kind at once, as they are stored. An order that it lacks, or every
+order without a cluster, is read from its repository, several at the same time. An order that cannot
+be read stays in the result with the reason. Called by ``fleet_planning``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OrderSelection:
 
 @dataclass(frozen=True, slots=True)
 class FleetReading:
-    """What was read, and what there is to say about it."""
+    """The orders that were read, with notes about the reading."""
 
     orders: tuple[ReadOrder, ...]
     notes: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ def read_orders(
     platform: Platform, kit: Kit, selection: OrderSelection, cluster: Lookup | None
 ) -> FleetReading:
     """
-    Read the living orders of a kit.
+    Read the live orders of a kit.
 
     Args:
         cluster: The cluster; None: everything is read from Git.
@@ -150,7 +150,7 @@ def _from_git(platform: Platform, kit: Kit, entry: OrderEntry) -> ReadOrder | No
     try:
         record = platform.forge.read(entry.repository, order_file.PATH, "main")
         if record is None:
-            why = f"{entry.repository} has no {order_file.PATH}, or is gone or hidden from us"
+            why = f"{entry.repository} has no {order_file.PATH}, or we may not read it"
             return ReadOrder(entry.order, entry.team, None, GIT, why)
         order = order_file.parse(record.data, name=f"{entry.repository}/{order_file.PATH}")
         if order.kit != kit.name:
@@ -176,7 +176,7 @@ def read_folder_orders(folder: Path, kit: Kit, selection: OrderSelection) -> Fle
     """
     if selection.teams:
         raise InvalidInputError(
-            "--team", selection.teams[0], "goes with a platform, not with files"
+            "--team", selection.teams[0], "needs a platform and does not work with files"
         )
     read: list[ReadOrder | Manifest] = []
     for path in sorted(parsed for parsed in folder.rglob("*") if parsed.suffix in _SUFFIXES):
@@ -251,7 +251,7 @@ def _in_file(path: Path, folder: Path, kit: Kit) -> Iterable[ReadOrder | Manifes
 
 
 def _distinct(orders: Sequence[ReadOrder]) -> list[ReadOrder]:
-    """Tell orders of the same name apart by their namespace, then by their number."""
+    """Distinguish orders of the same name by namespace, then by number."""
     names = Counter(fleet_order.order for fleet_order in orders)
     by_name: dict[str, ReadOrder] = {}
     for fleet_order in orders:

@@ -1,8 +1,8 @@
 """
-What a changed kit does to all its living orders: the pack as it is beside another one.
+Plan what a changed kit does to all its live orders, by comparing two packs.
 
-Each order is assembled by both packs, its composed resources are compared, and what stays of it
-although its XRD says something else now (old defaults) is kept as the API server keeps it. Writes
+Each order is assembled with both packs, and its composed resources are compared. Stored values that
+survive a changed XRD (old defaults) are kept, as the API server keeps them. Writes
 nothing. Called by ``orderkit plan --kit``.
 """
 
@@ -100,11 +100,11 @@ def plan_living(
     recorder: PlanRecorder | None = None,
 ) -> FleetPlan:
     """
-    Plan for the living orders of a platform.
+    Plan for the live orders of a platform.
 
     Args:
         offline: Ask the cluster nothing; every XR is read from Git.
-        recorder: Takes down everything the plan is made from.
+        recorder: Records everything the plan is computed from.
 
     Raises:
         NotFoundError: The kit, or an order that is asked for, does not exist.

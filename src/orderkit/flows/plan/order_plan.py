@@ -1,9 +1,9 @@
 """
-What the step from one XR of an order to another does, computed by the stations that will run.
+Plan the step from one XR of an order to another, by running the order's own stations.
 
-What exists is asked of the cluster: the order's composed resources keep their names, and what
-stations require is looked up. Where the cluster cannot be asked, the plan is made without and
-says so. Writes nothing.
+Reads what exists from the cluster: the order's composed resources keep their names, and objects
+that stations require are looked up. Without a cluster, the plan is made from the files and says so.
+Writes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from orderkit.flows.plan.cluster_questions import (
     looked_up,
     observed_of,
 )
-from orderkit.flows.plan.cluster_verdicts import given, judged
+from orderkit.flows.plan.cluster_verdicts import judged, with_schemas
 from orderkit.flows.plan.pricing import priced
 from orderkit.flows.plan.published_pack import published_workshop
 from orderkit.flows.plan.recording import PlanRecorder
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """By what a plan is made, besides the platform's pack."""
+    """The inputs of a plan besides the platform's pack."""
 
     offline: bool = False
     """Ask the cluster nothing; the plan says what it lacks."""
@@ -50,7 +50,7 @@ class Basis:
     schemas: Layer | None = None
     """Kinds to judge by before the cluster's and the pack's."""
     recorder: PlanRecorder | None = None
-    """Takes down everything that the plan is made from."""
+    """Records everything that the plan is computed from."""
 
 
 USUAL = Basis()
@@ -60,7 +60,7 @@ def plan_order(
     platform: Platform, kit: Kit, old: Manifest, new: Manifest, *, basis: Basis = USUAL
 ) -> Plan:
     """
-    Return what the step from one XR of a kit to another does.
+    Return the plan of the step from one XR of a kit to another.
 
     Raises:
         NotFoundError: No pack is published, or the kit has no Composition in it.
@@ -73,7 +73,7 @@ def plan_order(
             hint=f"gitops/apis/{kit.name}/ should hold one",
         )
     if basis.schemas:
-        workshop = given(workshop, basis.schemas)
+        workshop = with_schemas(workshop, basis.schemas)
     cluster: Lookup | None = None if basis.offline else platform.cluster
     if basis.recorder is not None:
         cluster = basis.recorder.record_order(cluster, old, kit)
@@ -90,7 +90,7 @@ class OrderPlanner:
 
     def plan_new(self, xr: Manifest) -> Plan:
         """
-        Return what an order does that does not exist yet.
+        Return the plan of an order that does not exist yet.
 
         Raises:
             KeyError: Its kind has no blueprint.
@@ -106,7 +106,7 @@ class OrderPlanner:
 
     def plan_step(self, old: Manifest, new: Manifest) -> Plan:
         """
-        Return what the step from one XR to another does.
+        Return the plan of the step from one XR to another.
 
         Raises:
             KeyError: Their kind has no blueprint.
@@ -148,7 +148,7 @@ class OrderPlanner:
 
 
 class _AnsweredQuestions:
-    """Looks up what stations ask for, each thing once. A station must not see that it failed."""
+    """Looks up what stations require, each object once. A station must not see a failure."""
 
     def __init__(self, cluster: Lookup | None) -> None:
         self._place = cluster
@@ -157,7 +157,7 @@ class _AnsweredQuestions:
 
     @property
     def objects(self) -> list[Manifest]:
-        """Everything that was found."""
+        """All objects that were looked up."""
         return [manifest for manifests in self._found.values() for manifest in manifests]
 
     def look(self, selector: Selector) -> list[Manifest]:
@@ -170,6 +170,6 @@ class _AnsweredQuestions:
         return self._found.get(name, [])
 
     def check(self) -> None:
-        """Raise what looking up raised."""
+        """Raise the error of a failed look-up."""
         if self._error is not None:
             raise self._error

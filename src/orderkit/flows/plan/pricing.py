@@ -1,8 +1,9 @@
 """
 What a plan costs: by the price table that was given, else by the platform's own.
 
-The platform's own is ``gitops/prices.yaml`` of its pack, as published; a platform without one
-has plans without costs. A table that is broken stops no plan, unless it was given for this one.
+The platform's own is ``gitops/prices.yaml`` of its pack, as published; a platform without one has
+plans without costs. A broken table of the platform does not stop a plan; a broken table given for
+this plan does.
 """
 
 from __future__ import annotations

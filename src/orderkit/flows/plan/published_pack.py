@@ -116,14 +116,14 @@ def _called(blueprints: Mapping[tuple[str, str], Blueprint]) -> set[str]:
 
 
 def _calling(workshop: AssemblyContext, processes: Sequence[FunctionProcess]) -> AssemblyContext:
-    """Let functions that run somewhere take the place of their twins, the last one of a name."""
+    """Replace stations by the functions that run as processes; the last of a name wins."""
     called_functions = _called(workshop.blueprints)
     for process in processes:
         if process.is_asked and process.name not in called_functions:
             raise InvalidInputError(
                 "--function",
                 process.name,
-                "is called by no step of the pack",
+                "is not called by any step of the pack",
                 hint=f"steps call: {', '.join(sorted(called_functions)) or 'none'}",
             )
     remote = stations_of(
@@ -214,7 +214,7 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
     delivered: list[Manifest] = []
     for path, data in sorted(pack.files.items()):
         if path.parts[0] == "gitops" and path.suffix in {".yaml", ".yml"}:
-            with suppress(ManifestError):  # `kit check` tells
+            with suppress(ManifestError):  # `kit check` reports it
                 delivered += parse_manifests(str(path), data)
     kept = read_layer({path: data for path, data in pack.files.items() if path.parts[0] == SCHEMAS})
     roles = [

@@ -1,15 +1,15 @@
 """
-The plan of a pull request of an order, also of one that was opened by hand.
+Plan a pull request of an order, also one that was opened by hand.
 
-What is planned is what merging would do: the branch's edits since it left main, on main as it is
-now. Judged as a change of ours is, except for who may: nobody knows who pushed. So the XRD with
-its transition rules, the kit's changes and the team's limits hold, and data is deleted only if the
-pull request's text says so on a line ``Accept-Loss: yes``.
+The plan shows what merging would do: the branch's edits since it left main, applied to the current
+main. The checks are those of a change, except for the kit's `who`, because the person who pushed is
+unknown. So the XRD with its transition rules, the kit's changes and the team's limits apply, and
+data is deleted only if the pull request's text has a line ``Accept-Loss: yes``.
 
-Everything is read from the forge; titles, branches and files are anybody's and are believed
-nothing. The stations that run are the platform's own, whatever the branch holds.
+Everything is read from the forge; titles, branches and files are untrusted. The stations that run
+are the platform's own, whatever the branch contains.
 
-Called by ``orderkit plan --pull-request``, by ``unplanned_pulls`` and by the service's webhook.
+Called by ``orderkit plan --pull-request`` and by the service's webhook.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PullPlan:
     pull: PullRequest
     judged: JudgedPlan
     notes: tuple[str, ...] = ()
-    """What else it does, besides the order's XR."""
+    """What it changes besides the order's XR."""
 
     @property
     def head(self) -> CommitSha:
@@ -79,7 +79,7 @@ def plan_pull(platform: Platform, repo: RepoId, number: int, *, basis: Basis = U
     """
     Return the plan of an open pull request into main. Writes nothing.
 
-    What is wrong with the order's files in it is part of the answer, not an error.
+    Errors in the order's files are part of the plan; they raise nothing.
 
     Raises:
         NotFoundError: It is no living order's repository, or there is no such pull request.
@@ -89,7 +89,8 @@ def plan_pull(platform: Platform, repo: RepoId, number: int, *, basis: Basis = U
     entry = ledger.living_order(ledger_snapshot(platform).blobs, repo.name)
     if entry is None or entry.repository != repo:
         raise NotFoundError(
-            f"{repo} is no order's repository", hint="pull requests of orders are planned"
+            f"{repo} is not an order's repository",
+            hint="only pull requests of orders can be planned",
         )
     pull = platform.forge.pull(repo, number)
     if pull is None:
@@ -98,16 +99,16 @@ def plan_pull(platform: Platform, repo: RepoId, number: int, *, basis: Basis = U
         why = f"is {pull.state}" if pull.state != "open" else f"goes into '{pull.base}'"
         raise RefusedError(
             f"{repo}#{number} {why}: merging it delivers nothing",
-            hint=f"an open pull request into {MAIN} can be planned",
+            hint=f"only open pull requests into {MAIN} can be planned",
         )
     return _Pull(platform, entry.order, pull, basis).planned()
 
 
 def keep_planned(platform: Platform, repo: RepoId, number: int) -> PullPlan:
     """
-    Plan a pull request and say so on the forge, until its head is the one that was planned.
+    Plan a pull request and report it on the forge, until the planned head is the current one.
 
-    Idempotent: after a crash anywhere the same call brings status and comment up to date.
+    Idempotent: after a crash, the same call updates status and comment.
 
     Raises:
         What `plan_pull` says; NotFoundError, RemoteError: also where nothing could be said.
@@ -142,10 +143,10 @@ def publish(platform: Platform, repo: RepoId, pull_plan: PullPlan) -> None:
     """
     Keep the one comment, then set the status of the planned commit. Idempotent.
 
-    Whoever sees the status finds the comment that explains it, unless that was refused.
+    The comment comes first, so that the status never appears without its explanation.
 
     Raises:
-        NotFoundError, RemoteError: The forge; the same call does the rest.
+        NotFoundError, RemoteError: The forge failed; repeat the call.
     """
     try:
         platform.forge.comment(repo, pull_plan.pull.number, pull_plan.text, marker=MARKER)
@@ -197,7 +198,7 @@ class _Pull:
         return read_xr(self.platform, live, commit)
 
     def _split(self, live: LiveOrder, main: CommitSha) -> CommitSha:
-        """Return where the branch left main, or took it in last."""
+        """Return the commit at which the branch left main or last merged it."""
         head = self.pull.head_commit
         commits = self.platform.forge.compare(live.repository, main, head)
         return next(_outside(commits), main)
@@ -205,7 +206,7 @@ class _Pull:
     def _other_files(
         self, live: LiveOrder, split: CommitSha, xrs: set[PurePosixPath]
     ) -> Iterator[str]:
-        """Tell which other files it changes: nobody plans them, and some are delivered."""
+        """Yield a note for each other changed file; none is planned, some are delivered."""
         old, new = (
             self.platform.forge.tree(live.repository, commit)
             for commit in (split, self.pull.head_commit)
@@ -220,12 +221,12 @@ class _Pull:
         losses = [danger.message for danger in plan.dangers if danger.code is Code.DATA_LOSS]
         if not losses or _ACCEPTED.search(self.pull.body):
             return ()
-        way = f"if that is meant, write '{ACCEPT_LOSS}' on a line of the pull request's text"
+        way = f"to accept the loss, add a line '{ACCEPT_LOSS}' to the pull request's text"
         return (f"{'; '.join(losses)}: {way}",)
 
 
 def _outside(commits: tuple[Commit, ...]) -> Iterator[CommitSha]:
-    """Yield the parents that are no commits of the branch, the last one taken in first."""
+    """Yield the parents that are no commits of the branch, the last merged one first."""
     ids = {commit.id for commit in commits}
     return (parent for commit in commits for parent in commit.parents if parent not in ids)
 
@@ -237,7 +238,7 @@ def _file_note(path: PurePosixPath) -> str:
 
 
 def _judge(live: LiveOrder, old: Manifest, new: Manifest) -> Iterator[str]:
-    """Tell what forbids the step: transition rules, the kit's changes."""
+    """Yield what forbids the step: transition rules and the kit's changes."""
     validator = Validator(live.kit.xrd)
     before, alone = (set(validator.check(xr).findings) for xr in (old, new))
     for finding in validator.check(new, old).findings:

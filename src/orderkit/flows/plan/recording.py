@@ -1,9 +1,9 @@
 """
-Take down what a plan is made from, and make plans from what was taken down.
+Record what a plan is computed from, and compute plans from a recording.
 
-A `PlanRecorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
-`Replay` gives the same answers without a cluster, and says when it is asked something that
-nobody asked then. Called by the flows that plan; the file is ``core.plan.snapshot``'s.
+A `Recorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
+`Replay` gives the same answers without a cluster, and reports questions that the recording has no
+answer to. Called by the flows that plan; the file is ``core.plan.snapshot``'s.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FILE_MAX_BYTES = 500_000_000
 
 
 class PlanRecorder:
-    """Everything that one plan, or a plan over many orders, looked at. May be shared by threads."""
+    """Records everything that a plan of one or many orders reads. Thread-safe."""
 
     def __init__(self, order: str = "", *, team: str = "", pack: str = "") -> None:
         self._order, self._team, self._pack = order, team, pack
@@ -47,7 +47,7 @@ class PlanRecorder:
         self._clustered = False
 
     def record_order(self, cluster: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
-        """Note the order, and return a place whose answers are noted."""
+        """Note the order, and return a `Lookup` that records its answers."""
         self.note(RecordedOrder(self._order, kit.name, xr, self._team), kit)
         return self.wrap(cluster)
 
@@ -58,7 +58,7 @@ class PlanRecorder:
             self._schemas[str(kit.kind)] = digest(kit.xrd.get("spec"))
 
     def wrap(self, cluster: Lookup | None) -> Lookup | None:
-        """Return a place whose answers are noted."""
+        """Return a `Lookup` that records its answers; None for none."""
         if cluster is None:
             return None
         self._clustered = True
@@ -132,7 +132,7 @@ class _Recorded:
 
 
 class Replay:
-    """Answers as a snapshot has them. `missed` says what nobody asked when it was recorded."""
+    """Answers from a snapshot. `missed` lists questions that it has no answer to."""
 
     def __init__(self, snapshot: PlanSnapshot) -> None:
         self._objects = {ObjectKey.of(manifest): manifest for manifest in snapshot.objects}

@@ -34,7 +34,7 @@ def stations_of(processes: Iterable[FunctionProcess]) -> Mapping[str, Station]:
 def _connected(process: FunctionProcess) -> Station:
     if importlib.util.find_spec("crossplane") is None:
         raise UsageError(
-            f"{process.name} runs at {process.address}, and nothing here speaks gRPC",
+            f"calling {process.name} at {process.address} needs gRPC, which is not installed",
             hint="pip install 'orderkit[functions]'",
         )
     from orderkit.adapters.functions.remote_function import RemoteFunction

@@ -1,5 +1,5 @@
 """
-The plan of one order from a recorded snapshot and a pack in a folder: no platform, no cluster.
+Plan one order from a recorded snapshot and a pack in a folder, without platform or cluster.
 
 Edits are judged by the XRD, not by the kit's rules and the team's limits, which need the platform.
 Called by ``orderkit plan --snapshot``.
@@ -20,7 +20,7 @@ from orderkit.core.plan.price_table import PriceTable, read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot
 from orderkit.core.schema.known import Layer
 from orderkit.core.yaml.documents import Files
-from orderkit.flows.plan.cluster_verdicts import given
+from orderkit.flows.plan.cluster_verdicts import with_schemas
 from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.pricing import PRICES, with_costs
 from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
@@ -35,7 +35,7 @@ def plan_replayed(
     by: tuple[PriceTable | None, Layer | None] = (None, None),
 ) -> Plan:
     """
-    Return what edits of a recorded order, or a whole other XR, do by the pack of these files.
+    Return the plan of edits of a recorded order, or of a new XR, with the pack of these files.
 
     Args:
         by: What things cost (None: the pack's own table), and kinds to judge by.
@@ -59,7 +59,7 @@ def plan_replayed(
     prices, schemas = by
     workshop = loaded_workshop(pack)
     if schemas:
-        workshop = given(workshop, schemas)
+        workshop = with_schemas(workshop, schemas)
     if workshop.blueprint(recorded_order.xr) is None:
         raise NotFoundError(f"kit '{kit.name}' has no Composition in the pack")
     replay = Replay(recorded)
@@ -77,5 +77,5 @@ def _check_same(old: Manifest, new: Manifest) -> None:
     if (Kind.of(old), metadata(old).get("name")) != (Kind.of(new), metadata(new).get("name")):
         raise RefusedError(
             f"{Kind.of(new)} {metadata(new).get('name')} is not the XR of the snapshot",
-            hint="another name or kind is another order",
+            hint="an XR of another name or kind is another order",
         )

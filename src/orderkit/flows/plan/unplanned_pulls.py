@@ -1,8 +1,8 @@
 """
-Open pull requests of orders that have no plan: nobody told the service, or it could not make one.
+Find open pull requests of orders without a plan: the service missed them or failed.
 
-A forge repeats no delivery that found the service gone, and what waited in a service that ended is
-lost with it. Writes nothing. Called by ``orderkit platform webhook --missed``.
+A forge does not repeat a delivery while the service is down, and the service's queue is lost when
+it ends. Writes nothing. Called by ``orderkit platform webhook --missed``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-Hold orders to what their team may have: kits, how many orders, how much of a field.
+Check orders against the limits of their team: kits, number of orders, bounds of fields.
 
-Called before anything of an order is written, and by *register*, through which a portal's orders
-come too. A limit of the number holds also when several orders race for the last place: what
-the ledger holds at the very commit that registered an order decides.
+Called before anything of an order is written, and by *register*, which a portal's orders pass too.
+The number of orders is limited also if several orders race for the last place: the ledger at the
+commit that registered an order decides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
 
 def team_of(platform: Platform, team: TeamName, snapshot: RepositorySnapshot) -> TeamFile:
     """
-    Read what was decided about a team, at the commit of the ledger that was seen.
+    Read a team's file at a commit of the ledger.
 
     Raises:
         InvalidInputError: Its file is broken.
@@ -75,7 +75,7 @@ def check_values(team: TeamFile, kit: Kit, xr: Mapping[str, Any]) -> None:
     Check a new order's XR against the bounds of its team.
 
     Raises:
-        RefusedError: A field has more than its bound.
+        RefusedError: A field exceeds its bound.
     """
     team_limits.check_values(team, kit, xr.get("spec") or {})
 

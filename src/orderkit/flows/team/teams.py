@@ -1,5 +1,5 @@
 """
-Teams: let one order, say what it may, look at it, let it go.
+Teams: add, change, show and remove them.
 
 A team is an organisation of the forge with its members' access, a part of the ledger, and the
 AppProject and Application that stand in it. Called by ``orderkit team`` and by bootstrap. Every
@@ -107,7 +107,7 @@ def add_team(
     platform: Platform, name: str, *, requester: str, change: TeamChange = _NOTHING
 ) -> TeamAdded:
     """
-    Make sure a team can order, and hold it to what is wanted. Idempotent.
+    Make sure that a team can order, and apply a change to it. Idempotent.
 
     Its part of the ledger is brought to what this version and this pack write, the
     Applications of its orders included, in one commit.
@@ -121,7 +121,7 @@ def add_team(
     team = _check_name(platform, name)
     pack = published_pack(platform)
     snapshot = ledger_snapshot(platform)
-    file = _decided(platform, team_of(platform, team, snapshot), change, pack)
+    file = _changed_file(platform, team_of(platform, team, snapshot), change, pack)
     created = platform.forge.ensure_org(team)
     if file.members is not None:
         _give_access(platform, file)
@@ -139,24 +139,24 @@ def add_team(
 
 def change_team(platform: Platform, name: str, *, requester: str, change: TeamChange) -> TeamAdded:
     """
-    Decide anew about a team that there is. Idempotent.
+    Change an existing team. Idempotent.
 
     Raises:
         NotFoundError: There is no such team. Otherwise like `add_team`.
     """
-    _known(ledger_snapshot(platform), name)
+    _existing_team(ledger_snapshot(platform), name)
     return add_team(platform, name, requester=requester, change=change)
 
 
 def show_team(platform: Platform, name: str) -> TeamReport:
     """
-    Say what a team may and has.
+    Report a team's members, kits, limits and orders.
 
     Raises:
         NotFoundError: There is no such team. InvalidInputError: its file is broken.
     """
     snapshot = ledger_snapshot(platform)
-    team = _known(snapshot, name)
+    team = _existing_team(snapshot, name)
     file = team_of(platform, team, snapshot)
     kits = tuple(kit for kit in published_pack(platform).kit_names if file.may_order(kit))
     return TeamReport(file, kits, tuple(ledger.living_orders(snapshot.blobs, team)))
@@ -171,7 +171,7 @@ def remove_team(
     platform: Platform, name: str, *, requester: str, timeout_s: float = 60.0
 ) -> TeamRemoved:
     """
-    Take a team that has no orders off the platform. Idempotent, resumable.
+    Remove a team that has no orders. Idempotent, resumable.
 
     Its organisation stays, with the archived repositories of its ended orders; its members may
     push to them no more. What ended stays told in the ledger.
@@ -179,7 +179,7 @@ def remove_team(
     Raises:
         RefusedError: It has orders, or is the last team.
         NotFoundError: There never was such a team.
-        IncompleteError: Argo CD has not let its AppProject go in time.
+        IncompleteError: Its AppProject or Application is not gone in time.
     """
     check_requester(requester)
     team = TeamName(check_label("team", name))
@@ -208,37 +208,39 @@ def _check_name(platform: Platform, name: str) -> TeamName:
         raise InvalidInputError("team", name, f"is longer than {_NAME_MAX} characters")
     if team in {*_FOREIGN, platform.ledger.owner, platform.pack_repo.owner}:
         raise InvalidInputError(
-            "team", name, "is the platform's own", hint="choose another name for the team"
+            "team", name, "is reserved for the platform", hint="choose another name for the team"
         )
     return team
 
 
-def _known(snapshot: RepositorySnapshot, name: str) -> TeamName:
+def _existing_team(snapshot: RepositorySnapshot, name: str) -> TeamName:
     team = TeamName(name)
     if ledger.team_path(team) not in snapshot.blobs:
         raise unknown_team(name, list(ledger.teams(snapshot.blobs)))
     return team
 
 
-def _decided(platform: Platform, file: TeamFile, change: TeamChange, pack: Pack) -> TeamFile:
-    """Put what is wanted on top of what was decided before."""
+def _changed_file(platform: Platform, file: TeamFile, change: TeamChange, pack: Pack) -> TeamFile:
+    """Apply a change to what was decided before."""
     kits = {kit.name: kit for kit in pack.kits()}
     for kit in change.kits or ():
         if kit not in kits:
             hint = f"kits: {', '.join(sorted(kits)) or 'none'}"
-            raise InvalidInputError("kit", kit, "is no kit of this platform's pack", hint=hint)
+            raise InvalidInputError("kit", kit, "is not a kit of this platform's pack", hint=hint)
     for namespace in change.namespaces or ():
         _check_namespace(platform, file.team, namespace)
     return replace(
         file,
-        members=_given(change.members, file.members),
-        kits=_given(change.kits, file.kits) or (),
-        namespaces=_given(change.namespaces, file.namespaces) or (),
+        members=_names_or_before(change.members, file.members),
+        kits=_names_or_before(change.kits, file.kits) or (),
+        namespaces=_names_or_before(change.namespaces, file.namespaces) or (),
         limits=team_limits.with_limits(file.limits, change.limits, change.dropped, kits),
     )
 
 
-def _given(names: Iterable[str] | None, before: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _names_or_before(
+    names: Iterable[str] | None, before: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
     return before if names is None else tuple(sorted(set(names)))
 
 
@@ -248,7 +250,10 @@ def _check_namespace(platform: Platform, team: TeamName, namespace: str) -> None
     other_teams = {ledger.team_namespace(other) for other in list_teams(platform) if other != team}
     if namespace in {*_FOREIGN, *other_teams} or namespace.startswith("kube-"):
         raise InvalidInputError(
-            "namespace", namespace, "is not for teams", hint="who delivers there could take over"
+            "namespace",
+            namespace,
+            "is not allowed for teams",
+            hint="a team that delivers there could take over the platform",
         )
 
 
@@ -338,7 +343,7 @@ def _refuse_orders(team: TeamName, snapshot: RepositorySnapshot) -> None:
         )
     if list(ledger.teams(snapshot.blobs)) == [team]:
         raise RefusedError(
-            f"team {team} is the last one: Argo CD would take an empty folder for an accident",
+            f"team {team} is the last one: Argo CD does not prune a folder that becomes empty",
             hint="add another team first",
         )
     is_known = any(team in path.parts[:2] for path in snapshot.blobs)

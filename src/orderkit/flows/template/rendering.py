@@ -1,10 +1,10 @@
 """
-Render a skeleton on disk into a folder, or judge it: the flow behind ``orderkit render``.
+Render a skeleton on disk into a folder, or check it, for ``orderkit render``.
 
 Either the whole tree appears under its name, or nothing changes there: everything is written
 into a folder beside the target, which then takes its place in one step. Skeletons inside the
 pack that comes with this installation are rendered in this process; every other one in a
-child with limits (`ConfinedRenderer`).
+child with limits (``flows.confinement``).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ VALUES_BYTES_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """What became of one file: written, skipped, refused, or (only judged) fits."""
+    """The outcome of one file: written, skipped, refused, or (when only checked) fits."""
 
     path: str
     outcome: str
@@ -103,7 +103,7 @@ def read_values(path: Path) -> dict[str, Any]:
         InvalidInputError: It is no map, or cannot be read.
     """
     if not path.is_file():
-        raise NotFoundError(f"there is no file {path}")
+        raise NotFoundError(f"the file {path} does not exist")
     with path.open("rb") as stream:
         data = stream.read(VALUES_BYTES_MAX + 1)
     if len(data) > VALUES_BYTES_MAX:
@@ -127,10 +127,10 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
         RefusedError: It holds a device, a pipe or a socket.
     """
     if not folder.is_dir():
-        raise NotFoundError(f"there is no folder {folder}")
+        raise NotFoundError(f"the folder {folder} does not exist")
     files: dict[PurePosixPath, SkeletonFile] = {}
     total = 0
-    for path in _below(folder):
+    for path in _files_below(folder):
         name = PurePosixPath(path.relative_to(folder).as_posix())
         files[name] = _read_file(path, name)
         total += len(files[name].data)
@@ -141,12 +141,12 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
     return files
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _files_below(folder: Path) -> Iterator[Path]:
     with os.scandir(folder) as entries:
         sorted_entries = sorted(entries, key=lambda entry: entry.name)
     for entry in sorted_entries:
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(Path(entry.path))
+            yield from _files_below(Path(entry.path))
         else:
             yield Path(entry.path)
 
@@ -276,7 +276,7 @@ def _placed(outcome: FileOutcome, root: Path, *, replace: bool) -> FileResult:
 
 
 def _stepped(folder: int, name: str, target: PurePosixPath) -> int:
-    """Go into a folder, made if need be; through no link."""
+    """Open a subfolder, created if needed, without following links."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=folder)
     try:

@@ -5,7 +5,7 @@ The XRD says which values an order may have; ``changes`` in kit.yaml say how the
 kit without ``changes``, every visible field may change directly. Fields that name an order or its
 team, and fields with a value of the platform, never change: they identify the order.
 
-Called by the flow that changes orders, once the new XR is valid.
+Called by the flow that changes orders, after ``core.schema.validate`` accepted the new XR.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Turn the answers of a form into edits: only what differs from the values that th
 A form sends all its fields, touched or not: empty lists and maps for fields that nobody filled in,
 and nothing for fields that were cleared. So an untouched field is not an edit (somebody else may
 have changed it in the meantime without a conflict), an empty value of an absent field is not an
-edit, and a missing field is removed. Called by ``flows.change.form_entry``.
+edit, and a missing field is removed. Called by the service.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Judge an outcome: faults that neither Crossplane nor its render reports before they happen.
 
-`judge` compares an assembly with `JudgingFacts` and returns it with the faults it found and with
+`judge` compares an assembly with `Facts` and returns it with the faults it found and with
 what it could not judge. `wanted_facts` says what to look up. Pure; ``flows.plan.cluster_verdicts``
 does the lookups.
 """
@@ -77,7 +77,7 @@ def wanted_facts(
     Return what to look up.
 
     Args:
-        existing_paths: As `JudgingFacts.existing_paths`.
+        existing_paths: As `Facts.existing_paths`.
     """
     existing_paths = before.observed if existing_paths is None else existing_paths
     objects = list(objects_of(after))
@@ -112,7 +112,7 @@ def collisions(orders: Mapping[str, Assembly]) -> Mapping[str, Mapping[ObjectKey
     Return for each order the object names that another order uses too, and which order.
 
     For callers that have the assemblies of many orders; pass each order its part as
-    `JudgingFacts.other_orders`.
+    `Facts.other_orders`.
     """
     first: dict[ObjectKey, list[str]] = {}
     for order, assembly in orders.items():

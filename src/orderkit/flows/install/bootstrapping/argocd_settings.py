@@ -112,7 +112,7 @@ class InForceStep:
         look = self.look()
         if look.verdict is not StepVerdict.DONE:
             raise IncompleteError(
-                f"Argo CD's settings were overwritten after we wrote them: {look.detail}",
+                f"something overwrote Argo CD's settings: {look.detail}",
                 hint=look.advice,
             )
         return look
@@ -125,9 +125,9 @@ def reverted_by(site: BootstrapContext) -> str:
     if tracker and tracker != "argocd-settings":
         return (
             f"Application '{tracker}' delivers argocd-cm too: "
-            "put these entries into what it delivers (docs/bootstrap.md)"
+            "add these entries to its source (docs/bootstrap.md)"
         )
-    return "repeat 'orderkit bootstrap'; if it comes back, find who writes argocd-cm"
+    return "repeat 'orderkit bootstrap'; if it happens again, find out what writes argocd-cm"
 
 
 def _is_so(platform: Platform, manifest: Manifest) -> bool:

@@ -93,7 +93,7 @@ def plan(platform: Platform, request: BootstrapRequest) -> Iterator[StepDone]:
             look = step.look()
         except OrderkitError as error:
             look = Look(StepVerdict.FAIL, str(error), error.hint)
-        yield _done(step, look, began_s)
+        yield _step_done(step, look, began_s)
 
 
 def bootstrap(
@@ -124,10 +124,10 @@ def bootstrap(
         try:
             look = _ensure(step, on_step)
         except OrderkitError as error:
-            on_done(_done(step, Look(StepVerdict.FAIL, str(error), error.hint), began_s))
+            on_done(_step_done(step, Look(StepVerdict.FAIL, str(error), error.hint), began_s))
             error.args = (f"{step.name}: {error}",)
             raise
-        done_steps.append(_done(step, look, began_s))
+        done_steps.append(_step_done(step, look, began_s))
         on_done(done_steps[-1])
         on_step(step.name, look.detail)
     head = platform.forge.head(platform.pack_repo) or CommitSha("")
@@ -139,6 +139,6 @@ def _ensure(step: BootstrapStep, on_step: OnStep) -> Look:
     return step.ensure(lambda progress: on_step(step.name, f"… {progress}"))
 
 
-def _done(step: BootstrapStep, look: Look, began_s: float) -> StepDone:
+def _step_done(step: BootstrapStep, look: Look, began_s: float) -> StepDone:
     seconds = round(time.monotonic() - began_s, 3)
     return StepDone(step.name, look.verdict, look.detail, seconds, look.advice)

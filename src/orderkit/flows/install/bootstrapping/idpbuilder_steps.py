@@ -57,7 +57,7 @@ class AddressesStep:
             ) from error
         if not builds:
             raise NotFoundError(
-                "idpbuilder has noted no build in this cluster",
+                "the cluster has no Localbuild of idpbuilder",
                 hint="run 'idpbuilder create' to its end first",
             )
         noted_url = str(dig(builds[0], "status", "gitea", "externalURL", default="")).rstrip("/")
@@ -65,8 +65,8 @@ class AddressesStep:
             raise InvalidInputError(
                 "spec.forge.url",
                 platform.forge.base_url,
-                f"is not where idpbuilder put Gitea: {noted_url}",
-                hint="write that address, render again and create again",
+                f"is not the address of idpbuilder's Gitea, which is {noted_url}",
+                hint="set that address, then render and create again",
             )
         routing = "paths" if addresses.path_routing else "subdomains"
         return Look(
@@ -103,7 +103,7 @@ class IdpbuilderSettingsStep:
             lambda: unforced(platform, settings),
             lambda keys: not keys,
             timeout_s=self.site.wanted.timeout_s,
-            goal="idpbuilder's Argo CD taking its settings",
+            goal="idpbuilder's Argo CD applying its settings",
             why_not=", ".join,
         )
         return before
@@ -133,7 +133,7 @@ class TemplatesStep:
     name: str = "portal"
 
     def look(self) -> Look:
-        revision = self._seen()
+        revision = self._locations_file()
         if revision is None:
             return PortalStep(self.site).look()
         missing = [url for url in template_urls(self.site) if url not in _targets(revision.data)]
@@ -144,7 +144,7 @@ class TemplatesStep:
         )
 
     def ensure(self, say: Say) -> Look:
-        revision = self._seen()
+        revision = self._locations_file()
         if revision is None:
             return PortalStep(self.site).ensure(say)
         before = self.look()
@@ -159,7 +159,7 @@ class TemplatesStep:
         folder = _TEMPLATES.removeprefix("backstage-templates-")
         return idpbuilder.repository("backstage-templates", folder, cluster=_cluster(self.site))
 
-    def _seen(self) -> FileRevision | None:
+    def _locations_file(self) -> FileRevision | None:
         forge = self.site.platform.forge
         return forge.read(self._repo(), _LOCATIONS, "main") if forge.head(self._repo()) else None
 

@@ -131,7 +131,7 @@ class LayerStep:
     def _waits(self, application: Manifest | None, commit: CommitSha | None) -> str:
         reason = not_healthy(self.site.platform, application, commit)
         if not reason and not holds((application or {}).get("spec"), self.layer.get("spec")):
-            return "its Application is not the pack's yet"
+            return "its Application differs from the pack"
         return reason
 
 
@@ -178,7 +178,7 @@ def not_healthy(
     if application is None:
         return "Argo CD has not created its Application"
     if not application.get("status"):
-        return "Argo CD has not looked at it yet (is its application controller running?)"
+        return "Argo CD has not reconciled it yet (is its application controller running?)"
     failure = order_state.delivery_failure(application)
     waiting = failure or order_state.undelivered(application, commit)
     if waiting or _delivers(application, platform.ledger):

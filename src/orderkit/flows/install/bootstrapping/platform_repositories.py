@@ -117,7 +117,7 @@ class PackStep:
         repo, hint = platform.pack_repo, "name another spec.packRepository, or --replace-pack"
         published = platform.forge.read(repo, _PACK_FILE, difference.published.commit)
         if published is None:
-            raise RefusedError(f"{repo} holds files and no pack", hint=hint)
+            raise RefusedError(f"{repo} holds files that are no pack", hint=hint)
         theirs = read_pack({_PACK_FILE: published.data}).name
         ours = read_pack(self.site.files).name
         if theirs != ours:

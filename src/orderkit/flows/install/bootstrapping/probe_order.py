@@ -184,8 +184,10 @@ class _Run:
             reason="probe of the platform",
         )
         destroying.destroy(self._platform, request, on_step=lambda *_: None)
-        if remains := self._left():
-            raise IncompleteError(f"it is ended, yet left {remains}", hint="repeat the command")
+        if remains := self._remains():
+            raise IncompleteError(
+                f"the probe has ended, but left {remains}", hint="repeat the command"
+            )
         return "ended"
 
     def _ending(self) -> bool:
@@ -193,8 +195,8 @@ class _Run:
         return ledger_files is not None and self.choice.entry.end_path in ledger_files.blobs
 
     def _failed(self, error: OrderkitError) -> OrderkitError:
-        remains = self._left() or "nothing"
-        again = "repeat 'orderkit bootstrap' to go on with the same probe"
+        remains = self._remains() or "nothing"
+        again = "repeat 'orderkit bootstrap' to continue with the same probe"
         ends = f"'orderkit destroy {self.choice.entry.order} --delete-repository' removes it"
         return IncompleteError(
             f"step '{self.at}' of {self.choice.entry.order} failed: {error};"
@@ -202,7 +204,7 @@ class _Run:
             hint="; ".join(filter(None, (error.hint, again, ends))),
         )
 
-    def _left(self) -> str:
+    def _remains(self) -> str:
         """Name what is still there of the probe, as far as it can be asked."""
         entry, platform = self.choice.entry, self._platform
         prefix = f"{platform.forge.base_url}/{entry.repository}/"
@@ -215,10 +217,10 @@ class _Run:
                 location.target.startswith(prefix) for location in platform.catalog.locations()
             ),
         }
-        return ", ".join(name for name, look in looks.items() if _asked(look))
+        return ", ".join(name for name, look in looks.items() if _exists(look))
 
 
-def _asked(look: Callable[[], object]) -> object:
+def _exists(look: Callable[[], object]) -> object:
     try:
         return look()
     except OrderkitError:
@@ -242,7 +244,7 @@ def _choose(site: BootstrapContext) -> tuple[_Choice | None, str]:
     busy = []
     for values in _candidates(kit, probe.values, site.platform.teams):
         choice = _Choice(kit, values, OrderEntry(kit.team(values), kit.order_id(values)))
-        conflict = _taken(site.platform, choice.entry)
+        conflict = _conflict(site.platform, choice.entry)
         if not conflict:
             return choice, ""
         busy.append(conflict)
@@ -276,7 +278,7 @@ def _put(values: dict[str, Any], path: str, value: str) -> None:
     values[last] = value
 
 
-def _taken(platform: Platform, entry: OrderEntry) -> str:
+def _conflict(platform: Platform, entry: OrderEntry) -> str:
     """Say why an order of that id is not ours to place; empty: it is free, or a probe."""
     ledger_files = snapshot(platform, platform.ledger)
     paths = ledger_files.blobs if ledger_files else {}
@@ -292,7 +294,7 @@ def _taken(platform: Platform, entry: OrderEntry) -> str:
     record = platform.forge.read(entry.repository, order_file.PATH, "main")
     if record is None:
         empty = platform.forge.head(entry.repository) is None
-        return "" if empty else f"{entry.repository} is no order"
+        return "" if empty else f"{entry.repository} is not an order"
     owner = order_file.parse(record.data, name=f"{entry.repository}/{order_file.PATH}").requester
     return "" if owner == REQUESTER else f"{entry.order} is an order of {owner}"
 

@@ -62,7 +62,7 @@ class ForgeStep:
             if missing:
                 raise AccessError(
                     f"missing: {', '.join(missing)} (credentials from {forge.credentials_source})",
-                    hint="make a token with these scopes, of a user who may write there",
+                    hint="create a token with these scopes for a user who may write there",
                 )
         detail = f"{forge.base_url}, version {version}, as {user} ({forge.credentials_source})"
         return Look(StepVerdict.DONE, detail)
@@ -90,9 +90,9 @@ class ClusterStep:
         if forbidden:
             raise AccessError(
                 f"we may not {', '.join(forbidden)} in namespace {ARGOCD_NAMESPACE}",
-                hint="use a kubeconfig of somebody who may, or grant it by a Role",
+                hint="use a kubeconfig with these rights, or grant them by a Role",
             )
-        return Look(StepVerdict.DONE, "answers, and lets us write what Argo CD reads")
+        return Look(StepVerdict.DONE, "answers, and we may write what Argo CD reads")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         return self.look()
@@ -114,7 +114,7 @@ class ArgoCdStep:
                 hint="install Argo CD 3.0 to 3.2 into namespace argocd, then repeat",
             )
         if request.installation.target is PlatformTarget.EMBEDDED:
-            return Look(StepVerdict.DONE, "the embedded deliverer stands for it")
+            return Look(StepVerdict.DONE, "the embedded platform includes a stand-in")
         version = argocd_version(platform) or (request.installation.argocd_version or "")
         problem, certain = judge_version(version)
         if problem and certain:
@@ -151,15 +151,15 @@ def judge_version(version: str) -> tuple[str, bool]:
     """Return what is wrong with a version of Argo CD (empty: nothing), and if that is certain."""
     match = _VERSION.match(version)
     if match is None:
-        return "Argo CD is there; its version cannot be seen (spec.argocd.version names it)", False
+        return "Argo CD is installed; its version is unknown (set spec.argocd.version)", False
     release = int(match[1]), int(match[2])
     if release < OLDEST:
         return (
-            f"Argo CD {version} is older than 3.0: it tracks by labels and judges otherwise",
+            f"Argo CD {version} is older than 3.0, which tracks by labels and compares differently",
             True,
         )
     if release > NEWEST:
-        return f"Argo CD {version} is newer than those we know (3.0 to 3.2)", False
+        return f"Argo CD {version} is newer than the tested versions (3.0 to 3.2)", False
     return "", True
 
 

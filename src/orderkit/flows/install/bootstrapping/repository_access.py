@@ -44,9 +44,9 @@ class AccessStep:
     name: str = "repositories"
 
     def look(self) -> Look:
-        manifests = self._wanted()
+        manifests = self._manifests()
         if not manifests:
-            return Look(StepVerdict.DONE, "public, and of an authority that is trusted")
+            return Look(StepVerdict.DONE, "public, with a trusted certificate authority")
         names = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in manifests)
         live = [get_object(self.site.platform, ObjectKey.of(manifest)) for manifest in manifests]
         if all(
@@ -59,11 +59,11 @@ class AccessStep:
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         before = self.look()
         if before.verdict is not StepVerdict.DONE:
-            for manifest in self._wanted():
+            for manifest in self._manifests():
                 self.site.platform.cluster.apply(manifest, owner=OWNER)
         return before
 
-    def _wanted(self) -> Sequence[Manifest]:
+    def _manifests(self) -> Sequence[Manifest]:
         access, url = self.site.wanted.access, self.site.platform.forge.base_url
         manifests = []
         if access.token:

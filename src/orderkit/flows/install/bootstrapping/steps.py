@@ -39,7 +39,7 @@ class StepVerdict(StrEnum):
     SKIP = "skip"
     """This platform does without; the detail says why."""
     FAIL = "fail"
-    """It cannot be made sure of as things are."""
+    """It cannot be ensured in this state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class BootstrapRequest:
     )
     access: RepositoryAccess = RepositoryAccess()
     replace_pack: bool = True
-    """Publish over another pack or another platform's."""
+    """Overwrite another pack, or the pack of another platform."""
     probe: ProbeRequest | None = None
     """None: no probe order is placed."""
     portal_problem: str = ""

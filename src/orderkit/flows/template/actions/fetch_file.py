@@ -40,7 +40,7 @@ from orderkit.ports.processes import ConfinedRenderer
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
     target = target_path(inputs["targetPath"])
     if target in context.workspace and not inputs.get("replace"):
-        context.log(f"{target} is there already and is not replaced")
+        context.log(f"{target} exists already and is not replaced")
         return {}
     source = source_of(context, inputs["url"])
     confined = None if source.folder.trusted else context.confined

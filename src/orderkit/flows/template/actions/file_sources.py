@@ -50,7 +50,9 @@ class ForgeFolder:
             LimitError: There are too many.
         """
         start = self._root / folder
-        inside = [path for path in self._known() if path.is_relative_to(start) and path != start]
+        inside = [
+            path for path in self._file_modes() if path.is_relative_to(start) and path != start
+        ]
         if len(inside) > FILES_MAX:
             raise LimitError(f"{start}: {len(inside)} files; at most {FILES_MAX} are fetched")
         files = {path.relative_to(start): self._file(path) for path in inside}
@@ -59,15 +61,15 @@ class ForgeFolder:
     def read(self, path: PurePosixPath) -> SkeletonFile | None:
         return self._file(self._root / path)
 
-    def _known(self) -> Mapping[PurePosixPath, int]:
+    def _file_modes(self) -> Mapping[PurePosixPath, int]:
         if self._modes is None:
             self._modes = self._forge.modes(self._repo, self._commit)
         return self._modes
 
     def _file(self, path: PurePosixPath) -> SkeletonFile | None:
-        mode = self._known().get(path)
+        mode = self._file_modes().get(path)
         if mode == _LINK:
-            return SkeletonFile(b"", symlink="?")  # where to does not matter: links are refused
+            return SkeletonFile(b"", symlink="?")  # the target does not matter: links are refused
         revision = None if mode is None else self._forge.read(self._repo, path, self._commit)
         return SkeletonFile(revision.data, mode or PLAIN_MODE) if revision else None
 
@@ -141,7 +143,7 @@ def _on_forge(context: ActionContext, url: str) -> tuple[RepoId, CommitSha, Pure
         raise InvalidInputError(
             "url",
             url,
-            "is nothing on this platform's forge",
+            "is not a path on this platform's forge",
             hint=f"the form is {forge.base_url}/<owner>/<repo>/src/branch/<branch>/<path>",
         )
     repo = RepoId(match["owner"], match["repo"])

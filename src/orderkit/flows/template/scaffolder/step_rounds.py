@@ -44,14 +44,14 @@ def rounds(task: TemplateTask, step: TemplateStep, action: TemplateAction) -> li
     if task.failure and not isinstance(step.condition, str):
         return []
     if step.each is None:
-        return [_round(task, step, action, {})] if _wanted(task, step, {}) else []
+        return [_round(task, step, action, {})] if _runs(task, step, {}) else []
     # A literal false skips all; after a failure the condition must ask for it even without items.
     if step.condition is False or (task.failure and not _asks(task, step)):
         return []
     return [
         _round(task, step, action, item)
         for item in _items(task, step)
-        if not step.condition or _wanted(task, step, item)
+        if not step.condition or _runs(task, step, item)
     ]
 
 
@@ -115,7 +115,7 @@ def _rendered(source: Any, scope: Mapping[str, Any], name: str) -> Any:
         raise hinted(error, PASSED_ON) from error
 
 
-def _wanted(task: TemplateTask, step: TemplateStep, item: dict[str, Any]) -> bool:
+def _runs(task: TemplateTask, step: TemplateStep, item: dict[str, Any]) -> bool:
     """Judge ``if``: an empty list is false; after a failure it must ask for the failure."""
     if step.condition is None:
         return task.failure is None

@@ -40,7 +40,7 @@ def action_of(step: TemplateStep) -> TemplateAction:
         raise InvalidInputError(
             f"steps.{step.id}.action",
             step.action,
-            "is no action Orderkit knows",
+            "is not an action that Orderkit knows",
             hint=f"{guess}known: {', '.join(ACTIONS)}",
         )
     return action

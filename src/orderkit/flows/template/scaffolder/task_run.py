@@ -80,7 +80,7 @@ def run(
         folder,
         template.entity["ref"],
         services,
-        _known(user, template, services),
+        _with_entity(user, template, services),
         task_id,
         lambda line: log.append(masker.text(line)),
         options.confined or (services.confined if services else _refused),
@@ -119,7 +119,7 @@ def _result(task: TemplateTask) -> TaskResult:
     return TaskResult(outputs, steps, tuple(task.log), dict(task.context.workspace))
 
 
-def _known(user: User, template: Template, services: Services | None) -> User:
+def _with_entity(user: User, template: Template, services: Services | None) -> User:
     """Ask the catalog for the user's entity, if the template may look at it."""
     if user.entity is not None or services is None:
         return user

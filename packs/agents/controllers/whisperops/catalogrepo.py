@@ -96,7 +96,7 @@ def _operation_id(place: Place, changes: Sequence[FileChange]) -> str:
     digest = hashlib.sha256(f"{place.repo} {place.source}".encode())
     for change in changes:
         new = "" if change.data is None else hashlib.sha256(change.data).hexdigest()
-        digest.update(f"\0{change.path}\0{change.seen or ''}\0{new}".encode())
+        digest.update(f"\0{change.path}\0{change.expected_sha or ''}\0{new}".encode())
     return f"datasets-{digest.hexdigest()[:24]}"
 
 

@@ -80,7 +80,7 @@ class Entry:
 class Report:
     """What became of every file of a skeleton."""
 
-    out: Path | None
+    folder: Path | None
     entries: list[Entry] = field(default_factory=list)
 
     def count(self, outcome: str) -> int:

@@ -91,7 +91,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One operation: what to bring about, and what it did before."""
+    """One operation: its targets, and the results so far."""
 
     comparison: Comparison
     destination: str

@@ -93,7 +93,7 @@ class ObjectTwin:
         return False
 
     def _follow(self, managed: Manifest, manifest: Manifest) -> None:
-        """Be woken by what happens to the target."""
+        """Watch the target, so that its changes trigger a reconcile."""
         object_key, target = ObjectKey.of(managed), ObjectKey.of(manifest)
         with self._lock:
             self._targets.setdefault(target, set()).add(object_key)

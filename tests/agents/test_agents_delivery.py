@@ -44,7 +44,7 @@ def test_their_images_are_the_platforms(target: PlatformTarget) -> None:
         "https://forge.example.org",
         "1" * 40,
         "images.example.org/mirror",
-        more=VALUES,
+        pack_values=VALUES,
         installation=installation,
     )
 

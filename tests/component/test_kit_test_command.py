@@ -134,7 +134,7 @@ CONTRADICTIONS = [
         'response.merge_status({"namespace": bay, "stage": stage})',
         "station.calls = getattr(station, 'calls', 0) + 1\n"
         '    response.merge_status({"calls": station.calls})',
-        "nothing settles",
+        "never settles",
     ),
     Contradiction(
         "the skeleton cannot be rendered",
@@ -202,7 +202,7 @@ def test_a_new_scenario_asks_for_an_update(pack: Path, kit_test: KitTest) -> Non
     done = kit_test()
 
     assert done.code == 1
-    assert "nothing is expected yet: run with --update" in done.out
+    assert "there are no expected files yet: run with --update" in done.out
 
 
 def test_a_pipeline_with_a_step_of_others_is_told_as_not_run(pack: Path, kit_test: KitTest) -> None:

@@ -325,7 +325,7 @@ def test_a_definition_that_is_none_exits_2(validate: Validate, tmp_path: Path) -
     done = validate(file, "--xrd", broken)
 
     assert done.code == 2
-    assert "is no whole definition" in done.err
+    assert "is an incomplete definition" in done.err
 
 
 def test_two_definitions_of_one_kind_are_refused(

@@ -95,7 +95,7 @@ def _files(repo: pygit2.Repository, tree: pygit2.Tree, prefix: str = "") -> dict
 
 def did_its_operation(step: Step, changes: Sequence[FileChange]) -> None:
     """Assert that a commit changed what its operation asked, from what was seen, and no more."""
-    wanted = {str(change.path): (change.seen, _wanted(change)) for change in changes}
+    wanted = {str(change.path): (change.expected_sha, _wanted(change)) for change in changes}
     assert step.changed, f"{step.operations} made an empty commit"
     for path, pair in step.changed.items():
         assert wanted.get(path) == pair, f"{step.operations} on {path}: {pair}, asked {wanted}"

@@ -202,7 +202,7 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         made. After a lost answer the branch is read again and the trailer looked for.
 
         Raises:
-            ConflictError: A file is not what `seen` says, or another writer won every round.
+            ConflictError: A file does not have its `expected_sha`, or others won every round.
             NotFoundError: No such repository or branch.
             RefusedError: The repository is archived.
         """

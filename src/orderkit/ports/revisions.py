@@ -46,12 +46,12 @@ class FileChange:
     """
     One entry of a commit.
 
-    `data` None deletes. `seen` is the blob id read before (None: the path must not exist).
+    `data` None deletes. `expected_sha` is the blob id read before (None: the path must not exist).
     """
 
     path: PurePosixPath
     data: bytes | None
-    seen: BlobSha | None
+    expected_sha: BlobSha | None
 
 
 @dataclass(frozen=True, slots=True)

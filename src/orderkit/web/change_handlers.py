@@ -35,7 +35,7 @@ def post_change(service: Service, call: ServiceRequest) -> ServiceResponse:
     live = find_living(service.platform, entry.order)
     form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
     outcome = change_by_form(service.platform, live, form_entry, _request(call, live))
-    call.noted.update(state=outcome.state, commit=outcome.commit)
+    call.audit_fields.update(state=outcome.state, commit=outcome.commit)
     is_written = outcome.state in ("committed", "proposed") and not outcome.repeated
     return ServiceResponse(201 if is_written else 200, _body(service, live, outcome))
 

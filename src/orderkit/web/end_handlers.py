@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 class _Run:
     """One end, running or finished."""
 
-    wanted: EndRequest
+    request: EndRequest
     steps: list[dict[str, str]] = field(default_factory=list)
     ended: Ended | None = None
     error: BaseException | None = None
@@ -80,7 +80,7 @@ class EndRuns:
             raise run.error
         if run.ended is None:
             raise RuntimeError("a finished end has a result")
-        call.noted["repository"] = run.ended.record.repository
+        call.audit_fields["repository"] = run.ended.record.repository
         return ServiceResponse(200, _ended_body(entry, run.ended.record))
 
     def get(self, service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -122,11 +122,11 @@ class EndRuns:
 
 def _carry_out(platform: Platform, run: _Run) -> None:
     try:
-        run.ended = destroy(platform, run.wanted, on_step=run.on_step)
+        run.ended = destroy(platform, run.request, on_step=run.on_step)
     except OrderkitError as error:
         run.error = error
     except Exception as error:
-        logger.exception("the end of %s", run.wanted.order)
+        logger.exception("the end of %s", run.request.order)
         run.error = error
     finally:
         run.over.set()
@@ -150,7 +150,7 @@ def find_entry(service: Service, call: ServiceRequest, right: Right) -> OrderEnt
         raise call.who.foreign(f"order '{order}'", teams)
     if entry is None:
         raise NotFoundError(f"no order '{order}' in the ledger", hint="see 'orderkit list'")
-    call.noted["team"] = entry.team
+    call.audit_fields["team"] = entry.team
     return entry
 
 

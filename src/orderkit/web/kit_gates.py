@@ -38,7 +38,7 @@ class GateHandlers:
                 hint="it is being created or deleted, or the name or namespace is wrong",
             )
         verdict = self._gates.verdict(service.platform, gate_query, xr)
-        call.noted["gate"] = verdict.state.value
+        call.audit_fields["gate"] = verdict.state.value
         if verdict.state is GateState.UNKNOWN:
             raise UnknownGateError(f"{gate_query.kit} '{gate_query.name}': {verdict.why}")
         return _answer(gate_query, xr, verdict)
@@ -54,7 +54,7 @@ class GateHandlers:
         team = team_of(service.platform, xr) if xr else None
         if team not in teams:
             raise call.who.foreign(f"{gate_query.kit} '{gate_query.name}'", teams)
-        call.noted["team"] = team
+        call.audit_fields["team"] = team
 
 
 def _answer(gate_query: GateRequest, xr: Manifest, verdict: GateVerdict) -> ServiceResponse:

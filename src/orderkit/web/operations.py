@@ -64,7 +64,7 @@ class ServiceRequest:
     raw: bytes = field(default=b"", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Body and headers as they came, names in small letters: of a webhook only."""
-    noted: dict[str, Any] = field(default_factory=dict)
+    audit_fields: dict[str, Any] = field(default_factory=dict)
 
     @property
     def who(self) -> Caller:

@@ -27,7 +27,7 @@ def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
     requester = call.who.requester(call.body.get("requester"))
 
     def permit(team: TeamName | None) -> None:
-        call.noted["team"] = team
+        call.audit_fields["team"] = team
         call.who.check("order", team)
 
     task_request = TaskRequest(
@@ -39,7 +39,7 @@ def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
         permit=permit,
     )
     task = run_task(service.platform, task_request)
-    call.noted.update(order=task.order, created=task.created)
+    call.audit_fields.update(order=task.order, created=task.created)
     return ServiceResponse(201 if task.created else 200, _task(task, requester))
 
 
@@ -58,7 +58,7 @@ def _task(task: TaskDone, requester: Requester) -> dict[str, Any]:
 def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Register an order whose repository exists. 201 if it is new in the ledger."""
     body = call.body
-    call.noted.update(order=body["order"], team=body["team"])
+    call.audit_fields.update(order=body["order"], team=body["team"])
     call.who.check("order", body["team"])
     requester = call.who.requester(body.get("requester"))
     registration = Registration(
@@ -125,5 +125,5 @@ def entry_for(service: Service, call: ServiceRequest, right: Right) -> OrderEntr
         if entry is None or entry.team not in teams:
             raise call.who.foreign(f"order '{order}'", teams)
         living_entry = entry
-    call.noted["team"] = living_entry.team
+    call.audit_fields["team"] = living_entry.team
     return living_entry

@@ -64,13 +64,13 @@ class PullPlans:
                 f"{HEADER} is missing or wrong",
                 hint="register the webhook with 'orderkit platform webhook'",
             )
-        call.noted.update(caller="forge", via="the webhook's signature")
+        call.audit_fields.update(caller="forge", via="the webhook's signature")
         delivery = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
         if isinstance(delivery, str):
             return ServiceResponse(200, {"state": "ignored", "reason": delivery})
         repo, number = delivery
         details: dict[str, Any] = {"repository": str(repo)}
-        call.noted.update(details, pull=number or "all")
+        call.audit_fields.update(details, pull=number or "all")
         if number is not None:
             details["number"] = number
         return ServiceResponse(202, {"state": self._add(service, delivery), **details})

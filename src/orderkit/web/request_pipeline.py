@@ -115,7 +115,7 @@ class RequestPipeline:
             try:
                 answer = operation.handler(self._service, call)
             finally:
-                audit_entry.update(call.noted)
+                audit_entry.update(call.audit_fields)
         except OrderkitError as error:
             return self._refused(error, audit_entry)
         except Exception as error:

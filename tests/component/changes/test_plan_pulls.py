@@ -189,7 +189,7 @@ def test_what_delivers_nothing_is_not_planned(site: Running, lifted: Hand) -> No
     with pytest.raises(NotFoundError, match="no pull request 9999"):
         keep_planned(platform, lifted.bay.repo, 9999)
     for repo in (platform.ledger, RepoId("elsewhere", lifted.bay.repo.name)):
-        with pytest.raises(NotFoundError, match="is no order's repository"):
+        with pytest.raises(NotFoundError, match="is not an order's repository"):
             keep_planned(platform, repo, 1)
     assert lifted.status(aside.head_commit) is None
 

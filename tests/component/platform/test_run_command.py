@@ -178,7 +178,7 @@ BAD = [
     Bad("a secret that is no text", ["FETCH", "--secret", "x=@BYTES"], 2, "is no UTF-8 text"),
     Bad("a secret file that is not there", ["FETCH", "--secret", "x=@/no/such"], 1, "cannot be"),
     Bad("a values file that is no map", ["FETCH", "--values", "LIST"], 2, "is no map of values"),
-    Bad("no template", ["/no/such/template.yaml"], 1, "there is no such file"),
+    Bad("no template", ["/no/such/template.yaml"], 1, "no such file"),
     Bad("a folder without a template", ["EMPTY"], 1, "has no template.yaml"),
     Bad("a folder that is not empty", ["FETCH", "-p", "name=x", "--out", "FULL"], 4, "not empty"),
     Bad("no folder to write to", ["FETCH", "-p", "name=x", "--out", "/no/such/x"], 4, "above it"),

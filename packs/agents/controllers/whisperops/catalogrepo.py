@@ -103,7 +103,7 @@ def _operation_id(folder: CatalogFolder, changes: Sequence[FileChange]) -> str:
     digest = hashlib.sha256(f"{folder.repo} {folder.source}".encode())
     for change in changes:
         data = "" if change.data is None else hashlib.sha256(change.data).hexdigest()
-        digest.update(f"\0{change.path}\0{change.seen or ''}\0{data}".encode())
+        digest.update(f"\0{change.path}\0{change.expected_sha or ''}\0{data}".encode())
     return f"datasets-{digest.hexdigest()[:24]}"
 
 

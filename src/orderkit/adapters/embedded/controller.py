@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 _WATCH_SLICE_S = 1.0
 """How long one watch call lasts; bounds how long a stop can take."""
 _LONG_S, _PACE_LONGEST_S = 0.02, 1.0
-"""From when on a reconcile is long, and how long its events are gathered at most."""
+"""Duration from which a reconcile is slow, and how long its events are batched."""
 _KIND_RETRY_S = 0.2
 """How often to ask for a kind that is not served yet."""
 

@@ -50,7 +50,7 @@ ARGOCD_VERSION = "3.2"
 """Whose Applications the delivery understands."""
 BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "write:user", "read:admin")
 VIEWER = "viewer"
-"""A forge user without rights, to look around with (password: viewer)."""
+"""A forge user without rights, for browsing (password: viewer)."""
 
 _CROSSPLANE_NAMESPACE = "crossplane-system"
 
@@ -140,7 +140,7 @@ class EmbeddedPlatform:
 
     @property
     def service_socket(self) -> socket.socket:
-        """Where the service shall listen; who starts the platform starts the service too."""
+        """The socket for the service, which the caller starts."""
         return self._sockets["service"]
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 _GRACE_S = 0.2
-"""How long open requests may go on after a stop."""
+"""How long open requests may continue after a stop."""
 _END_S, _LOOK_S = 10.0, 0.02
 """How long at most, and how often, the end looks for connections that are still open."""
 _STOP_S = 30.0
@@ -39,7 +39,7 @@ class Served(Protocol):
 
 
 class PortInUseError(OrderkitError):
-    """Somebody listens there already."""
+    """The port is in use."""
 
     def __init__(self, server: str, port: int, host: str = HOST) -> None:
         super().__init__(
@@ -146,7 +146,7 @@ class HttpServer:
         self._server.should_exit = True
 
     def _cut(self, loop: asyncio.AbstractEventLoop, grace_ends_s: float) -> None:
-        """Abort what is open, and what still comes before nothing is accepted any more."""
+        """Abort open connections, and those accepted until the socket is closed."""
         self._abort_connections(answered_only=loop.time() < grace_ends_s)
         loop.call_later(_LOOK_S, self._cut, loop, grace_ends_s)
 

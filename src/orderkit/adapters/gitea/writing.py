@@ -152,7 +152,9 @@ class _Write:
 
     def _round(self, *, last: bool) -> Written | _Failure:
         try:
-            if not self.sent and not any(_is_done(each, each.seen) for each in self.changes):
+            if not self.sent and not any(
+                _is_done(each, each.expected_sha) for each in self.changes
+            ):
                 return self._send([_entry(each) for each in self.changes], last=last)
             self.head, self.looked = self._head(), True
             entries = self._entries(self.head)
@@ -208,7 +210,7 @@ class _Write:
             now = here.get(change.path)
             if _is_done(change, now):
                 continue
-            if now != change.seen:
+            if now != change.expected_sha:
                 return self._found(change.path) or self._conflict(change, now)
             entries.append(_entry(change))
         if entries:
@@ -305,7 +307,7 @@ class _Write:
     def _conflict(self, change: FileChange, now: BlobSha | None) -> _Failure:
         """Say that a file changed; what is under way and has this file cannot succeed either."""
         self.doubtful = [paths for paths in self.doubtful if change.path not in paths]
-        seen = change.seen[:8] if change.seen else "no file"
+        seen = change.expected_sha[:8] if change.expected_sha else "no file"
         error = ConflictError(
             f"{self.repo} {change.path} changed: expected {seen},"
             f" found {now[:8] if now else 'no file'}; nothing was written",
@@ -328,10 +330,10 @@ def _entry(change: FileChange) -> dict[str, str]:
     if change.data is None:
         entry["operation"] = "delete"
     else:
-        entry["operation"] = "update" if change.seen else "create"
+        entry["operation"] = "update" if change.expected_sha else "create"
         entry["content"] = base64.b64encode(change.data).decode()
-    if change.seen:
-        entry["sha"] = change.seen
+    if change.expected_sha:
+        entry["sha"] = change.expected_sha
     return entry
 
 

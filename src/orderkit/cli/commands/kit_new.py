@@ -201,12 +201,12 @@ def _show(added: KitAdded, next_steps: tuple[str, ...], as_json: bool) -> None:
             "next": list(next_steps),
         }
         files = {
-            "written": [str(path) for path in added.written],
+            "written": [str(path) for path in added.new_files],
             "changed": [str(path) for path in added.changed],
         }
         emit_json("orderkit.kit-added/v1", {**report, **files})
         return
-    for word, paths in (("new", added.written), ("changed", added.changed)):
+    for word, paths in (("new", added.new_files), ("changed", added.changed)):
         for path in paths:
             click.echo(f"{word:<8} {path}")
     click.echo(f"kit '{added.name}' is in the pack; {added.scenarios} scenarios pass")

@@ -124,7 +124,7 @@ def _show(report: SkeletonReport, as_json: bool) -> None:
     if as_json:
         counts = {word: report.count(word) for word in words}
         files = [entry.to_json() for entry in report.entries]
-        out_folder = str(report.out) if report.out else None
+        out_folder = str(report.folder) if report.folder else None
         emit_json("orderkit.render/v1", {"out": out_folder, "counts": counts, "files": files})
         return
     emit_table(

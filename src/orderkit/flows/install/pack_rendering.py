@@ -42,7 +42,7 @@ class PlatformValues:
     pack_commit: str
     registry: str
     profile: Profile = Profile.SERVICE
-    more: Mapping[str, str] = field(default_factory=dict)
+    pack_values: Mapping[str, str] = field(default_factory=dict)
     """``spec.values`` of platform.yaml."""
     service_url: str = SERVICE_URL
     """The service as a browser reaches it: where links to forms of changes lead."""
@@ -64,7 +64,7 @@ class PlatformValues:
             **({"CROSSPLANE_CHARTS": charts} if charts else {}),
             "PACK_REPOSITORY": str(self.pack_repo),
             "LEDGER_REPOSITORY": str(self.ledger),
-            **self.more,
+            **self.pack_values,
             "FORGE_URL": self.forge_url,
             "FORGE_HOST": self.forge_url.partition("://")[2],
             "PACK_COMMIT": self.pack_commit,

@@ -45,7 +45,7 @@ class KitAdded:
     """A kit that is in the pack now. `written` are new files, `changed` those that had others."""
 
     name: str
-    written: tuple[PurePosixPath, ...]
+    new_files: tuple[PurePosixPath, ...]
     changed: tuple[PurePosixPath, ...]
     scenarios: int
     findings: tuple[str, ...]

@@ -79,7 +79,7 @@ class FileResult:
 class SkeletonReport:
     """What became of every file of a skeleton."""
 
-    out: Path | None
+    folder: Path | None
     entries: list[FileResult] = field(default_factory=list)
 
     def count(self, outcome: str) -> int:

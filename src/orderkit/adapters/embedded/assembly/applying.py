@@ -182,7 +182,7 @@ def _shuffled(site: ReconcilerContext, composed: Composed) -> list[str]:
 
 
 def _collect(site: ReconcilerContext, name: str, manifest: Manifest) -> None:
-    """Take our labels off an object that is not wanted any more and delete it, children first."""
+    """Remove our labels from an object that is no longer desired, and delete it, children first."""
     key, meta = ObjectKey.of(manifest), metadata(manifest)
     ours = {COMPOSITE_LABEL, *CLAIM_LABELS} & set(labels_of(manifest))
     description = f'"{name}" (a {key.kind.kind} named {key.name})'
@@ -209,7 +209,7 @@ def _bare(xr: Manifest) -> Manifest:
 def _write_references(
     site: ReconcilerContext, xr: Manifest, composed: Composed, path: tuple[str, ...]
 ) -> None:
-    """Write down what will exist before it exists, so that a crash never loses an object."""
+    """Record an object's reference before creating it, so that a crash never loses one."""
     fields: dict[str, Any] = {"resourceRefs": list(composed.references)}
     for step in reversed(path):
         fields = {step: fields}

@@ -64,7 +64,7 @@ FINALIZER = "composite.apiextensions.crossplane.io"
 PAUSED_ANNOTATION = "crossplane.io/paused"
 BACKOFF = Backoff(first_s=1.0, longest_s=30.0)
 _AGAIN_S = 0.02
-"""Pause after somebody else changed the XR under our hands."""
+"""Pause after a conflicting write to the XR."""
 _JITTER = 0.1
 
 
@@ -82,9 +82,9 @@ class ReconcileError(OrderkitError):
         super().__init__(message)
         self.reason = reason
         self.shown = condition_text or message
-        """What stands in the condition Synced."""
+        """The message of the condition Synced."""
         self.said = composed
-        """What the pipeline said before it failed; None if none was run."""
+        """The pipeline's output before it failed; None if it did not run."""
 
     def conditions(self, xr: Manifest) -> list[Condition]:
         """Return what to set: own conditions the pipeline left unsaid become Unknown."""
@@ -157,7 +157,7 @@ class Composites:
             raise
 
     def _release(self, xr: Manifest) -> None:
-        """Let go of an XR that is being deleted; the garbage collector takes its children."""
+        """Remove the finalizer of a deleted XR; the garbage collector deletes its children."""
         self._tracker.forget(ObjectKey.of(xr))
         remaining = self._site.drop_finalizer(xr, FINALIZER)
         if remaining is not None:
@@ -259,7 +259,7 @@ class Composites:
         return composed.ttl_s * self._site.chance.uniform(1 - _JITTER, 1 + _JITTER)
 
     def _wish(self, xr: Manifest) -> Mapping[str, Any]:
-        """What a user asks for: the spec without Crossplane's own fields."""
+        """Return the user's part of the spec: without Crossplane's own fields."""
         spec = xr.get("spec") or {}
         return {key: value for key, value in spec.items() if key not in _MACHINERY}
 

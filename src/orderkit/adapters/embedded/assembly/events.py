@@ -48,14 +48,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Told:
-    """How often something was said, and when that was last written."""
+    """How often an event occurred, and when its count was last written."""
 
     count: int
     written_s: float
 
 
 class EventRecorder:
-    """Say things about objects. Thread-safe; `start` before, `stop` writes what is waiting."""
+    """Records Events about objects. Thread-safe; call `start` first; `stop` flushes."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock

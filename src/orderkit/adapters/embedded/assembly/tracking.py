@@ -40,7 +40,7 @@ class Tracker:
             self._known.pop(xr, None)
 
     def kinds(self) -> frozenset[Kind]:
-        """Return every kind somebody depends on."""
+        """Return every kind that an XR depends on."""
         with self._lock:
             tracked = tuple(self._known.values())
         composed = {key.kind for dependencies in tracked for key in dependencies.composed}
@@ -48,7 +48,7 @@ class Tracker:
         return frozenset(composed | required)
 
     def dependants(self, changed: Manifest) -> tuple[ObjectKey, ...]:
-        """Return the XRs to which this object matters."""
+        """Return the XRs that depend on this object."""
         key = ObjectKey.of(changed)
         with self._lock:
             tracked = tuple(self._known.items())

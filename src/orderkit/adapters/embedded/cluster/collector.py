@@ -83,7 +83,7 @@ class Collector:
         """Say which places a change may have made something to do for."""
         fields = metadata(change.manifest)
         if change.type != "DELETED":
-            yield change.place
+            yield change.store_key
             if not fields.get("deletionTimestamp"):
                 return
         yield from self._store.dependents(fields["uid"])
@@ -91,9 +91,9 @@ class Collector:
             owner = self._store.place_of(uid)
             if owner is not None:
                 yield owner
-        if change.place.namespace:
-            yield StorageKey("", "Namespace", "", change.place.namespace)
-        served = self._registry.any_version(change.place.group, change.place.kind)
+        if change.store_key.namespace:
+            yield StorageKey("", "Namespace", "", change.store_key.namespace)
+        served = self._registry.any_version(change.store_key.group, change.store_key.kind)
         if served is not None and served.custom:
             yield StorageKey(CRD.group, CRD.kind, "", served.subject("").resource)
 

@@ -45,7 +45,7 @@ class Watcher:
         relevant = [
             change
             for change in changes
-            if self._namespace is None or change.place.namespace == self._namespace
+            if self._namespace is None or change.store_key.namespace == self._namespace
         ]
         if not relevant:
             return
@@ -96,7 +96,7 @@ class Hub:
             watchers.remove(watcher)
 
     def publish(self, change: JournalEntry) -> None:
-        for kind in ((change.place.group, change.place.kind), None):
+        for kind in ((change.store_key.group, change.store_key.kind), None):
             for watcher in tuple(self._watchers.get(kind, ())):
                 watcher.push((change,))
 

@@ -55,7 +55,7 @@ class JournalEntry(NamedTuple):
 
     version: int
     type: ChangeType
-    place: StorageKey
+    store_key: StorageKey
     manifest: Manifest
     old_labels: dict[str, str] | None
     """Labels before the change, for watches that select by label; None for a new object."""
@@ -124,16 +124,16 @@ class Journal:
             if change.type == "DELETED":
                 self._db.execute(
                     "DELETE FROM objects WHERE grp=? AND kind=? AND namespace=? AND name=?",
-                    change.place,
+                    change.store_key,
                 )
             else:
                 self._db.execute(
-                    "INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?)", (*change.place, data)
+                    "INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?)", (*change.store_key, data)
                 )
             old = None if change.old_labels is None else encode(change.old_labels)
             self._db.execute(
                 "INSERT INTO changes VALUES (?,?,?,?,?,?,?,?)",
-                (change.version, *change.place, change.type, data, old),
+                (change.version, *change.store_key, change.type, data, old),
             )
             if change.version % _TRIM_EVERY == 0:
                 self._trim(change.version - self._history)

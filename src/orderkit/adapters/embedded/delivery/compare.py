@@ -63,7 +63,7 @@ class ComparedResource:
     status: SyncCode
     is_served: bool = True
     refusal: str = ""
-    """Why the AppProject permits it not; empty if it does."""
+    """Why the AppProject does not permit it; empty if it does."""
     respected: Manifest | None = None
     """The target with ignored fields as they are; None if none are ignored, or none are there."""
 
@@ -80,7 +80,7 @@ class ComparedResource:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was compared and what came out."""
+    """The result of a comparison."""
 
     revision: str
     """The commit; when nothing could be loaded, the revision as it was asked for."""
@@ -113,7 +113,7 @@ class DeliveryDestination:
     """For namespaced objects that name none."""
     project: Project
     ignored: tuple[IgnoreRule, ...] = ()
-    """Fields that are no difference."""
+    """Fields that are ignored in comparisons."""
 
 
 class Comparer:
@@ -229,7 +229,7 @@ class Comparer:
             )
 
     def _refusal(self, project: Project, key: ObjectKey) -> str:
-        """Say why the project permits an object not; of a kind that is not served, nothing."""
+        """Say why the project does not permit an object; empty if its kind is not served."""
         scope = self._scope(key.kind)
         if scope is None:
             return ""

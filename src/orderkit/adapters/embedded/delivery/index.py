@@ -30,7 +30,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """An Application that follows a branch, and the folders it cares for; none means all."""
+    """An Application that follows a branch, and the folders that concern it; none: all."""
 
     app: str
     scope: tuple[str, ...]
@@ -69,7 +69,7 @@ class Index:
             return tuple(self._tracked.get(app, {}).values())
 
     def compared(self, app: str, keys: Iterable[ObjectKey], looked_at: Iterable[ObjectKey]) -> None:
-        """Note which objects an Application lists now; forget those it looked at in vain."""
+        """Note which objects an Application lists now; forget those it looked for and lacks."""
         now = {identity(key) for key in keys}
         with self._lock:
             self._unlist(app, self._listed_ids.get(app, frozenset()) - now)
@@ -121,7 +121,7 @@ class Index:
         return followers
 
     def forget(self, app: str, leftovers: Iterable[ObjectKey]) -> None:
-        """Drop an Application that is gone, except for the objects it `leftovers` behind."""
+        """Drop an Application that is gone; keep only its `leftovers`."""
         with self._lock:
             self._unlist(app, self._listed_ids.pop(app, frozenset()))
             self._followed.pop(app, None)

@@ -32,7 +32,7 @@ _PROPAGATION: dict[str, Propagation] = {
 
 @dataclass(frozen=True, slots=True)
 class PruneResult:
-    """What became of one object."""
+    """The result of one object."""
 
     code: Code
     message: str

@@ -67,7 +67,7 @@ SKIP = "argocd.argoproj.io/skip-reconcile"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 _FINALIZERS = (FINALIZER, f"{FINALIZER}/foreground", f"{FINALIZER}/background")
 _LOOK_AGAIN_S = 2.0
-"""How often to look at what is only learnt by looking (objects that are leaving)."""
+"""Interval for polling objects that are being deleted."""
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class Reconciler:
             return 0.0
 
     def _forget(self, name: str) -> None:
-        """Keep in mind what an Application without finalizer left, should it come back."""
+        """Remember what an Application without finalizer left behind, in case it comes back."""
         tracked = self._index.tracked(name)
         self._index.forget(name, [key for key in tracked if self._owned(name, key) is not None])
 
@@ -254,7 +254,7 @@ class Reconciler:
         return comparison, self._syncer.step(_work(current, sync, comparison, results))
 
     def _end(self, app: Manifest) -> float | None:
-        """Delete what the Application delivered, then let it go."""
+        """Delete what the Application delivered, then remove its finalizers."""
         finalizers = metadata(app).get("finalizers") or []
         ours = [finalizer for finalizer in finalizers if finalizer in _FINALIZERS]
         if not ours:

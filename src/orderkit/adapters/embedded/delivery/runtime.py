@@ -69,7 +69,7 @@ class EmbeddedDelivery:
         self._controller.watch(XRD, self._defined)
 
     def start(self) -> None:
-        """Begin to deliver; returns at once. What was interrupted goes on."""
+        """Start to deliver; return at once. Interrupted operations continue."""
         self._controller.start()
         self._poller.start()
 
@@ -109,7 +109,7 @@ class EmbeddedDelivery:
         yield from map(application_key, self._index.listing(*_defined_kind(xrd)))
 
     def _is_composite(self, kind: Kind) -> bool:
-        """Ask the cluster for what is not known to be composite: a wave may depend on it."""
+        """Ask the cluster about kinds not known to be composite: a wave may depend on it."""
         kind_id = (kind.group, kind.kind)
         if kind_id not in self._composites and "." in kind.group and not _is_built_in(kind):
             with suppress(NoSuchKindError):
@@ -121,7 +121,7 @@ class EmbeddedDelivery:
             self._look(None)
 
     def _look(self, pushed: str | RepoId | None) -> None:
-        """Reconcile whoever follows a branch that moved in what they care for."""
+        """Reconcile the Applications that a moved branch concerns."""
         for (followed, resolved), followers in self._index.branches(pushed).items():
             try:
                 now: str = self._sources.resolve(followed.repo_url, followed.revision)

@@ -44,7 +44,7 @@ class ApplicationSource:
 
 @dataclass(frozen=True, slots=True)
 class Automated:
-    """How far automated sync may go."""
+    """The options of automated sync."""
 
     prune: bool
     self_heal: bool
@@ -68,7 +68,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class AppSpec:
-    """What an Application wants."""
+    """The spec of an Application."""
 
     project: str
     source: ApplicationSource

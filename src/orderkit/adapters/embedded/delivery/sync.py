@@ -91,7 +91,7 @@ class SyncTask:
 
 @dataclass(frozen=True, slots=True)
 class SyncOperation:
-    """One operation: what to bring about, and what it did before."""
+    """One operation: its targets, and the results so far."""
 
     comparison: Comparison
     destination: str

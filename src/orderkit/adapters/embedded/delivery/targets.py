@@ -110,7 +110,7 @@ def _parse(name: str, data: bytes) -> tuple[Manifest, ...]:
 
 
 def _check(manifest: Manifest) -> None:
-    """Refuse what would be delivered wrongly rather than not at all."""
+    """Refuse manifests that would be delivered wrongly."""
     name = metadata(manifest).get("name")
     if not isinstance(name, str) or not name:
         raise SourceError(f"{manifest['kind']} without metadata.name")

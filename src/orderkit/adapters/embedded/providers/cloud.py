@@ -46,7 +46,7 @@ _SECRET_KEYS = ("private_key", "attribute.private_key")
 
 @dataclass(frozen=True, slots=True)
 class CloudSettings:
-    """Which kinds a twin looks after, and how long its things take to be ready."""
+    """The kinds of a twin, and how long its resources take to become ready."""
 
     kinds: tuple[Kind, ...]
     delay_s: float

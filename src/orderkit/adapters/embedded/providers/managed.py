@@ -38,7 +38,7 @@ class ManagedError(OrderkitError):
 
 @dataclass(frozen=True, slots=True)
 class VisitOutcome:
-    """What became of one round."""
+    """The result of one round."""
 
     ready: Condition
     again_s: float | None = None

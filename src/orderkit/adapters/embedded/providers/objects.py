@@ -75,7 +75,7 @@ class ObjectTwin(Twin):
         return False
 
     def _follow(self, managed: Manifest, wanted: Manifest) -> None:
-        """Be woken by what happens to the target."""
+        """Watch the target, so that its changes trigger a reconcile."""
         own, target = ObjectKey.of(managed), ObjectKey.of(wanted)
         with self._lock:
             self._targets.setdefault(target, set()).add(own)

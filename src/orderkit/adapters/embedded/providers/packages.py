@@ -53,7 +53,7 @@ Make = Callable[[ReconcilerContext], _Twin]
 
 
 class UnknownTwinError(ValueError):
-    """The annotations of a Provider ask for a twin that there is not."""
+    """The annotations of a Provider name an unknown twin."""
 
 
 class Providers:

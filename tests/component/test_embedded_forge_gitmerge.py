@@ -120,7 +120,7 @@ def rebased(repo: pygit2.Repository, base: str, head: str) -> str:
 
 def test_rebases_agree_with_git(chances: Chances, tmp_path: Path) -> None:
     rng, outcomes = chances.random("rebases"), set()
-    for number in range(chances.count(4, 200)):
+    for number in range(chances.count(10, 200)):
         folder = tmp_path / str(number)
         repo, base, head = forked(rng, folder)
         copy = tmp_path / f"copy-{number}"
